@@ -1,0 +1,90 @@
+# Everything a contributor or CI runs. `make help` lists it.
+
+PYTHON ?= $(shell for python in python3.12 python3.13 python3.11 python3 python; do \
+	$$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+LOCKED := $(VENV)/.locked
+INSTALLED := $(VENV)/.installed
+
+# The steps print in order, and the tests' closing line comes last.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+.PHONY: demo
+demo: $(INSTALLED) ## context packs from a real chat history, then a server at 127.0.0.1:8321
+	@exec $(BIN)/trivet demo
+
+.PHONY: serve
+serve: $(INSTALLED) ## the server at 127.0.0.1:8321
+	@exec $(BIN)/trivet serve
+
+.PHONY: test
+test: $(INSTALLED) ## unit, property, contract and integration tests on the embedded PostgreSQL
+	@$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(INSTALLED) ## ruff: rules and format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+.PHONY: format
+format: $(INSTALLED) ## put the code into ruff's format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+.PHONY: types
+types: $(INSTALLED) ## mypy, strict
+	@$(BIN)/mypy
+
+.PHONY: imports
+imports: $(INSTALLED) ## import-linter: who may import whom
+	@$(BIN)/lint-imports
+
+.PHONY: docs-check
+docs-check: $(INSTALLED) ## links of the pages resolve, the README's commands exist
+	@$(BIN)/python docs/check_links.py
+
+.PHONY: check
+check: lint types imports docs-check test ## all of the above, as CI does
+
+.PHONY: models
+models: $(INSTALLED) ## build what is in models/ anew
+	@$(BIN)/python -m retrieval.embedding.build_onnx
+	@$(BIN)/python -m classifier.training
+
+.PHONY: lock
+lock: $(LOCKED) ## resolve the lock files anew; UPGRADE=1 takes newer versions
+	@for lock in requirements.lock "requirements-dev.lock --extra train --extra dev"; do \
+		UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+			--generate-hashes --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
+			pyproject.toml -o $$lock || exit 1; done
+
+.PHONY: wheel
+wheel: $(INSTALLED) ## dist/: the wheel and the source archive
+	@$(BIN)/hatchling build
+
+.PHONY: clean
+clean: ## remove the environment and what the tools left
+	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment holds exactly the lock; it is made anew only when the lock changes.
+$(LOCKED): requirements-dev.lock
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Trivet needs Python 3.11 or newer with its venv module (Debian: apt install python3-venv);" >&2; \
+		echo "if it is somewhere unusual: make PYTHON=/path/to/python3" >&2; exit 1; fi
+	@echo "Setting up $(VENV) with $(PYTHON): takes a minute or two, once"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(INSTALLED): $(LOCKED) pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
