@@ -1,0 +1,1 @@
+"""Trivet: a three-signal adaptive retrieval server for assistants and chat memory."""

@@ -1,0 +1,219 @@
+"""The memory table: insert, look-up, listing, deletion, supersession."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from retrieval.store.visibility import ELIGIBLE, MATCHES, eligibility
+from retrieval.types import EntityInput, Filters, Kind, Memory, MemoryInput, RelationInput
+
+_INSERT = """
+    copy memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
+        expires_at, tags, metadata, entities, relations, supersedes, fingerprint, length, embedding)
+    from stdin with (format binary)
+"""
+_INSERT_TYPES = (
+    "int4", "int4", "text", "text", "text", "text", "text", "text", "int4", "text", "timestamptz",
+    "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "text", "bytea", "int4", "halfvec",
+)  # fmt: skip
+
+_COLUMNS = """
+    m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
+    m.expires_at, m.tags, m.metadata, m.entities, m.relations, m.supersedes, m.fingerprint, m.doc,
+    array(select s.id from memory s where s.ns = m.ns and s.supersedes = m.id order by s.id) as superseded_by
+"""
+
+_GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
+
+_LIST = (
+    "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.doc > %(after)s and " + ELIGIBLE
+    + " order by m.doc limit %(limit)s"
+)  # fmt: skip
+
+_HYDRATE = """
+    select m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.document_id, m.created_at, m.tags, m.metadata
+    from memory m where m.ns = %(ns)s and m.id = any(%(ids)s)
+"""
+
+_FINGERPRINTS = "select id, fingerprint from memory where ns = %(ns)s and id = any(%(ids)s)"
+
+_LOCK = "select id, doc, fingerprint from memory where ns = %(ns)s and id = any(%(ids)s) order by id for update"
+
+_DELETE = "delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length, supersedes"
+
+_LOCK_MATCHING = "select m.doc from memory m where m.ns = %(ns)s and " + MATCHES + " order by m.id for update"
+
+_REFRESH_SUPERSESSION = """
+    update memory m set superseded_at = later.at
+    from (
+        select old.doc, min(new.created_at) as at
+        from memory old left join memory new on new.ns = %(ns)s and new.supersedes = old.id and new.id <> old.id
+        where old.ns = %(ns)s and old.id = any(%(ids)s) group by old.doc
+    ) as later
+    where m.ns = %(ns)s and m.doc = later.doc and m.superseded_at is distinct from later.at
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredMemory:
+    """A row of the table, embedding left out."""
+
+    id: str
+    text: str
+    kind: Kind
+    title: str | None
+    speaker: str | None
+    session_id: str | None
+    position: int | None
+    document_id: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    entities: list[dict[str, Any]]
+    relations: list[dict[str, Any]]
+    supersedes: str | None
+    fingerprint: bytes
+    doc: int
+    superseded_by: list[str]
+
+    def to_memory(self) -> Memory:
+        """As it is returned to callers."""
+        return Memory(
+            entities=msgspec.convert(self.entities, list[EntityInput]),
+            relations=msgspec.convert(self.relations, list[RelationInput]),
+            **{name: getattr(self, name) for name in _PLAIN_FIELDS},
+        )
+
+
+_PLAIN_FIELDS = tuple(name for name in Memory.__struct_fields__ if name not in ("entities", "relations"))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HydratedMemory:
+    """What a search result shows of a memory."""
+
+    id: str
+    text: str
+    kind: Kind
+    title: str | None
+    speaker: str | None
+    session_id: str | None
+    document_id: str | None
+    created_at: datetime
+    tags: list[str]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewMemory:
+    """A memory ready to be written: input, identity, vector (dimensions,), number of terms."""
+
+    doc: int
+    id: str
+    input: MemoryInput
+    created_at: datetime
+    fingerprint: bytes
+    length: int
+    embedding: NDArray[np.float32]
+
+
+async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemory]) -> None:
+    """Write new rows. An id that exists raises psycopg's UniqueViolation."""
+    async with conn.cursor() as cursor, cursor.copy(_INSERT) as copy:
+        copy.set_types(_INSERT_TYPES)
+        for memory in memories:
+            given = memory.input
+            await copy.write_row(
+                (
+                    ns,
+                    memory.doc,
+                    memory.id,
+                    given.kind,
+                    given.text,
+                    given.title,
+                    given.speaker,
+                    given.session_id,
+                    given.position,
+                    given.document_id,
+                    memory.created_at,
+                    given.expires_at,
+                    given.tags,
+                    Jsonb(given.metadata),
+                    Jsonb(msgspec.to_builtins(given.entities)),
+                    Jsonb(msgspec.to_builtins(given.relations)),
+                    given.supersedes,
+                    memory.fingerprint,
+                    memory.length,
+                    HalfVector(memory.embedding),
+                )
+            )
+
+
+async def get(conn: AsyncConnection[Any], ns: int, memory_id: str) -> StoredMemory | None:
+    """One memory, whether visible to searches or not."""
+    cursor = conn.cursor(row_factory=class_row(StoredMemory))
+    await cursor.execute(_GET, {"ns": ns, "id": memory_id})
+    return await cursor.fetchone()
+
+
+async def page(
+    conn: AsyncConnection[Any], ns: int, filters: Filters, *, after: int, limit: int
+) -> Sequence[StoredMemory]:
+    """Memories that meet the filters with ordinals above `after`, in the order of insertion."""
+    cursor = conn.cursor(row_factory=class_row(StoredMemory))
+    parameters = eligibility(filters, include_superseded=True)
+    await cursor.execute(_LIST, {**parameters, "ns": ns, "after": after, "limit": limit})
+    return await cursor.fetchall()
+
+
+async def hydrate(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, HydratedMemory]:
+    """What search results show, by id; an id deleted meanwhile is absent."""
+    cursor = conn.cursor(row_factory=class_row(HydratedMemory))
+    await cursor.execute(_HYDRATE, {"ns": ns, "ids": list(ids)})
+    return {row.id: row for row in await cursor.fetchall()}
+
+
+async def fingerprints(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, bytes]:
+    """The fingerprint of each id that exists."""
+    cursor = await conn.execute(_FINGERPRINTS, {"ns": ns, "ids": list(ids)})
+    return {memory_id: bytes(fingerprint) for memory_id, fingerprint in await cursor.fetchall()}
+
+
+async def lock(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, tuple[int, bytes]]:
+    """Ordinal and fingerprint of each id that exists, locked until the transaction ends."""
+    cursor = await conn.execute(_LOCK, {"ns": ns, "ids": list(ids)})
+    return {memory_id: (doc, bytes(fingerprint)) for memory_id, doc, fingerprint in await cursor.fetchall()}
+
+
+async def lock_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[int]:
+    """Ordinals of all memories that meet the filters, locked until the transaction ends."""
+    cursor = await conn.execute(_LOCK_MATCHING, {**eligibility(filters), "ns": ns})
+    return [doc for (doc,) in await cursor.fetchall()]
+
+
+async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tuple[Mapping[int, int], Sequence[str]]:
+    """Delete rows.
+
+    Returns:
+        Number of terms by ordinal, and the ids that the deleted memories superseded.
+    """
+    rows = await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall()
+    return {doc: length for doc, length, _ in rows}, sorted({old for _, _, old in rows if old is not None})
+
+
+async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> None:
+    """Set anew, for each id, when the first memory that supersedes it was created."""
+    if ids:
+        await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": list(ids)})

@@ -1,0 +1,209 @@
+"""Brings a database to the schema that this version needs: numbered SQL files, forward only."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import LiteralString
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow, class_row
+
+from retrieval.errors import MigrationError
+from retrieval.store.pool import connect
+
+LEAST_SERVER_VERSION = 160_000
+"""PostgreSQL 16, as libpq numbers it."""
+
+LEAST_VECTOR_VERSION = (0, 8)
+"""pgvector's first version with iterative index scans."""
+
+_LOCK = 5_472_697_665_742_001
+"""Key of the advisory lock that lets one process migrate at a time."""
+
+_FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
+
+_CREATE_TABLE: LiteralString = """
+    create table if not exists trivet_migration (
+        version     integer primary key,
+        name        text not null,
+        checksum    text not null,          -- sha256 of the file
+        applied_at  timestamptz not null default now()
+    )
+"""
+_RECORD: LiteralString = """
+    insert into trivet_migration (version, name, checksum) values (%(version)s, %(name)s, %(checksum)s)
+"""
+_APPLIED: LiteralString = "select version, name, checksum from trivet_migration order by version"
+_VECTOR_VERSIONS: LiteralString = """
+    select coalesce(installed_version, default_version) from pg_available_extensions where name = 'vector'
+"""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Migration:
+    """One file of the series."""
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        """sha256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Applied:
+    """One row of `trivet_migration`."""
+
+    version: int
+    name: str
+    checksum: str
+
+
+def bundled(folder: Traversable | None = None) -> list[Migration]:
+    """The migrations that come with this version, ascending.
+
+    Args:
+        folder: where the files `NNNN_name.sql` are; None for the package's own.
+
+    Raises:
+        MigrationError: a file of another name, or a number missing or used twice.
+
+    >>> bundled()[0].name
+    'initial'
+    """
+    folder = folder or resources.files("retrieval.store") / "sql" / "migrations"
+    found = []
+    for file in sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name):
+        match = _FILE_NAME.fullmatch(file.name)
+        if match is None:
+            raise MigrationError(f"migration file {file.name!r} is not named NNNN_name.sql")
+        found.append(Migration(version=int(match[1]), name=match[2], sql=file.read_text(encoding="utf-8")))
+    for expected, migration in enumerate(found, start=1):
+        if migration.version != expected:
+            raise MigrationError(f"migration {expected} is missing or there twice (found {migration.version})")
+    return found
+
+
+def outstanding(series: Sequence[Migration], applied: Sequence[Applied]) -> list[Migration]:
+    """What is still to be applied.
+
+    Raises:
+        MigrationError: the database's history is not the beginning of `series`: it is newer than
+            the code, has a gap, or an applied file has changed since.
+    """
+    for position, row in enumerate(applied):
+        if row.version > len(series):
+            raise MigrationError(
+                f"the database was migrated by a newer Trivet (migration {row.version} {row.name!r}; "
+                f"this one knows {len(series)}): upgrade Trivet"
+            )
+        known = series[position]
+        if row.version != known.version:
+            raise MigrationError(f"the database has migration {row.version} but not {known.version}")
+        if row.checksum != known.checksum:
+            raise MigrationError(
+                f"the checksum of migration {known.version} {known.name!r} is not the one that was applied to this "
+                "database: the file changed"
+            )
+    return list(series[len(applied) :])
+
+
+async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> list[int]:
+    """Apply what is outstanding, each migration in a transaction of its own.
+
+    Only one process at a time migrates a database; another waits and then finds nothing to do.
+
+    Args:
+        url: libpq URL of the database.
+        series: the migrations; None for those of this version.
+
+    Returns:
+        The versions applied now, ascending.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached.
+        MigrationError: the server is too old, has no pgvector, its history does not fit (see
+            `outstanding`), or a migration failed; those before it stay applied.
+    """
+    series = bundled() if series is None else series
+    async with await connect(url) as db:
+        await _check_server(db)
+        await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
+        try:
+            await db.execute(_CREATE_TABLE)
+        except psycopg.Error as exc:
+            raise MigrationError(f"this user may not create tables in the database: {exc}") from exc
+        todo = outstanding(series, await _applied(db))
+        for migration in todo:
+            await _apply(db, migration)
+            log.info("applied migration %04d %s", migration.version, migration.name)
+        return [migration.version for migration in todo]
+
+
+async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
+    """The versions that are not applied yet; changes nothing.
+
+    Args:
+        database: libpq URL, or a connection.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached.
+        MigrationError: its history does not fit, see `outstanding`.
+    """
+    if isinstance(database, str):
+        async with await connect(database) as db:
+            return await pending(db)
+    found = await (await database.execute("select to_regclass('trivet_migration') is not null")).fetchone()
+    applied = await _applied(database) if found and found[0] else []
+    return [migration.version for migration in outstanding(bundled(), applied)]
+
+
+async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
+    try:
+        async with db.transaction():
+            await db.execute("set local statement_timeout = 0")
+            await db.execute(migration.sql.encode(), prepare=False)
+            await db.execute(
+                _RECORD, {"version": migration.version, "name": migration.name, "checksum": migration.checksum}
+            )
+    except psycopg.Error as exc:
+        raise MigrationError(f"migration {migration.version} {migration.name!r} failed: {exc}") from exc
+
+
+async def _applied(db: AsyncConnection[TupleRow]) -> list[Applied]:
+    async with db.cursor(row_factory=class_row(Applied)) as cursor:
+        await cursor.execute(_APPLIED)
+        return await cursor.fetchall()
+
+
+async def _check_server(db: AsyncConnection[TupleRow]) -> None:
+    """Raise MigrationError unless the server is new enough and has pgvector."""
+    version = db.info.server_version
+    if version < LEAST_SERVER_VERSION:
+        raise MigrationError(f"PostgreSQL {version // 10_000} is too old: Trivet needs 16 or newer")
+    row = await (await db.execute(_VECTOR_VERSIONS)).fetchone()
+    if row is None:
+        raise MigrationError("this PostgreSQL server has no extension 'vector': install pgvector 0.8 or newer")
+    if vector_version(row[0]) < LEAST_VECTOR_VERSION:
+        raise MigrationError(f"pgvector {row[0]} is too old: Trivet needs 0.8 (alter extension vector update)")
+
+
+def vector_version(text: str) -> tuple[int, ...]:
+    """The parts of pgvector's version.
+
+    >>> vector_version("0.8.1")
+    (0, 8, 1)
+    """
+    return tuple(int(part) for part in re.findall(r"\d+", text))

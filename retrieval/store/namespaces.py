@@ -1,0 +1,162 @@
+"""Namespaces: look-up, settings, ordinals, counts, deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from retrieval.errors import Conflict, NotFound
+from retrieval.types import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+
+_FIND = "select ns, name, settings, next_doc, created_at from namespace where name = %(name)s"
+
+_CREATE = """
+    insert into namespace (name, settings) values (%(name)s, %(settings)s)
+    on conflict (name) do nothing returning ns, name, settings, next_doc, created_at
+"""
+
+_CHANGE = """
+    update namespace set settings = %(settings)s where ns = %(ns)s
+    returning ns, name, settings, next_doc, created_at
+"""
+
+_HOLD = "select ns from namespace where ns = %(ns)s for key share"
+
+_GIVE_OUT = """
+    update namespace set next_doc = next_doc + %(docs)s where ns = %(ns)s returning next_doc - %(docs)s
+"""
+
+_LIST = """
+    select n.name, n.settings, n.created_at,
+        (select count(*) from memory m where m.ns = n.ns),
+        (select count(*) from entity e where e.ns = n.ns),
+        (select count(*) from mention t where t.ns = n.ns),
+        (select count(*) from relation r where r.ns = n.ns)
+    from namespace n where %(name)s::text is null or n.name = %(name)s order by n.name
+"""
+
+_LOCK = "select ns from namespace where name = %(name)s for update"
+
+_DELETE = {
+    "memories": "delete from memory where ns = %(ns)s",
+    "bm25_tail": "delete from bm25_tail where ns = %(ns)s",
+    "bm25_postings": "delete from bm25_posting where ns = %(ns)s",
+    "bm25_segments": "delete from bm25_segment where ns = %(ns)s",
+    "bm25_tombstones": "delete from bm25_tombstone where ns = %(ns)s",
+    "mentions": "delete from mention where ns = %(ns)s",
+    "relations": "delete from relation where ns = %(ns)s",
+    "entity_aliases": "delete from entity_alias where ns = %(ns)s",
+    "entity_tokens": "delete from entity_token where ns = %(ns)s",
+    "entities": "delete from entity where ns = %(ns)s",
+    "namespaces": "delete from namespace where ns = %(ns)s",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Namespace:
+    """A row of the table."""
+
+    ns: int
+    name: str
+    settings: dict[str, Any]
+    next_doc: int
+    created_at: datetime
+
+    @property
+    def parsed_settings(self) -> NamespaceSettings:
+        """The settings as their type."""
+        return msgspec.convert(self.settings, NamespaceSettings)
+
+
+async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
+    """The namespace of that name.
+
+    Raises:
+        NotFound: there is none.
+    """
+    cursor = conn.cursor(row_factory=class_row(Namespace))
+    await cursor.execute(_FIND, {"name": name})
+    namespace = await cursor.fetchone()
+    if namespace is None:
+        raise NotFound(f"there is no namespace {name!r}")
+    return namespace
+
+
+async def find_or_create(conn: AsyncConnection[Any], name: str) -> Namespace:
+    """The namespace of that name, made with default settings if there is none."""
+    cursor = conn.cursor(row_factory=class_row(Namespace))
+    await cursor.execute(_FIND, {"name": name})
+    namespace = await cursor.fetchone()
+    if namespace is None:
+        await cursor.execute(_CREATE, {"name": name, "settings": Jsonb({})})
+        namespace = await cursor.fetchone()
+    return namespace or await find(conn, name)
+
+
+async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> None:
+    """Create a namespace or change its settings.
+
+    Raises:
+        Conflict: the language would change although there are memories analysed with the old one.
+    """
+    async with conn.transaction():
+        namespace = await find_or_create(conn, name)
+        await conn.execute(_LOCK, {"name": name})
+        namespace = await find(conn, name)
+        if namespace.next_doc and namespace.parsed_settings.language != settings.language:
+            raise Conflict(
+                f"the language of namespace {name!r} is {namespace.parsed_settings.language!r} and stays so: "
+                "memories were analysed with it"
+            )
+        await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(msgspec.to_builtins(settings))})
+
+
+async def hold(conn: AsyncConnection[Any], ns: int) -> bool:
+    """Keep the namespace from being deleted until the transaction ends; False if it is gone."""
+    return await (await conn.execute(_HOLD, {"ns": ns})).fetchone() is not None
+
+
+async def give_out_docs(conn: AsyncConnection[Any], ns: int, docs: int) -> range | None:
+    """New ordinals, committed at once so that writers do not wait for each other; None if it is gone."""
+    row = await (await conn.execute(_GIVE_OUT, {"ns": ns, "docs": docs})).fetchone()
+    return None if row is None else range(row[0], row[0] + docs)
+
+
+async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Sequence[NamespaceInfo]:
+    """All namespaces, or the one of that name, with their counts."""
+    cursor = await conn.execute(_LIST, {"name": name})
+    return [
+        NamespaceInfo(
+            name=row[0],
+            settings=msgspec.convert(row[1], NamespaceSettings),
+            created_at=row[2],
+            memories=row[3],
+            entities=row[4],
+            mentions=row[5],
+            relations=row[6],
+        )
+        for row in await cursor.fetchall()
+    ]
+
+
+async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
+    """Delete a namespace and all in it, in one transaction.
+
+    Raises:
+        NotFound: there is none.
+    """
+    async with conn.transaction():
+        row = await (await conn.execute(_LOCK, {"name": name})).fetchone()
+        if row is None:
+            raise NotFound(f"there is no namespace {name!r}")
+        deleted = {}
+        for what, statement in _DELETE.items():
+            deleted[what] = (await conn.execute(statement, {"ns": row[0]})).rowcount
+        return NamespaceReceipt(namespace=name, deleted=deleted)

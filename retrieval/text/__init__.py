@@ -1,0 +1,1 @@
+"""Analysis of text: terms of every language, wording, token counts."""

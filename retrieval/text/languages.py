@@ -1,0 +1,145 @@
+"""The languages of analysis: a Snowball stemmer each, and stop words where there is a list.
+
+Stemmers: M. F. Porter, Snowball, https://snowballstem.org, by PyStemmer.
+"""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import Stemmer
+
+from retrieval.errors import InvalidInput
+from retrieval.text.normal import fold
+from retrieval.text.stops import STOP_WORDS
+
+SIMPLE = "simple"
+"""No stemming and no stop words: right in every language."""
+
+AUTO = "auto"
+"""Each word's stemmer by its script, English stop words: the default (docs/decisions/0001-language-of-analysis.md)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Language:
+    """How words of a language become terms.
+
+    Attributes:
+        name: English name in lower case, which is also Snowball's.
+        code: ISO 639-1; empty for `simple`.
+        stops: case-folded, folded stop words.
+        fold_first: whether the stemmer wants words without diacritics; the others need them.
+    """
+
+    name: str
+    code: str
+    stops: frozenset[str]
+    fold_first: bool
+
+
+_CODES = {
+    "arabic": "ar", "armenian": "hy", "basque": "eu", "catalan": "ca", "czech": "cs", "danish": "da", "dutch": "nl",
+    "english": "en", "esperanto": "eo", "estonian": "et", "finnish": "fi", "french": "fr", "german": "de",
+    "greek": "el", "hindi": "hi", "hungarian": "hu", "indonesian": "id", "irish": "ga", "italian": "it",
+    "lithuanian": "lt", "nepali": "ne", "norwegian": "no", "persian": "fa",
+    "polish": "pl", "portuguese": "pt", "romanian": "ro", "russian": "ru",
+    "serbian": "sr", "sesotho": "st", "spanish": "es", "swedish": "sv", "tamil": "ta", "turkish": "tr", "yiddish": "yi",
+}  # fmt: skip
+
+_UNSTEMMED = {
+    "chinese": "zh", "japanese": "ja", "korean": "ko", "thai": "th", "lao": "lo", "khmer": "km", "burmese": "my",
+    "none": "",
+}  # fmt: skip
+
+_FOLD_FIRST = frozenset({"english", "indonesian"})
+
+_OF_SCRIPT = {
+    "LATIN": "english", "CYRILLIC": "russian", "GREEK": "greek", "ARABIC": "arabic", "ARMENIAN": "armenian",
+    "DEVANAGARI": "hindi", "TAMIL": "tamil",
+}  # fmt: skip
+
+
+def _languages() -> dict[str, Language]:
+    english = frozenset(fold(word) for word in STOP_WORDS["english"].split())
+    known = {
+        AUTO: Language(name=AUTO, code="", stops=english, fold_first=True),
+        SIMPLE: Language(name=SIMPLE, code="", stops=frozenset(), fold_first=True),
+    }
+    for name in sorted(_CODES.keys() & set(Stemmer.algorithms())):
+        known[name] = Language(
+            name=name,
+            code=_CODES[name],
+            stops=frozenset(fold(word) for word in STOP_WORDS.get(name, "").split()),
+            fold_first=name in _FOLD_FIRST,
+        )
+    return known
+
+
+LANGUAGES: Mapping[str, Language] = MappingProxyType(_languages())
+"""By canonical name, `simple` among them."""
+
+_NAMES = (
+    {name: name for name in LANGUAGES}
+    | {language.code: name for name, language in LANGUAGES.items() if language.code}
+    | {key: SIMPLE for name, code in _UNSTEMMED.items() for key in (name, code) if key}
+    | {"nb": "norwegian", "nn": "norwegian"}
+)
+
+
+def resolve_language(name: str) -> str:
+    """The canonical name, a key of `LANGUAGES`, of a language given by name or ISO 639-1 code.
+
+    Case and a region do not matter. Languages that bigrams serve (Chinese, Japanese, Korean, Thai, ...)
+    are `simple`.
+
+    Raises:
+        InvalidInput: unknown; names the field `language`.
+
+    >>> resolve_language("en"), resolve_language("German"), resolve_language("pt-BR"), resolve_language("ja")
+    ('english', 'german', 'portuguese', 'simple')
+    """
+    key = name.strip().casefold().replace("_", "-")
+    found = _NAMES.get(key) or _NAMES.get(key.partition("-")[0])
+    if found is None:
+        known = ", ".join(LANGUAGES)
+        raise InvalidInput(f"unknown language {name[:64]!r}; known are {known}", loc=("language",))
+    return found
+
+
+_local = threading.local()
+
+
+def _stemmer(name: str) -> Stemmer.Stemmer:
+    """This thread's stemmer: one object must not be used by two threads at once."""
+    stemmers: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
+    if name not in stemmers:
+        stemmers[name] = Stemmer.Stemmer(name, 0)  # no cache of its own: `term_of` has one
+    return stemmers[name]
+
+
+@lru_cache(maxsize=131_072)
+def _term_of(word: str, name: str) -> str:
+    if name == AUTO:
+        name = _OF_SCRIPT.get(unicodedata.name(word[0], "").partition(" ")[0], SIMPLE)
+    language = LANGUAGES[name]
+    if name == SIMPLE or not word.isalpha():
+        return fold(word)
+    if language.fold_first:
+        return str(_stemmer(name).stemWord(fold(word)))
+    return fold(str(_stemmer(name).stemWord(word)))
+
+
+def term_of(word: str, name: str) -> str:
+    """The term of a case-folded word in the language `name` (canonical): folded, and stemmed if it is letters.
+
+    >>> term_of("running", "english"), term_of("running", "simple"), term_of("häuser", "german")
+    ('run', 'running', 'haus')
+    >>> term_of("running", "auto"), term_of("книгами", "auto")
+    ('run', 'книг')
+    """
+    return _term_of(word, name) if len(word) <= 64 else fold(word)

@@ -1,0 +1,73 @@
+"""Counting tokens with a real tokenizer, so that a budget means something."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from retrieval.models_dir import models_dir
+
+TOKENIZER_FILE = "embedder.tokenizer.json"
+
+_DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_CACHED_TEXTS = 4_096
+_LONGEST_CACHED = 2_000
+
+
+class TokenCounter:
+    """Counts the word pieces of a text; safe for threads.
+
+    Special tokens do not count and nothing is cut off. A piece that the vocabulary does not know
+    counts as the characters it covers, and so does what the tokenizer would drop unseen, so that a
+    base64 blob, a run of emoji or of characters without width cannot pass a budget as one token.
+    Counts of short texts are remembered.
+    """
+
+    def __init__(self, tokenizer_path: Path | None = None) -> None:
+        """Load the tokenizer.
+
+        Args:
+            tokenizer_path: a `tokenizers` JSON; None for the bundled embedder's.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        path = tokenizer_path or models_dir() / TOKENIZER_FILE
+        if not path.is_file():
+            raise FileNotFoundError(f"no tokenizer at {path}")
+        self._tokenizer = Tokenizer.from_file(str(path))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        unknown = self._tokenizer.model.unk_token
+        self._unknown_id = self._tokenizer.token_to_id(unknown) if unknown else None
+        self._remembered = lru_cache(maxsize=_CACHED_TEXTS)(self._count)
+
+    def count(self, text: str) -> int:
+        """Tokens of the text: 0 only for whitespace, at least 1 per word."""
+        return self._remembered(text) if len(text) <= _LONGEST_CACHED else self._count(text)
+
+    def _count(self, text: str) -> int:
+        encoding = self._tokenizer.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=False)
+        ids = encoding.ids
+        total = len(ids)
+        if self._unknown_id in ids:
+            for piece, (start, end) in zip(ids, encoding.offsets, strict=True):
+                if piece == self._unknown_id:
+                    total += end - start - 1
+        return total if text.isprintable() and text.isascii() else total + _unseen(text)
+
+
+def _unseen(text: str) -> int:
+    """Characters that the normaliser takes away: controls, characters without width, marks, unassigned ones."""
+    return sum(
+        occurrences
+        for character, occurrences in Counter(text).items()
+        if character == "\ufffd" or (unicodedata.category(character) in _DROPPED and character not in "\t\n\r")
+    )

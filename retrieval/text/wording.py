@@ -1,0 +1,144 @@
+"""What a text says, as far as two texts can be told apart without understanding them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+
+from retrieval.text.cjk import RUN, bigrams
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
+_SIGNED = re.compile(r"(?<!\w)[-+]\d+(?:[.,:/]\d+)*")
+_NUMBER_WORDS = _words(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    " eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen"
+    " first second third fourth fifth once twice half double"
+    " monday tuesday wednesday thursday friday saturday sunday"
+    " january february march april may june july august september october november december"
+    " yesterday today tomorrow before after"
+)
+_NEGATIONS = _words(
+    "not never no none nobody nothing nowhere neither nor without cannot cant dont doesnt didnt isnt wont"
+    " nicht kein keine keinen keinem keiner nie niemals pas jamais ne non sin nunca não nem senza mai niet geen nooit"
+    " не нет ни никогда ikke aldri inte aldrig"
+)
+_EAST_ASIAN_NEGATION = re.compile("[不没沒無无非未別别莫]|ない|ません|なかった|않|못|없|아니")
+_EAST_ASIAN_NUMERAL = re.compile("[〇零一二三四五六七八九十百千万萬億亿两兩]")
+_KEPT_PUNCTUATION = frozenset("'#%@&")  # C#, 5%, don't
+
+MAX_SQUEEZED = 8_000
+"""Longest text, in characters, that is looked at word by word; a longer one is one word with its punctuation."""
+
+
+class _Squeeze(dict[int, str]):
+    """A table for `str.translate`: punctuation, separators and controls become a space."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        drop = unicodedata.category(character)[0] in "PZC" and character not in _KEPT_PUNCTUATION
+        self[code] = " " if drop else character
+        return self[code]
+
+
+_SQUEEZE = _Squeeze({ord("’"): "'"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wording:
+    """A text without case, punctuation and spacing; equal wordings say the same.
+
+    Attributes:
+        words: in order; bigrams where a script has no spaces.
+        numbers: numbers, number words and words of the calendar, sorted.
+        negations: how often something is denied.
+        question: whether it asks.
+        cased: the squeezed text before case folding; not part of the comparison.
+    """
+
+    words: tuple[str, ...]
+    numbers: tuple[str, ...]
+    negations: int
+    question: bool
+    cased: str = field(compare=False)
+
+    def names(self) -> set[str]:
+        """The words with a capital letter, case-folded."""
+        return {word.casefold() for word in RUN.sub(" ", self.cased).split() if word[0].isupper()}
+
+
+def without_speaker(text: str, speaker: str | None) -> str:
+    """The text without the prefix "Name: " if that is its speaker.
+
+    >>> without_speaker("Caroline: I went.", "Caroline"), without_speaker("Note: I went.", "Caroline")
+    ('I went.', 'Note: I went.')
+    """
+    if not speaker or text[len(speaker) : len(speaker) + 1] != ":":
+        return text
+    rest = text[len(speaker) + 1 :].strip()
+    return rest if rest and text[: len(speaker)].casefold() == speaker.casefold() else text
+
+
+def wording(text: str, speaker: str | None = None) -> Wording:
+    """The wording of a text, its speaker's prefix left out.
+
+    >>> wording("I DON'T like 2 dogs!").words, wording("I DON'T like 2 dogs!").negations
+    (('i', "don't", 'like', '2', 'dogs'), 1)
+    """
+    plain = without_speaker(text, speaker)
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKC", plain)
+    if len(plain) > MAX_SQUEEZED:
+        return Wording(words=(" ".join(plain.casefold().split()),), numbers=(), negations=0, question=False, cased="")
+    squeezed = plain.translate(_SQUEEZE)
+    words = squeezed.casefold().split() or [plain.strip()]
+    numbers = [number.replace(",", "") for number in _NUMBER.findall(plain)]
+    if "-" in plain or "+" in plain:
+        numbers += _SIGNED.findall(plain)
+    distinct = set(words)
+    if not distinct.isdisjoint(_NUMBER_WORDS):
+        numbers += [word for word in words if word in _NUMBER_WORDS]
+    negations = 0
+    if "n't" in squeezed or "N'T" in squeezed or not distinct.isdisjoint(_NEGATIONS):
+        negations = sum(word in _NEGATIONS or word.endswith("n't") for word in words)
+    if not plain.isascii() and RUN.search(plain):
+        numbers += _EAST_ASIAN_NUMERAL.findall(plain)
+        negations += len(_EAST_ASIAN_NEGATION.findall(plain))
+        words = _with_bigrams(words)
+    return Wording(
+        words=tuple(words),
+        numbers=tuple(sorted(numbers)),
+        negations=negations,
+        question="?" in plain or "؟" in plain,
+        cased=squeezed,
+    )
+
+
+def _with_bigrams(words: list[str]) -> list[str]:
+    split: list[str] = []
+    for word in words:
+        for number, piece in enumerate(RUN.split(word)):
+            split += bigrams(piece) if number % 2 else [piece] if piece else []
+    return split
+
+
+def contradicts(one: Wording, other: Wording) -> bool:
+    """Whether two similar texts differ in what matters: a number, a date, a negation, a question, a name.
+
+    >>> contradicts(wording("we met in Paris"), wording("we met in London"))
+    True
+    >>> contradicts(wording("we met in Paris"), wording("so we met in Paris"))
+    False
+    """
+    return (
+        one.numbers != other.numbers
+        or one.negations != other.negations
+        or one.question != other.question
+        or not one.names().issubset(other.words)
+        or not other.names().issubset(one.words)
+    )

@@ -1,0 +1,136 @@
+"""Words and identifiers of a text, case-folded: what is one thing stays whole and is split as well.
+
+`foo_bar`, `fooBar`, `foo-bar` and `foobar` share the term `foobar`; `ABC-123` and `abc123` share
+`abc123`; versions, addresses and paths keep their dots, `@` and slashes in the whole form.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from retrieval.text.normal import MARKS
+
+_LINK = r"(?:['.\-@/\\&]|(?<=\d)[,:](?=\d))"
+_TAIL = r"(?:\+\+|#(?!\w))?"  # C++, C#
+_ASCII_CHUNK = re.compile(rf"\w+(?:{_LINK}\w+)*{_TAIL}", re.ASCII)
+_CHUNK = re.compile(rf"[\w{MARKS}]+(?:{_LINK}[\w{MARKS}]+)*{_TAIL}")
+
+_ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_CLITIC = re.compile(r"(.+)'(?:s|d|m|re|ve|ll)", re.IGNORECASE)
+_NEGATION = re.compile(r"[^\W\d_]+n't", re.IGNORECASE)
+_ELISION = re.compile(
+    r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|dell|all|nell|sull|dall|coll|quell|bell)'(?=..)", re.IGNORECASE
+)
+_PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
+
+_MAX_WHOLE = 128
+"""Longest identifier that is kept whole; a longer one (a query string, a blob) has only its parts."""
+
+_MAX_SPLIT = 64
+"""Longest run of word characters that is looked at for capitals and digits; a blob stays one term."""
+
+_MAX_CACHED = 64
+
+
+def chunks(text: str) -> list[str]:
+    """Runs of word characters with the punctuation inside identifiers, from `prepare`d text, in order.
+
+    >>> chunks("Mail bob@x.org, see ./src/foo_bar.py (v1.2).")
+    ['Mail', 'bob@x.org', 'see', 'src/foo_bar.py', 'v1.2']
+    """
+    return (_ASCII_CHUNK if text.isascii() else _CHUNK).findall(text)
+
+
+def split(chunk: str) -> tuple[str, ...]:
+    """The case-folded terms of one chunk: the whole first, then its parts, none of them empty.
+
+    >>> split("fooBar"), split("ABC-123"), split("v1.2.3"), split("a@b.c")
+    (('foobar', 'foo', 'bar'), ('abc123', 'abc', '123'), ('v1.2.3', 'v1', '2', '3'), ('a@b.c', 'a', 'b.c', 'b', 'c'))
+    >>> split("Caroline's"), split("don't"), split("O'Brien"), split("U.S.A"), split("1,000")
+    (('caroline',), ("don't",), ('obrien', 'brien'), ('usa',), ('1000',))
+    """
+    return _cached_split(chunk) if len(chunk) <= _MAX_CACHED else _split(chunk)
+
+
+def _split(chunk: str) -> tuple[str, ...]:
+    if chunk.isalpha() and (chunk.islower() or chunk[1:].islower() or chunk.isupper()):
+        return (chunk.casefold(),)
+    if chunk.endswith(("+", "#")):
+        return (chunk.casefold(), *_split(chunk.rstrip("+#")))
+    if _THOUSANDS.fullmatch(chunk):
+        return (chunk.replace(",", ""),)
+    if _ACRONYM.fullmatch(chunk):
+        return (chunk.replace(".", "").casefold(),)
+    clitic = _CLITIC.fullmatch(chunk)
+    if clitic:
+        return _split(clitic[1])
+    return _identifier(chunk)
+
+
+def _identifier(chunk: str) -> tuple[str, ...]:
+    """Split at the outermost kind of punctuation, each part again; the whole goes before its parts."""
+    for separators in ("@", "/\\", ":,", ".", "&"):
+        if any(separator in chunk for separator in separators):
+            parts = [term for part in re.split(f"[{re.escape(separators)}]", chunk) if part for term in _inner(part)]
+            return _with_whole(chunk.casefold(), parts)
+    if "-" in chunk or "_" in chunk:
+        pieces = [piece for piece in re.split("[-_]", chunk) if piece]
+        if len(pieces) == 1:
+            return _split(pieces[0])
+        parts = [term for piece in pieces for term in _split(piece)]
+        return _with_whole("".join(pieces).casefold(), parts)
+    if "'" in chunk:
+        return _with_apostrophe(chunk)
+    return _by_case(chunk)
+
+
+def _inner(part: str) -> tuple[str, ...]:
+    """The terms of a part of an identifier; `v1` within `v1.2.3` stays one, `b.c` in an address is no acronym."""
+    if "." in part:
+        return _identifier(part)
+    return (part.casefold(),) if part.isalnum() and len(part) <= 3 else _split(part)
+
+
+def _with_apostrophe(chunk: str) -> tuple[str, ...]:
+    if _NEGATION.fullmatch(chunk):
+        return (chunk.casefold(),)
+    rest = _ELISION.sub("", chunk, count=1) if _ELISION.match(chunk) else chunk
+    if "'" not in rest:
+        return _split(rest)
+    pieces = rest.split("'")
+    # O'Brien is also Brien; in м'ята the apostrophe is a letter of the word.
+    parts = [term for piece in pieces if len(piece) > 2 for term in _split(piece)] if pieces[0].isascii() else []
+    return _with_whole("".join(pieces).casefold(), parts)
+
+
+def _by_case(word: str) -> tuple[str, ...]:
+    """Split where lower case meets upper case and where letters meet digits; parts of one letter fall."""
+    whole = word.casefold()
+    if len(word) > _MAX_SPLIT or _PLURAL_ACRONYM.fullmatch(word) or word.isdigit():
+        return (whole,)
+    parts: list[str] = []
+    start = 0
+    for at in range(1, len(word)):
+        before, here = word[at - 1], word[at]
+        if (
+            before.isdigit() != here.isdigit()
+            or (before.islower() and here.isupper())
+            or (before.isupper() and here.isupper() and at + 1 < len(word) and word[at + 1].islower())
+        ):
+            parts.append(word[start:at])
+            start = at
+    if not start:
+        return (whole,)
+    parts.append(word[start:])
+    return (whole, *(part.casefold() for part in parts if len(part) > 1 or part.isdigit()))
+
+
+def _with_whole(whole: str, parts: list[str]) -> tuple[str, ...]:
+    if parts and (len(whole) > _MAX_WHOLE or parts == [whole]):
+        return tuple(parts)
+    return (whole, *parts)
+
+
+_cached_split = lru_cache(maxsize=65_536)(_split)

@@ -1,0 +1,384 @@
+"""The words of the public contract as types: what goes over HTTP and what the pipeline passes on.
+
+All are immutable msgspec structs. Those that callers send refuse unknown fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from classifier.intents import Intent
+
+MAX_TEXT_CHARS = 60_000
+"""Longest memory text. Longer documents belong into `chunk`s; term counts up to here fit 16 bits."""
+
+MAX_BATCH = 1_000
+"""Most memories of one JSON batch; the bulk endpoint has no such limit."""
+
+
+class Leg(StrEnum):
+    """One of the three retrievers."""
+
+    VECTOR = "vector"
+    BM25 = "bm25"
+    GRAPH = "graph"
+
+
+class Mode(StrEnum):
+    """How the legs are combined: learned weights, the profile's fixed weights, or one leg alone."""
+
+    ADAPTIVE = "adaptive"
+    HYBRID = "hybrid"
+    VECTOR = "vector"
+    BM25 = "bm25"
+    GRAPH = "graph"
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """The legs that run in this mode."""
+        return tuple(Leg) if self in (Mode.ADAPTIVE, Mode.HYBRID) else (Leg(self.value),)
+
+
+Kind = Literal["memory", "message", "chunk"]
+Zoned = Annotated[datetime, Meta(tz=True, description="RFC 3339 with a zone")]
+MemoryId = Annotated[str, Meta(min_length=1, max_length=256)]
+NamespaceName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[\w.:@+\-]{1,128}$",
+        min_length=1,
+        max_length=128,
+        description="1 to 128 letters, digits or any of _ . : @ + -",
+    ),
+]
+Label = Annotated[str, Meta(min_length=1, max_length=256)]
+Metadata = Annotated[dict[str, Any], Meta(description="free JSON; filters test containment")]
+Weight = Annotated[float, Meta(ge=0)]
+
+
+class EntityInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entity that the caller says a memory mentions."""
+
+    name: Label
+    type: Label = "thing"
+    aliases: Annotated[list[Label], Meta(max_length=32)] = []
+
+
+class RelationInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A typed edge between two entities, with the memory as its evidence."""
+
+    source: Label
+    type: Label
+    target: Label
+
+
+class MemoryInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A memory as a caller sends it; only `text` is required."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)]
+    id: MemoryId | None = None
+    kind: Kind = "memory"
+    title: Annotated[str, Meta(max_length=1_000)] | None = None
+    speaker: Annotated[str, Meta(max_length=256)] | None = None
+    session_id: Annotated[str, Meta(max_length=256)] | None = None
+    position: Annotated[int, Meta(ge=0, le=2_147_483_647)] | None = None
+    document_id: Annotated[str, Meta(max_length=256)] | None = None
+    created_at: Zoned | None = None
+    expires_at: Zoned | None = None
+    tags: Annotated[list[Label], Meta(max_length=64)] = []
+    metadata: Metadata = {}
+    entities: Annotated[list[EntityInput], Meta(max_length=256)] = []
+    relations: Annotated[list[RelationInput], Meta(max_length=256)] = []
+    supersedes: MemoryId | None = None
+
+
+class MemoryPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields to change; one left out stays, `null` clears one that may be empty."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)] | UnsetType = UNSET
+    kind: Kind | UnsetType = UNSET
+    title: Annotated[str, Meta(max_length=1000)] | UnsetType | None = UNSET
+    speaker: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
+    session_id: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
+    position: Annotated[int, Meta(ge=0, le=2147483647)] | UnsetType | None = UNSET
+    document_id: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
+    created_at: Zoned | UnsetType = UNSET
+    expires_at: Zoned | UnsetType | None = UNSET
+    tags: Annotated[list[Label], Meta(max_length=64)] | UnsetType = UNSET
+    metadata: Metadata | UnsetType = UNSET
+    entities: Annotated[list[EntityInput], Meta(max_length=256)] | UnsetType = UNSET
+    relations: Annotated[list[RelationInput], Meta(max_length=256)] | UnsetType = UNSET
+    supersedes: MemoryId | UnsetType | None = UNSET
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """A memory as it is stored and returned."""
+
+    id: str
+    text: str
+    kind: Kind
+    title: str | None
+    speaker: str | None
+    session_id: str | None
+    position: int | None
+    document_id: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    entities: list[EntityInput]
+    relations: list[RelationInput]
+    supersedes: str | None
+    superseded_by: list[str]
+
+
+AddStatus = Literal["created", "updated", "unchanged", "rejected"]
+
+
+class AddResult(Struct, frozen=True, kw_only=True):
+    """What became of one memory of a batch."""
+
+    id: str | None
+    status: AddStatus
+    error: str | None = None
+
+
+class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Conditions that hold in every leg; all given ones must be met, an empty list is no condition."""
+
+    tags_all: Annotated[list[Label], Meta(max_length=64)] = []
+    tags_any: Annotated[list[Label], Meta(max_length=64)] = []
+    kind: Annotated[list[Kind], Meta(max_length=3)] = []
+    session_id: Annotated[list[str], Meta(max_length=1_000)] = []
+    document_id: Annotated[list[str], Meta(max_length=1_000)] = []
+    speaker: Annotated[list[str], Meta(max_length=1_000)] = []
+    created_after: Zoned | None = None
+    created_before: Zoned | None = None
+    metadata: Metadata = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every memory meets these filters."""
+        return self == Filters()
+
+
+class LegWeights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much each leg counts in the fusion; finite, not negative, not all 0. One left out is 0."""
+
+    vector: Weight = 0.0
+    bm25: Weight = 0.0
+    graph: Weight = 0.0
+
+
+class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One search. See the OpenAPI schema for each field's meaning."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=8_192)]
+    top_k: Annotated[int, Meta(ge=1, le=200)] = 10
+    mode: Mode = Mode.ADAPTIVE
+    weights: LegWeights | None = None
+    intent: Intent | None = None
+    profile: Annotated[str, Meta(max_length=128)] | None = None
+    rrf_k: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    filters: Filters = Filters()
+    as_of: Zoned | None = None
+    include_superseded: bool = False
+    min_similarity: Annotated[float, Meta(ge=-1, le=1)] | None = None
+    ef_search: Annotated[int, Meta(ge=1, le=200)] = 64
+    max_hops: Annotated[int, Meta(ge=0, le=4)] = 2
+    rescore: bool | None = None
+    explain: bool = False
+
+
+class LegEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where one leg had a memory. `path` is the graph leg's, with `explain`."""
+
+    rank: int
+    score: float
+    path: list[str] | None = None
+
+
+class FusedEvidence(Struct, frozen=True, kw_only=True):
+    """Where the weighted reciprocal rank fusion had a memory."""
+
+    rank: int
+    score: float
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """One memory of an answer, with what every leg said of it."""
+
+    id: str
+    text: str
+    snippet: str
+    title: str | None
+    kind: Kind
+    speaker: str | None
+    session_id: str | None
+    document_id: str | None
+    created_at: datetime
+    tags: list[str]
+    metadata: dict[str, Any]
+    score: float
+    fused: FusedEvidence
+    legs: dict[str, LegEvidence]
+    duplicates: list[str] | UnsetType = UNSET
+
+
+class IntentReport(Struct, frozen=True, kw_only=True):
+    """The most probable intent and the probabilities of all four."""
+
+    label: str
+    probabilities: dict[str, float]
+
+
+class Degradation(Struct, frozen=True, kw_only=True):
+    """A leg that did not answer, and why."""
+
+    leg: str
+    reason: str
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why the answer is what it is: in words, and the numbers behind it."""
+
+    weights: str
+    rrf_k: int
+    fan_out: int
+    legs: dict[str, dict[str, Any]]
+
+
+class SearchResponse(Struct, frozen=True, kw_only=True):
+    """A ranked answer."""
+
+    results: list[SearchResult]
+    intent: IntentReport | None
+    weights: dict[str, float]
+    profile: str
+    degraded: list[Degradation]
+    timings_ms: dict[str, float]
+    explanation: Explanation | UnsetType = UNSET
+
+
+class ChatMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One turn of the conversation that wants context."""
+
+    role: Annotated[str, Meta(min_length=1, max_length=64)]
+    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
+
+
+PackFormat = Literal["markdown", "xml", "json"]
+PackOrder = Literal["relevance", "time"]
+
+
+class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search whose answer is rendered into a context pack. `query` or `messages` is required."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=8_192)] | None = None
+    messages: Annotated[list[ChatMessage], Meta(max_length=1_000)] = []
+    max_tokens: Annotated[int, Meta(ge=64, le=200_000)] = 2048
+    format: PackFormat = "markdown"
+    order: PackOrder = "relevance"
+    top_k: Annotated[int, Meta(ge=1, le=200)] = 30
+    mode: Mode = Mode.ADAPTIVE
+    weights: LegWeights | None = None
+    intent: Intent | None = None
+    profile: Annotated[str, Meta(max_length=128)] | None = None
+    rrf_k: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    filters: Filters = Filters()
+    as_of: Zoned | None = None
+    include_superseded: bool = False
+    min_similarity: Annotated[float, Meta(ge=-1, le=1)] | None = None
+    ef_search: Annotated[int, Meta(ge=1, le=200)] = 64
+    max_hops: Annotated[int, Meta(ge=0, le=4)] = 2
+    rescore: bool | None = None
+    explain: bool = False
+
+
+class PackItem(Struct, frozen=True, kw_only=True):
+    """A memory in the pack, the tokens it took and how the text cites it."""
+
+    id: str
+    tokens: int
+    citation: str
+
+
+class DroppedItem(Struct, frozen=True, kw_only=True):
+    """A memory left out of the pack, and why."""
+
+    id: str
+    reason: str
+
+
+class ContextResponse(Struct, frozen=True, kw_only=True):
+    """A context pack; `tokens_used` counts the whole rendered text and never exceeds `max_tokens`."""
+
+    context: str
+    tokens_used: int
+    max_tokens: int
+    items: list[PackItem]
+    dropped: list[DroppedItem]
+    results: list[SearchResult] | UnsetType = UNSET
+    intent: IntentReport | None
+    weights: dict[str, float]
+    profile: str
+    degraded: list[Degradation]
+    timings_ms: dict[str, float]
+    explanation: Explanation | UnsetType = UNSET
+
+
+class ClassifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A query whose intent is asked for."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=8_192)]
+    profile: Annotated[str, Meta(max_length=128)] | None = None
+
+
+class ClassifyResponse(Struct, frozen=True, kw_only=True):
+    """The intent of a query and the weights it would get."""
+
+    intent: IntentReport
+    weights: dict[str, float]
+    profile: str
+    timings_ms: dict[str, float]
+
+
+class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a namespace's owner may set. The language of analysis is fixed by the first memory."""
+
+    language: Annotated[str, Meta(max_length=32)] = "auto"
+    profile: Annotated[str, Meta(max_length=128)] | None = None
+
+
+class NamespaceInfo(Struct, frozen=True, kw_only=True):
+    """A namespace with its settings and counts."""
+
+    name: str
+    settings: NamespaceSettings
+    created_at: datetime
+    memories: int
+    entities: int
+    mentions: int
+    relations: int
+
+
+class NamespaceReceipt(Struct, frozen=True, kw_only=True):
+    """What deleting a namespace took away."""
+
+    namespace: str
+    deleted: dict[str, int]
+
+
+class MemoryPage(Struct, frozen=True, kw_only=True):
+    """A page of memories, oldest insertion first; `next_cursor` is null on the last."""
+
+    memories: list[Memory]
+    next_cursor: str | None
+
+
+WeightsByLeg = Mapping[str, float]

@@ -1,0 +1,92 @@
+"""The database of the tests: one embedded server for the session, a clone of a migrated template per test."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from retrieval.store.embedded import DATABASE, EmbeddedPostgres
+from retrieval.store.migrate import migrate
+from retrieval.store.pool import Pool, open_pool
+
+_NUMBERS = itertools.count(1)
+
+_UNSAFE_BUT_FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "autovacuum": "off",
+    "shared_buffers": "256MB",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresServer:
+    """The tests' server. Its `template` database is migrated, `url` is of `postgres`."""
+
+    url: str
+    template: str
+
+    def database(self, name: str) -> str:
+        """The URL of one of its databases."""
+        return f"postgresql://postgres@/{name}?host={conninfo_to_dict(self.url)['host']}&port=5432"
+
+    def create(self, name: str, *, template: str) -> str:
+        """Clone a database; the URL of the clone."""
+        with psycopg.connect(self.url, autocommit=True) as db:
+            statement = sql.SQL("create database {} template {} strategy wal_log")
+            db.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        return self.database(name)
+
+    def drop(self, name: str) -> None:
+        """Drop a database, whoever is still connected."""
+        with psycopg.connect(self.url, autocommit=True) as db:
+            db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The embedded PostgreSQL of the whole run, in a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir="/tmp"))
+    folder.chmod(0o755)  # run by root, the server is another user's
+    server = EmbeddedPostgres(folder / "data", settings=_UNSAFE_BUT_FAST)
+    try:
+        url = server.start()
+        asyncio.run(migrate(url))
+        yield PostgresServer(url=make_conninfo(url, dbname="postgres"), template=DATABASE)
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def database_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The libpq URL of a database of the test's own: migrated, without rows."""
+    name = f"test_{next(_NUMBERS)}"
+    yield postgres_server.create(name, template=postgres_server.template)
+    postgres_server.drop(name)
+
+
+@pytest.fixture
+def empty_database_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The libpq URL of a database of the test's own that is not migrated."""
+    name = f"test_{next(_NUMBERS)}"
+    yield postgres_server.create(name, template="template1")
+    postgres_server.drop(name)
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    """A pool of connections to `database_url`."""
+    async with open_pool(database_url, 4) as opened:
+        yield opened

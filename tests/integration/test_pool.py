@@ -1,0 +1,132 @@
+"""The pool: what its connections are like, what it survives, and what it says when it cannot work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+import traceback
+
+import numpy as np
+import psycopg
+import pytest
+from pgvector import HalfVector
+
+from retrieval.errors import MigrationError, StoreUnavailable
+from retrieval.store.pool import Pool, connect, open_pool
+
+SECRET = "hunter2-of-the-database"
+
+
+async def test_connections_are_set_up(pool: Pool) -> None:
+    async with pool.connection() as db:
+        assert db.autocommit
+        row = await (
+            await db.execute(
+                "select current_setting('application_name'), current_setting('statement_timeout'), "
+                "current_setting('jit'), current_setting('client_encoding')"
+            )
+        ).fetchone()
+    assert row == ("trivet", "30s", "off", "UTF8")
+
+
+async def test_vectors_go_in_and_out(pool: Pool) -> None:
+    vector = np.array([0.5, -0.25, 2.0], dtype=np.float32)
+    async with pool.connection() as db:
+        cursor = await db.execute("select %(v)s::halfvec", {"v": HalfVector(vector)})
+        row = await cursor.fetchone()
+    assert row is not None
+    assert isinstance(row[0], HalfVector)
+    assert row[0].to_list() == vector.tolist()
+
+
+async def test_the_urls_own_name_wins(database_url: str) -> None:
+    async with open_pool(f"{database_url}&application_name=mine", 4) as pool, pool.connection() as db:
+        row = await (await db.execute("select current_setting('application_name')")).fetchone()
+    assert row == ("mine",)
+
+
+async def test_size_connections_work_side_by_side_and_the_next_waits(database_url: str) -> None:
+    async def hold(pool: Pool) -> int:
+        async with pool.connection() as db:
+            row = await (await db.execute("select pg_backend_pid() from pg_sleep(0.2)")).fetchone()
+            assert row is not None
+            return int(row[0])
+
+    async with open_pool(database_url, 4) as pool:
+        start = time.perf_counter()
+        pids = await asyncio.gather(*(hold(pool) for _ in range(5)))
+        taken_s = time.perf_counter() - start
+    assert len(set(pids)) == 4
+    assert 0.4 <= taken_s < 1.0
+
+
+async def test_connections_that_the_server_closed_are_replaced(pool: Pool, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() "
+            "and pid <> pg_backend_pid()"
+        )
+    await asyncio.sleep(0.1)
+    for _ in range(8):
+        async with pool.connection() as db:
+            assert await (await db.execute("select 1")).fetchone() == (1,)
+
+
+async def test_a_database_that_is_not_migrated_is_an_error(empty_database_url: str) -> None:
+    with pytest.raises(MigrationError, match="run `trivet migrate`"):
+        async with open_pool(empty_database_url, 4):
+            pass
+
+
+async def test_an_unreachable_database_is_an_error_at_once() -> None:
+    start = time.perf_counter()
+    with pytest.raises(StoreUnavailable, match=r"cannot reach the database notes at 127\.0\.0\.1:1: .*refused"):
+        async with open_pool(f"postgresql://ann:{SECRET}@127.0.0.1:1/notes", 4):
+            pass
+    assert time.perf_counter() - start < 2.0
+
+
+async def test_a_server_that_never_answers_is_an_error_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://ann:{SECRET}@127.0.0.1:{silent.getsockname()[1]}/notes?connect_timeout=2"
+        start = time.perf_counter()
+        with pytest.raises(StoreUnavailable, match="cannot reach the database"):
+            await connect(url)
+        assert time.perf_counter() - start < 4.0
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/notes",
+        f"postgresql://ann:{SECRET}@127.0.0.1:one/notes",
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/notes?nonsense=1",
+        f"postgresql://ann:{SECRET}@[127.0.0.1:1/notes",
+        f"postgresql://127.0.0.1:1/notes?user=ann&password={SECRET}&sslpassword={SECRET}",
+        f"ann {SECRET}",
+    ],
+)
+async def test_the_password_is_never_told(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(StoreUnavailable) as caught:
+        await connect(url)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert SECRET not in caplog.text
+
+
+async def test_too_few_connections_is_an_error(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("retrieval.store.pool.WAIT_TIMEOUT_S", 1.0)
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute("create role pool_of_two login connection limit 2")
+    try:
+        with pytest.raises(StoreUnavailable, match="does not give 4 connections"):
+            async with open_pool(database_url.replace("postgres@", "pool_of_two@"), 4):
+                pass
+    finally:
+        with psycopg.connect(database_url, autocommit=True) as db:
+            db.execute("drop role pool_of_two")
+    assert "too many connections for role" in caplog.text

@@ -1,0 +1,94 @@
+"""Trivet's HTTP interface for the tests: in this process, or as a server of its own on a free port."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+
+import httpx
+import uvicorn
+from litestar import Litestar
+
+from retrieval.api.app import create_app
+from retrieval.api.server import listening
+from retrieval.settings import Settings
+
+
+def settings_for(database_url: str, **changes: object) -> Settings:
+    """Settings of a small server on a free port."""
+    return replace(Settings(database_url=database_url, pool_size=4, port=0), **changes)  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def client_of(app: Litestar) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an application in this process, from its start to its stop.
+
+    The application starts and stops in a task of its own: a fixture's two halves run in different ones.
+    """
+    started = asyncio.get_running_loop().create_future()
+    stop = asyncio.Event()
+
+    async def live() -> None:
+        try:
+            async with app.lifespan():
+                started.set_result(None)
+                await stop.wait()
+        except Exception as exc:
+            if started.done():
+                raise
+            started.set_exception(exc)
+
+    life = asyncio.create_task(live())
+    await started
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://trivet") as client:
+            yield client
+    finally:
+        stop.set()
+        await life
+
+
+@asynccontextmanager
+async def served(database_url: str, **changes: object) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the real engine on a database."""
+    async with client_of(create_app(settings_for(database_url, **changes))) as client:
+        yield client
+
+
+@contextmanager
+def on_a_port(settings: Settings) -> Iterator[str]:
+    """A server in a thread; its URL."""
+    with listening(settings) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(settings), lifespan="on", ws="none", log_config=None, access_log=False)
+        )
+        thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listener]),))
+        thread.start()
+        try:
+            host, port = listener.getsockname()[:2]
+            _wait_until_started(server, thread)
+            yield f"http://{host}:{port}"
+        finally:
+            server.should_exit = True
+            thread.join(timeout=30)
+
+
+def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:
+    while not server.started:
+        thread.join(timeout=0.02)
+        if not thread.is_alive():
+            raise RuntimeError("the server did not start")
+
+
+def problem_of(answer: httpx.Response, status: int) -> dict[str, object]:
+    """The problem in an answer, checked to be one of this status."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    found: dict[str, object] = answer.json()
+    assert found["status"] == status
+    assert {"type", "title", "detail"} <= found.keys()
+    return found

@@ -1,0 +1,56 @@
+"""docker-compose.yml: what keeps the database private and the server guarded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def services() -> dict[str, Any]:
+    """The services by name."""
+    parsed = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    services: dict[str, Any] = parsed["services"]
+    return services
+
+
+def test_the_database_is_not_published(services: dict[str, Any]) -> None:
+    assert "ports" not in services["db"]
+    assert services["db"]["image"].startswith("pgvector/pgvector:pg17")
+
+
+def test_the_database_is_kept_in_a_volume(services: dict[str, Any]) -> None:
+    assert services["db"]["volumes"] == ["db:/var/lib/postgresql/data"]
+
+
+def test_no_secret_is_written_down(services: dict[str, Any]) -> None:
+    secrets = {
+        name: value
+        for service in services.values()
+        for name, value in service["environment"].items()
+        if name.endswith(("PASSWORD", "KEY"))
+    }
+    assert set(secrets) == {"POSTGRES_PASSWORD", "PGPASSWORD", "TRIVET_API_KEY"}
+    assert all(value.startswith("${") and ":?" in value for value in secrets.values())
+    assert "@" in services["trivet"]["environment"]["TRIVET_DATABASE_URL"]
+    assert ":" not in services["trivet"]["environment"]["TRIVET_DATABASE_URL"].split("//")[1].split("@")[0]
+
+
+def test_the_server_waits_for_a_healthy_database_and_is_published_on_loopback_only(services: dict[str, Any]) -> None:
+    assert services["trivet"]["depends_on"] == {"db": {"condition": "service_healthy"}}
+    assert services["trivet"]["ports"] == ["127.0.0.1:8321:8321"]
+    assert services["trivet"]["environment"]["TRIVET_HOST"] == "0.0.0.0"
+    assert "/health/ready" in " ".join(services["trivet"]["healthcheck"]["test"])
+
+
+def test_the_image_has_what_the_wheel_is_built_from() -> None:
+    let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    assert {"pyproject.toml", "requirements.lock", "models", "graph", "classifier", "retrieval"} <= let_in
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    assert "--require-hashes" in dockerfile
+    assert "\nUSER trivet\n" in dockerfile
