@@ -1,0 +1,1 @@
+"""The entity graph: extraction, linking, store and bounded traversal."""

@@ -1,0 +1,124 @@
+"""Which entities a text mentions, by rules alone: no model, no dictionary of the world."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log
+
+from graph.capitals import find_names, find_quoted, mostly_capitals
+from graph.dates import find_dates
+from graph.identifiers import identifier
+from graph.names import normalize, singular_key
+from graph.phrases import CJK, find_cjk, find_phrases
+from graph.scan import MAX_WORD_CHARS, Token, scan
+
+MAX_MENTIONS = 64
+"""Most entities of one memory; the weightiest stay."""
+
+MAX_TERMS = 32
+"""Most of them that are single ordinary words."""
+
+WEIGHTS = {
+    "title": 1.0,
+    "speaker": 0.7,
+    "name": 0.8,
+    "identifier": 0.8,
+    "date": 0.5,
+    "phrase": 0.6,
+    "term": 0.4,
+}
+"""How much a mention of each kind ties a memory to the entity, in (0, 1]."""
+
+_BRACKETS = re.compile(r"\s*[(\[][^()\[\]]{0,200}[)\]]\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedMention:
+    """An entity found in a text: the spelling, its key, a type and a weight in (0, 1]."""
+
+    name: str
+    key: str
+    type: str
+    weight: float
+
+
+def extract(text: str, *, title: str | None = None, speaker: str | None = None) -> list[ExtractedMention]:
+    """The entities that a memory mentions, weightiest first, each key once, at most 64.
+
+    Time is linear in the length of the text.
+
+    Args:
+        text: the memory; a leading "Speaker:" is not part of it.
+        title: of the document; it counts whole and without a closing bracket.
+        speaker: who said it.
+
+    >>> [(m.name, m.type) for m in extract("Ann: I met Dr. Bob Ray in Rome.", speaker="Ann")]
+    [('Dr. Bob Ray', 'name'), ('Rome', 'name'), ('Ann', 'speaker')]
+    """
+    best: dict[str, ExtractedMention] = {}
+    counts: dict[str, int] = {}
+    for name, key, type_, weight in _found(text, title, speaker):
+        if not key or len(key) > 200:
+            continue
+        counts[key] = counts.get(key, 0) + 1
+        if key not in best or weight > best[key].weight:
+            best[key] = ExtractedMention(name, key, type_, weight)
+    ranked = sorted(best.values(), key=lambda m: -m.weight * (1 + 0.3 * log(counts[m.key])))
+    kept: list[ExtractedMention] = []
+    terms = 0
+    for mention in ranked:
+        terms += mention.type == "term"
+        if mention.type != "term" or terms <= MAX_TERMS:
+            kept.append(mention)
+    return kept[:MAX_MENTIONS]
+
+
+def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[str, str, str, float]]:
+    """Everything found as (name, key, type, weight), repeats included."""
+    if speaker:
+        yield speaker, normalize(speaker), "speaker", WEIGHTS["speaker"]
+        if text.startswith(speaker) and text[len(speaker) :].lstrip().startswith(":"):
+            text = text[len(speaker) :].lstrip()[1:]
+    if title:
+        bare = _BRACKETS.sub("", title) or title
+        for name in dict.fromkeys((bare, title)):
+            yield name, normalize(name), "title", WEIGHTS["title"]
+    tokens = scan(text)
+    taken: set[int] = set()
+    for date in find_dates(tokens):
+        taken.update(date.tokens)
+        yield date.name, normalize(date.name), "date", date.weight
+    codes = {at: code for at, token in enumerate(tokens) if (code := identifier(token))}
+    for code in codes.values():
+        yield code, normalize(code), "identifier", WEIGHTS["identifier"]
+    yield from _names(text, tokens, taken)
+    taken.update(codes)
+    for token in tokens:
+        if len(token.text) <= MAX_WORD_CHARS * 8 and token.kind == "word" and CJK.search(token.text):
+            for run in find_cjk(token.text):
+                yield run, normalize(run), "phrase", WEIGHTS["phrase"]
+    rest = [_BREAK if at in taken else token for at, token in enumerate(tokens)]
+    for words in find_phrases(rest):
+        name = " ".join(words)
+        type_ = "phrase" if len(words) > 1 else "term"
+        yield name, singular_key(normalize(name)), type_, WEIGHTS[type_]
+
+
+_BREAK = Token("mark", "|", -9, -9)
+
+
+def _names(text: str, tokens: list[Token], taken: set[int]) -> Iterator[tuple[str, str, str, float]]:
+    """The capitalised names; marks the tokens of those that are beyond doubt as taken."""
+    if mostly_capitals(tokens):
+        return
+    for quoted in find_quoted(text):
+        yield quoted, normalize(quoted), "name", WEIGHTS["name"]
+    words = {at for at in taken if tokens[at].kind == "word"}
+    found = [name for name in find_names(text, tokens) if not words.intersection(name.tokens)]
+    sure = {name.name.casefold() for name in found if not name.doubtful}
+    for name in found:
+        if not name.doubtful or name.name.casefold() in sure:
+            taken.update(name.tokens)
+            yield name.name, normalize(name.name), "name", WEIGHTS["name"]

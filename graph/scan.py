@@ -1,0 +1,46 @@
+"""A text as a flat list of tokens, in one pass of one expression that cannot backtrack far."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from graph.names import MARKS
+
+MAX_WORD_CHARS = 64
+"""Longer words are nobody's name: hashes, base64, text without spaces."""
+
+
+class Token(NamedTuple):
+    """A piece of text: `kind` is url, email, tag, initials, date, number, word, newline or mark."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    rf"""
+      (?P<url>      (?:https?://|www\.)[^\s<>"'\u3000-\u303f]+ )
+    | (?P<email>    (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}} )
+    | (?P<tag>      (?<!\w)[@#][^\W\d][\w{MARKS}]{{1,63}} )
+    | (?P<initials> (?<!\w)(?:[A-Z]\.){{1,6}}(?![^\W_]) )
+    | (?P<date>     [12]\d{{3}}-\d\d(?:-\d\d)?(?![\d-]) )
+    | (?P<number>   v?\d+(?:[.,]\d+)*(?![\w{MARKS}]) )
+    | (?P<word>     [\w{MARKS}]+(?:['\u2019&-][\w{MARKS}]+)*(?:\+\+|\#(?!\w))? )
+    | (?P<newline>  \n )
+    | (?P<mark>     [^\w\s] )
+    """,
+    re.VERBOSE,
+)
+
+
+def scan(text: str) -> list[Token]:
+    """The tokens of a text in order; blanks other than line breaks are left out."""
+    return [Token(m.lastgroup or "mark", m.group(), m.start(), m.end()) for m in _TOKEN.finditer(text)]
+
+
+def adjacent(text: str, left: Token, right: Token) -> bool:
+    """Whether nothing but one or two blanks of the same line stand between two tokens."""
+    return 0 < right.start - left.end <= 2 and text[left.end : right.start].strip(" \u00a0\t") == ""

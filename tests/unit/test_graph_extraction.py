@@ -1,0 +1,126 @@
+"""What the rules find in a text."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from graph.extraction import MAX_MENTIONS, extract
+
+
+def found(text: str, type_: str, **given: str) -> set[str]:
+    return {m.name for m in extract(text, **given) if m.type == type_}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Yesterday I met Caroline and Melanie.", {"Caroline", "Melanie"}),
+        ("Thanks, Nate! Hey Joanna, how are you?", {"Nate", "Joanna"}),
+        ("the Duke of Buckingham and Vincent van Gogh", {"Duke of Buckingham", "Vincent van Gogh"}),
+        ("books by J. R. R. Tolkien, mostly", {"J. R. R. Tolkien"}),
+        ("they saw Dr. Strange in St. Louis", {"Dr. Strange", "St. Louis"}),
+        ("an Austro-Hungarian prince", {"Austro-Hungarian"}),
+        ("we went to Maria's house in O\u2019Brien", {"Maria", "O\u2019Brien"}),
+        ("the flight of Apollo 11 to space", {"Apollo 11"}),
+        ("at the 2017 Brit Awards", {"Brit Awards", "2017 Brit Awards"}),
+        ('the album "Katy Lied" was', {"Katy Lied"}),
+        ("Kickboxing is fun. It is great.", set()),
+        ("I know Jean. Jean sings.", {"Jean"}),
+        ("On Monday I will. On Friday too.", set()),
+        ("THIS IS ALL VERY LOUD TEXT", set()),
+        ("Мы живём в Москве", {"Москве"}),
+    ],
+)
+def test_names(text: str, names: set[str]) -> None:
+    assert found(text, "name") == names
+
+
+@pytest.mark.parametrize(
+    ("text", "dates"),
+    [
+        ("on 3 May 2023", {"2023-05-03", "2023-05", "2023"}),
+        ("on May 3rd, 2023", {"2023-05-03", "2023-05", "2023"}),
+        ("on 2023-05-03", {"2023-05-03", "2023-05", "2023"}),
+        ("in May 2023", {"2023-05", "2023"}),
+        ("last September", {"September"}),
+        ("in May", {"May"}),
+        ("it may rain, we march on", set()),
+        ("July 4", {"July 4"}),
+        ("the 1970s and 1984", {"1970s", "1984"}),
+        ("3000 people, 12 of them", set()),
+    ],
+)
+def test_dates_have_one_form(text: str, dates: set[str]) -> None:
+    assert found(text, "date") == dates
+
+
+def test_identifiers() -> None:
+    text = "ABC-123 broke v1.2.3 of snake_case in fooBar, mail me@x.org or https://x.org/a?b=1, #tag @bob at 10am"
+    expected = {"ABC-123", "v1.2.3", "snake_case", "fooBar", "me@x.org", "https://x.org/a?b=1", "tag", "bob"}
+    assert found(text, "identifier") == expected
+
+
+def test_phrases_of_lower_case_text_meet_in_the_singular() -> None:
+    one = {m.key for m in extract("i joined the local support groups") if m.type == "phrase"}
+    two = {m.key for m in extract("she runs a support group") if m.type == "phrase"}
+    assert "support group" in one & two
+
+
+def test_title_and_speaker_count_and_the_speakers_prefix_does_not() -> None:
+    mentions = {m.name: m for m in extract("Ann Lee: I sing.", title="Mercury (planet)", speaker="Ann Lee")}
+    assert mentions["Mercury"].type == mentions["Mercury (planet)"].type == "title"
+    assert mentions["Ann Lee"].type == "speaker"
+
+
+def test_east_asian_text() -> None:
+    assert found("山田太郎は東京タワーに行きました。", "phrase") == {"山田太郎", "東京", "タワー"}
+    assert "北京大学图书馆" in found("我昨天在北京大学图书馆看书", "phrase")
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\U0001f389\U0001f389 !!!", "the of and it", "\x00\x01", "\ud800", "...", "1 2 3"]
+)
+def test_nothing_in_nothing(text: str) -> None:
+    assert extract(text) == []
+
+
+def test_the_weightiest_stay() -> None:
+    text = " ".join(f"Alpha{i:03} met bravo{i:03}." for i in range(300))
+    mentions = extract(text, title="Gamma")
+    assert len(mentions) == MAX_MENTIONS
+    assert mentions[0].name == "Gamma"
+    assert [m.weight for m in mentions] == sorted((m.weight for m in mentions), reverse=True) or mentions[
+        0
+    ].weight == 1.0
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        "A.",
+        "a-",
+        "Ab of ",
+        "a.b@",
+        "A ",
+        "1,",
+        "([",
+        '"',
+        "A1-",
+        "_",
+        "aB",
+        "東",
+        "w.w",
+        "Ab12",
+        "May 1 ",
+        "\u0301",
+        "Dr. ",
+    ],
+)
+def test_time_is_linear_on_hostile_text(piece: str) -> None:
+    text = (piece * 60_000)[:60_000]
+    started = time.process_time()
+    extract(text, title=text[:1_000], speaker=text[:200])
+    assert time.process_time() - started < 3.0
