@@ -1,0 +1,1 @@
+"""What is learned: intents, weights, features, training and inference."""

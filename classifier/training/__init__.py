@@ -1,0 +1,1 @@
+"""From labelled queries to `models/intent.onnx`; run as `python -m classifier.training`."""

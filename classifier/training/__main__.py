@@ -1,0 +1,93 @@
+"""Train the intent classifier and write the model, its card and its checksum."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from classifier.inference import IntentClassifier
+from classifier.training.calibration import softmax
+from classifier.training.card import Facts, file_sha256, record_checksum, render
+from classifier.training.data import TRAINING_FILE, read_judge, read_training, shared_texts
+from classifier.training.embedder import Embed, bundled_embedder
+from classifier.training.export import check_parity, export
+from classifier.training.fit import fit_heads, prepare, stacked
+from classifier.training.judge import judge
+from classifier.training.metrics import measure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What to train on and where to write."""
+
+    data: Path
+    models: Path
+    """Holds the embedder; takes `intent.onnx`, `intent.md` and the line in `SHA256SUMS`."""
+    judge: Path | None
+    """A folder of labelled queries to report on; never trained on."""
+    seed: int
+
+
+def train(options: Options, embed: Embed) -> Facts:
+    """Train, export, check, judge and write everything; the same seed gives the same bytes.
+
+    Args:
+        options: what to train on and where to write.
+        embed: texts to unit rows.
+
+    Returns:
+        What the card states.
+
+    Raises:
+        ValueError: the data are malformed or share a text with the judge, or the exported model
+            differs from scikit-learn's; then no card is written.
+    """
+    queries = read_training(options.data)
+    judged = None if options.judge is None else read_judge(options.judge)
+    if judged and (shared := shared_texts(queries, judged)):
+        raise ValueError(f"{len(shared)} training texts are in the judging set, such as {shared[0]!r}")
+    data = prepare(queries, embed, options.seed)
+    heads = fit_heads(data, options.seed)
+    model = stacked(heads)
+    path = options.models / "intent.onnx"
+    export(model, path)
+    labels = data.labels[data.held_out]
+    with_embedding, without = (measure(softmax(head.fold_logits, head.temperature), labels) for head in heads)
+    facts = Facts(
+        queries=queries,
+        data_sha256=file_sha256(options.data),
+        model_sha256=file_sha256(path),
+        model_bytes=path.stat().st_size,
+        embedder_sha256=file_sha256(options.models / "embedder.onnx"),
+        seed=options.seed,
+        parity=check_parity(model, path, data.texts, np.asarray(data.embeddings)),
+        heads=heads,
+        folds=(with_embedding, without),
+        verdict=None if judged is None else judge(IntentClassifier(path), judged, embed),
+    )
+    (options.models / "intent.md").write_text(render(facts), encoding="utf-8")
+    record_checksum(path)
+    return facts
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run from the command line; `--help` says how."""
+    parser = argparse.ArgumentParser(prog="python -m classifier.training", description=__doc__)
+    models = Path(__file__).resolve().parents[2] / "models"
+    parser.add_argument("--data", type=Path, default=TRAINING_FILE, help="labelled queries (default: %(default)s)")
+    parser.add_argument("--models", type=Path, default=models, help="folder of models (default: %(default)s)")
+    parser.add_argument("--judge", type=Path, help="evaluation folder of labelled queries to report on")
+    parser.add_argument("--seed", type=int, default=20251121)
+    given = parser.parse_args(arguments)
+    options = Options(data=given.data, models=given.models, judge=given.judge, seed=given.seed)
+    facts = train(options, bundled_embedder(options.models))
+    own = facts.folds[0]
+    print(f"own folds: macro-F1 {own.macro_f1:.3f}, ECE {own.ece:.3f}; sha256 {facts.model_sha256}")
+    if facts.verdict is not None:
+        seen = facts.verdict.with_embedding
+        print(f"judge: macro-F1 {seen.macro_f1:.3f}, ECE {seen.ece:.3f}")
+
+
+if __name__ == "__main__":
+    main()

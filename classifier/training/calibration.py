@@ -1,0 +1,62 @@
+"""Are probabilities what they say? Temperature scaling and the expected calibration error."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+_TEMPERATURES = np.geomspace(0.25, 4.0, 401)
+
+
+def softmax(logits: NDArray[np.float64], temperature: float = 1.0) -> NDArray[np.float64]:
+    """Turn logits into probabilities.
+
+    Args:
+        logits: shape (n, classes).
+        temperature: > 0; above 1 flattens, below 1 sharpens.
+
+    Returns:
+        Shape (n, classes), rows summing to 1.
+    """
+    scaled = logits / temperature
+    powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    result: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
+    return result
+
+
+def log_loss(probabilities: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
+    """Mean negative log-likelihood of the true labels, in nats."""
+    chosen = probabilities[np.arange(len(labels)), labels]
+    return float(-np.log(np.maximum(chosen, 1e-12)).mean())
+
+
+def fit_temperature(logits: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
+    """Find the temperature of least log-loss on a grid from 1/4 to 4.
+
+    Guo, Pleiss, Sun and Weinberger, ICML 2017, arXiv:1706.04599.
+
+    Args:
+        logits: held-out, shape (n, classes).
+        labels: true class numbers, shape (n,).
+
+    Returns:
+        The temperature to divide logits by.
+    """
+    losses = [log_loss(softmax(logits, float(t)), labels) for t in _TEMPERATURES]
+    return float(_TEMPERATURES[int(np.argmin(losses))])
+
+
+def expected_calibration_error(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int = 15) -> float:
+    """Mean gap between confidence and accuracy over equal-width bins of confidence.
+
+    Args:
+        probabilities: shape (n, classes), n > 0.
+        labels: true class numbers, shape (n,).
+        bins: how many.
+
+    Returns:
+        In [0, 1], 0 best; bins weigh by their share of the rows.
+    """
+    confidence = probabilities.max(axis=1)
+    correct = probabilities.argmax(axis=1) == labels
+    number = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = [abs(float(correct[b].sum()) - float(confidence[b].sum())) for b in (number == n for n in range(bins))]
+    return sum(gaps) / len(labels)

@@ -1,0 +1,74 @@
+"""Labelled queries: our training file, and the format of a judging folder."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from classifier.intents import Intent
+
+TRAINING_FILE = Path(__file__).resolve().parent.parent / "data" / "intents.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledQuery:
+    """A query, what it wants, and where it comes from."""
+
+    text: str
+    intent: Intent
+    source: str
+
+
+def read_training(path: Path = TRAINING_FILE) -> list[LabelledQuery]:
+    """Read the training queries, one JSON object per line: `text`, `intent`, `source`.
+
+    Args:
+        path: the file, UTF-8.
+
+    Returns:
+        The queries in file order.
+
+    Raises:
+        ValueError: a line is not such an object, a text is blank, or two are the same but for
+            case and space; the message names the line.
+    """
+    queries: list[LabelledQuery] = []
+    first_seen: dict[str, int] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            query = LabelledQuery(**json.loads(line))
+            query = LabelledQuery(text=query.text, intent=Intent(query.intent), source=query.source)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}:{number}: {error}") from error
+        key = comparable(query.text)
+        if not key:
+            raise ValueError(f"{path}:{number}: blank text")
+        if key in first_seen:
+            raise ValueError(f"{path}:{number}: the same text as line {first_seen[key]}")
+        first_seen[key] = number
+        queries.append(query)
+    return queries
+
+
+def read_judge(folder: Path) -> list[LabelledQuery]:
+    """Read the queries of an evaluation folder whose `type` is an intent.
+
+    Args:
+        folder: it holds `queries.jsonl` with `text`, `type` and `metadata.source`.
+
+    Returns:
+        The queries in file order.
+    """
+    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    return [LabelledQuery(text=r["text"], intent=Intent(r["type"]), source=r["metadata"]["source"]) for r in rows]
+
+
+def shared_texts(training: list[LabelledQuery], judge: list[LabelledQuery]) -> list[str]:
+    """List the training texts that are also judged, but for case and space; there must be none."""
+    judged = {comparable(query.text) for query in judge}
+    return [query.text for query in training if comparable(query.text) in judged]
+
+
+def comparable(text: str) -> str:
+    """Fold case and space, so that the same text written twice is seen as such."""
+    return " ".join(text.casefold().split())

@@ -1,0 +1,49 @@
+"""The bundled embedder, read straight from `models/`; `classifier` may not import `retrieval`."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from classifier.features import EMBEDDING_DIM
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+"""Texts to unit rows of shape (len(texts), EMBEDDING_DIM)."""
+
+_MAX_PIECES = 256
+
+
+def bundled_embedder(models: Path) -> Embed:
+    """Load `embedder.onnx` and `embedder.tokenizer.json`, one thread.
+
+    Each text runs alone, as a query does in serving: the int8 model's rows depend slightly on
+    what else is in a batch.
+
+    Args:
+        models: the folder that holds both files.
+
+    Returns:
+        A function that embeds texts.
+    """
+    tokenizer = Tokenizer.from_file(str(models / "embedder.tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length=_MAX_PIECES)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(str(models / "embedder.onnx"), options, providers=["CPUExecutionProvider"])
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = np.empty((len(texts), EMBEDDING_DIM), dtype=np.float32)
+        for number, text in enumerate(texts):
+            encoding = tokenizer.encode(text)
+            feed = {
+                "input_ids": np.array([encoding.ids], dtype=np.int64),
+                "attention_mask": np.array([encoding.attention_mask], dtype=np.int64),
+            }
+            rows[number] = session.run(["embedding"], feed)[0][0]
+        return rows
+
+    return embed

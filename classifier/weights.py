@@ -1,0 +1,105 @@
+"""From intent probabilities to leg weights: a mixture, shrunk to the fixed weights by doubt."""
+
+from collections.abc import Mapping
+from math import fsum, isfinite, log
+
+from classifier.intents import INTENTS, Intent
+
+LegWeights = Mapping[str, float]
+"""Weight per leg ("vector", "bm25", "graph"): finite, >= 0, not all 0; only ratios matter."""
+
+_SUM_TOLERANCE = 1e-3
+
+
+def confidence(probabilities: Mapping[Intent, float]) -> float:
+    """Say how far a distribution is from knowing nothing: 1 - entropy / log(number of intents).
+
+    Args:
+        probabilities: one per intent, finite, >= 0, summing to 1 within 0.001.
+
+    Returns:
+        In [0, 1]: 0 where all intents are equally likely, 1 where one is certain.
+
+    Raises:
+        ValueError: the probabilities are not such a distribution.
+
+    >>> confidence({intent: 0.25 for intent in INTENTS})
+    0.0
+    """
+    normalised = _distribution(probabilities)
+    entropy = -fsum(p * log(p) for p in normalised.values() if p > 0)
+    return min(1.0, max(0.0, 1.0 - entropy / log(len(INTENTS))))
+
+
+def mix_weights(
+    probabilities: Mapping[Intent, float],
+    per_intent: Mapping[Intent, LegWeights],
+    fixed: LegWeights,
+    *,
+    shrink: float,
+) -> dict[str, float]:
+    """Mix the weights of the intents by their probability; doubt pulls towards the fixed ones.
+
+        lam = min(1, shrink * confidence(probabilities))
+        result = lam * sum over intents of p[intent] * per_intent[intent] + (1 - lam) * fixed
+
+    Args:
+        probabilities: one per intent, finite, >= 0, summing to 1 within 0.001.
+        per_intent: weights for every intent, over the legs of `fixed`.
+        fixed: the weights to use when the intent says nothing.
+        shrink: finite, >= 0; how much of the confidence counts. 0 always gives `fixed`, 1 lets a
+            certain intent decide alone, above 1 a less certain one does so too.
+
+    Returns:
+        A weight per leg of `fixed`, in its order: finite, >= 0, summing to 1.
+
+    Raises:
+        ValueError: an argument is not as described.
+
+    >>> legs = {"vector": 1.0, "bm25": 1.0, "graph": 0.0}
+    >>> certain = {i: float(i is Intent.RELATIONSHIP) for i in INTENTS}
+    >>> mix_weights(certain, {i: {"vector": 0, "bm25": 0, "graph": 1} for i in INTENTS}, legs, shrink=0.5)
+    {'vector': 0.25, 'bm25': 0.25, 'graph': 0.5}
+    """
+    if not (isfinite(shrink) and shrink >= 0):
+        raise ValueError(f"shrink must be finite and >= 0, not {shrink}")
+    base = _unit_sum(fixed, "fixed")
+    shares = _distribution(probabilities)
+    trust = min(1.0, shrink * confidence(probabilities))
+    intents = {intent: _unit_sum(_of(per_intent, intent), intent.value) for intent in INTENTS}
+    for intent, weights in intents.items():
+        if weights.keys() != base.keys():
+            raise ValueError(f"{intent.value} weighs the legs {sorted(weights)}, fixed {sorted(base)}")
+    mixed = {
+        leg: trust * fsum(shares[intent] * intents[intent][leg] for intent in INTENTS) + (1.0 - trust) * weight
+        for leg, weight in base.items()
+    }
+    return _unit_sum(mixed, "mixed")
+
+
+def _of(per_intent: Mapping[Intent, LegWeights], intent: Intent) -> LegWeights:
+    if intent not in per_intent:
+        raise ValueError(f"no weights for {intent.value}")
+    return per_intent[intent]
+
+
+def _distribution(probabilities: Mapping[Intent, float]) -> dict[Intent, float]:
+    if set(probabilities) != set(INTENTS):
+        raise ValueError(f"probabilities must name every intent once, not {sorted(probabilities)}")
+    if not all(isfinite(p) and p >= 0 for p in probabilities.values()):
+        raise ValueError("probabilities must be finite and >= 0")
+    total = fsum(probabilities.values())
+    if abs(total - 1.0) > _SUM_TOLERANCE:
+        raise ValueError(f"probabilities must sum to 1, not {total}")
+    return {intent: probabilities[intent] / total for intent in INTENTS}
+
+
+def _unit_sum(weights: LegWeights, name: str) -> dict[str, float]:
+    if not all(isfinite(weight) and weight >= 0 for weight in weights.values()):
+        raise ValueError(f"the weights of {name} must be finite and >= 0")
+    largest = max(weights.values(), default=0.0)
+    if largest == 0:
+        raise ValueError(f"the weights of {name} are all 0")
+    scaled = {leg: weight / largest for leg, weight in weights.items()}
+    total = fsum(scaled.values())
+    return {leg: weight / total for leg, weight in scaled.items()}
