@@ -6,6 +6,7 @@ TrivetError
 │   └── FusionError          rankings or weights that cannot be fused
 ├── NotFound                 no such namespace or memory
 ├── Conflict                 it stands against what is stored
+│   └── Collided             ... by another writer at this moment; trying again may do
 ├── LegFailed                one leg did not answer
 │   └── LegTimedOut          ... before its deadline
 ├── AllLegsFailed            no leg answered
@@ -47,6 +48,10 @@ class NotFound(TrivetError):
 
 class Conflict(TrivetError):
     """It conflicts with what is stored."""
+
+
+class Collided(Conflict):
+    """Another writer was in the way."""
 
 
 class LegFailed(TrivetError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -100,9 +100,8 @@ class StoredMemory:
 _PLAIN_FIELDS = tuple(name for name in Memory.__struct_fields__ if name not in ("entities", "relations"))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HydratedMemory:
-    """What a search result shows of a memory."""
+class HydratedMemory(NamedTuple):
+    """What a search result shows of a memory, in the order of the statement's columns."""
 
     id: str
     text: str
@@ -180,9 +179,8 @@ async def page(
 
 async def hydrate(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, HydratedMemory]:
     """What search results show, by id; an id deleted meanwhile is absent."""
-    cursor = conn.cursor(row_factory=class_row(HydratedMemory))
-    await cursor.execute(_HYDRATE, {"ns": ns, "ids": list(ids)})
-    return {row.id: row for row in await cursor.fetchall()}
+    cursor = await conn.execute(_HYDRATE, {"ns": ns, "ids": list(ids)}, binary=True)
+    return {row[0]: HydratedMemory(*row) for row in await cursor.fetchall()}
 
 
 async def fingerprints(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, bytes]:

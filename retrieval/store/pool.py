@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import select
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import orjson
 import psycopg
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
+from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from retrieval.errors import MigrationError, StoreUnavailable
+from retrieval.errors import Collided, InvalidInput, MigrationError, StoreUnavailable
 
 Connection = AsyncConnection[TupleRow]
-Pool = AsyncConnectionPool[Connection]
 
 CONNECT_TIMEOUT_S = 5
 """How long one attempt to connect may take."""
@@ -25,14 +26,74 @@ CONNECT_TIMEOUT_S = 5
 WAIT_TIMEOUT_S = 10.0
 """How long a caller waits for a free connection of the pool."""
 
+RECONNECT_TIMEOUT_S = 4.0
+"""How long the pool itself tries to replace a lost connection; after that the next caller's wait tries anew.
+
+The pauses between its attempts double, so a long time would keep a server from noticing that its database
+is back.
+"""
+
+DEFAULT_EF_SEARCH = 64
+"""Breadth of an HNSW search where the query does not say otherwise."""
+
 STATEMENT_TIMEOUT_MS = 30_000
 """Longest statement; bulk work sets its own with `set local`."""
 
+# Generic plans: every statement is a look-up by key whose plan does not depend on the values, and
+# planning one of the graph's anew costs more than running it.
 _SESSION = """
     select set_config('statement_timeout', %(statement_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
-           set_config('jit', 'off', false)
+           set_config('jit', 'off', false),
+           set_config('plan_cache_mode', 'force_generic_plan', false),
+           set_config('hnsw.iterative_scan', 'strict_order', false),
+           set_config('hnsw.ef_search', %(ef_search)s, false)
 """
+
+
+class Pool(AsyncConnectionPool[Connection]):
+    """Connections whose failures are Trivet's errors."""
+
+    @asynccontextmanager
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[Connection]:
+        """A connection until the end of the block, in which `translated` holds."""
+        with translated():
+            async with super().connection(timeout) as conn:
+                yield conn
+
+
+_COLLISIONS = ("23505", "40")
+"""SQLSTATEs, or their classes, of what another writer causes: unique violation, deadlock, serialisation."""
+
+_REFUSALS = ("22", "54")
+"""Of values: data exceptions, and limits such as the longest key of an index or the deepest nesting."""
+
+_OUTAGES = ("25",)
+"""Of a server that takes no writes or ended an idle transaction; most outages are OperationalErrors."""
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's errors into Trivet's; what is left is an error of ours.
+
+    Raises:
+        StoreUnavailable: the database cannot be reached, went away, gave no connection or no answer in time.
+        Collided: another writer was in the way.
+        InvalidInput: the database refuses a value that passed all checks before.
+    """
+    try:
+        yield
+    except PoolTimeout as exc:
+        raise StoreUnavailable(f"the database gives no connection: {exc}") from exc
+    except psycopg.Error as exc:
+        state, reason = exc.sqlstate or "", exc.diag.message_primary or str(exc).strip()
+        if state.startswith(_COLLISIONS):
+            raise Collided(f"another writer was in the way: {reason}") from exc
+        if state.startswith(_REFUSALS) or isinstance(exc, psycopg.DataError):
+            raise InvalidInput(f"the database refuses a value: {reason}") from exc
+        if state.startswith(_OUTAGES) or isinstance(exc, psycopg.OperationalError | psycopg.InterfaceError):
+            raise StoreUnavailable(f"the database failed: {reason}") from exc
+        raise
 
 
 async def connect(url: str) -> Connection:
@@ -63,12 +124,13 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
         found = await (await db.execute("select to_regtype('vector') is not null")).fetchone()
         if not found or not found[0]:
             raise MigrationError("the database is not migrated: run `trivet migrate`")
-    pool: Pool = AsyncConnectionPool(
+    pool = Pool(
         _conninfo(url),
         kwargs={"autocommit": True, "prepare_threshold": 2},
         min_size=size,
         max_size=size,
         timeout=WAIT_TIMEOUT_S,
+        reconnect_timeout=RECONNECT_TIMEOUT_S,
         configure=_configure,
         check=_check_open,
         name="trivet",
@@ -109,8 +171,12 @@ def _parse(url: str) -> dict[str, Any]:
 
 async def _configure(connection: Connection) -> None:
     """Prepare a new connection."""
-    await connection.execute(_SESSION, {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"})
+    await connection.execute(
+        _SESSION,
+        {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000", "ef_search": str(DEFAULT_EF_SEARCH)},
+    )
     await register_vector_async(connection)
+    set_json_loads(orjson.loads, connection)
 
 
 async def _check_open(connection: Connection) -> None:

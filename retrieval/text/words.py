@@ -48,6 +48,8 @@ def split(chunk: str) -> tuple[str, ...]:
 
     >>> split("fooBar"), split("ABC-123"), split("v1.2.3"), split("a@b.c")
     (('foobar', 'foo', 'bar'), ('abc123', 'abc', '123'), ('v1.2.3', 'v1', '2', '3'), ('a@b.c', 'a', 'b.c', 'b', 'c'))
+    >>> split("__"), split("__init__")
+    ((), ('init',))
     >>> split("Caroline's"), split("don't"), split("O'Brien"), split("U.S.A"), split("1,000")
     (('caroline',), ("don't",), ('obrien', 'brien'), ('usa',), ('1000',))
     """
@@ -130,7 +132,7 @@ def _by_case(word: str) -> tuple[str, ...]:
 def _with_whole(whole: str, parts: list[str]) -> tuple[str, ...]:
     if parts and (len(whole) > _MAX_WHOLE or parts == [whole]):
         return tuple(parts)
-    return (whole, *parts)
+    return (whole, *parts) if whole else tuple(parts)
 
 
 _cached_split = lru_cache(maxsize=65_536)(_split)

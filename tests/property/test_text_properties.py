@@ -1,6 +1,6 @@
 """What holds of analysis whatever the text is."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from retrieval.snippet import MAX_CHARS, snippet
@@ -8,12 +8,18 @@ from retrieval.text.analysis import LANGUAGES, analyze, bag, term_id
 from retrieval.text.tokens import TokenCounter
 from retrieval.text.wording import contradicts, wording
 
-TEXTS = st.text(st.characters(), max_size=300) | st.text("aB1_-.@/'’ 東カ한\u0301é😀", max_size=60)
+TEXTS = (
+    st.text(st.characters(), max_size=300)
+    | st.text("aB1_-.@/'’ 東カ한\u0301é😀", max_size=60)
+    | st.text("_'-.+#", max_size=8)
+)
 NAMES = st.sampled_from(sorted(LANGUAGES))
 COUNTER = TokenCounter()
 
 
 @given(TEXTS, NAMES)
+@example("_", "auto")
+@example("a __ b _'_", "auto")
 def test_terms_are_words_without_case_or_spaces(text: str, language: str) -> None:
     for term in analyze(text, language):
         assert term

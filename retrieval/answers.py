@@ -1,0 +1,132 @@
+"""From what the pipeline found to what callers get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from retrieval.pack import PackCandidate, Packed
+from retrieval.pipeline import Answer, Found
+from retrieval.snippet import snippet
+from retrieval.types import (
+    ChatMessage,
+    ContextRequest,
+    ContextResponse,
+    Explanation,
+    FusedEvidence,
+    LegEvidence,
+    SearchRequest,
+    SearchResponse,
+    SearchResult,
+)
+from retrieval.weighting import report
+
+
+def search_response(answer: Answer, request: SearchRequest) -> SearchResponse:
+    """The answer of the search endpoint."""
+    return SearchResponse(
+        results=search_results(answer, request),
+        intent=report(answer.prediction),
+        weights=rounded_weights(answer),
+        profile=answer.profile.label,
+        degraded=list(answer.degraded),
+        explanation=explanation(answer) if request.explain else UNSET,
+        timings_ms=answer.stopwatch.timings_ms(),
+    )
+
+
+def context_response(answer: Answer, packed: Packed, request: SearchRequest, max_tokens: int) -> ContextResponse:
+    """The answer of the context endpoint; with `explain` the results behind it are there too."""
+    return ContextResponse(
+        context=packed.context,
+        tokens_used=packed.tokens_used,
+        max_tokens=max_tokens,
+        items=packed.items,
+        dropped=packed.dropped,
+        results=search_results(answer, request) if request.explain else UNSET,
+        intent=report(answer.prediction),
+        weights=rounded_weights(answer),
+        profile=answer.profile.label,
+        degraded=list(answer.degraded),
+        explanation=explanation(answer) if request.explain else UNSET,
+        timings_ms=answer.stopwatch.timings_ms(),
+    )
+
+
+def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]:
+    """Each memory found, with what every leg said of it."""
+    language = answer.namespace.parsed_settings.language
+    return [_result(found, request, language) for found in answer.found]
+
+
+def rounded_weights(answer: Answer) -> dict[str, float]:
+    """The weights that were used, by leg."""
+    return {leg.value: round(weight, 4) for leg, weight in answer.weighting.weights.items()}
+
+
+def explanation(answer: Answer) -> Explanation:
+    """Why the answer is what it is."""
+    return Explanation(
+        weights=answer.weighting.reason,
+        rrf_k=answer.rrf_k,
+        fan_out=answer.fan_out,
+        legs={leg.value: {"hits": len(ranking.hits), **ranking.details} for leg, ranking in answer.rankings.items()},
+    )
+
+
+def pack_candidates(found: Sequence[Found]) -> list[PackCandidate]:
+    """The memories found, as the packer takes them."""
+    return [
+        PackCandidate(
+            id=each.memory.id,
+            text=each.memory.text,
+            title=each.memory.title,
+            speaker=each.memory.speaker,
+            created_at=each.memory.created_at,
+            kind=each.memory.kind,
+            session_id=each.memory.session_id,
+            document_id=each.memory.document_id,
+            duplicates=tuple(each.duplicates),
+        )
+        for each in found
+    ]
+
+
+def as_search(request: ContextRequest) -> SearchRequest:
+    """The search behind a context pack; without a query, for the last message of the user."""
+    fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name != "query"}
+    return SearchRequest(query=request.query or last_user_message(request.messages), **fields)
+
+
+def last_user_message(messages: Sequence[ChatMessage]) -> str:
+    """What the user said last, or the last message of any role; cut to a query's length at the front."""
+    said = [each.content for each in messages if each.content.strip()]
+    by_user = [each.content for each in messages if each.role == "user" and each.content.strip()]
+    return (by_user or said or [""])[-1][-8_192:]
+
+
+def _result(found: Found, request: SearchRequest, language: str) -> SearchResult:
+    memory = found.memory
+    return SearchResult(
+        id=memory.id,
+        text=memory.text,
+        snippet=snippet(memory.text, request.query, language),
+        title=memory.title,
+        kind=memory.kind,
+        speaker=memory.speaker,
+        session_id=memory.session_id,
+        document_id=memory.document_id,
+        created_at=memory.created_at,
+        tags=memory.tags,
+        metadata=memory.metadata,
+        score=found.fused.score,
+        fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
+        legs={
+            leg.value: LegEvidence(
+                rank=rank, score=hit.score, path=list(hit.path) if request.explain and hit.path else None
+            )
+            for leg, (rank, hit) in found.evidence.items()
+        },
+        duplicates=list(found.duplicates) if request.explain else UNSET,
+    )

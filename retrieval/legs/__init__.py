@@ -1,0 +1,1 @@
+"""The three retrievers behind one seam."""

@@ -1,0 +1,249 @@
+"""Classify -> legs side by side -> fuse -> deduplicate -> hydrate."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from classifier.inference import IntentClassifier, IntentPrediction
+from retrieval.dedup import Candidate, Kept, deduplicate
+from retrieval.embedding.base import Embedder
+from retrieval.errors import AllLegsFailed, LegTimedOut
+from retrieval.fusion import Fused, weighted_rrf
+from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
+from retrieval.parsing import check_storable
+from retrieval.profiles import Profile, find_profile
+from retrieval.stopwatch import Stopwatch
+from retrieval.store import memories, namespaces
+from retrieval.store.memories import HydratedMemory
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Pool
+from retrieval.types import Degradation, Leg, Mode, SearchRequest
+from retrieval.weighting import Weighting, adaptive_weighting, certain, check_weights, explicit_weighting
+
+log = logging.getLogger(__name__)
+
+SPARE_CANDIDATES = 8
+"""Memories read beyond those asked for, to take the places of duplicates; more are read if that is not enough."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """One memory of an answer with all that is known of how it got there."""
+
+    memory: HydratedMemory
+    fused: Fused
+    fused_rank: int
+    evidence: Mapping[Leg, tuple[int, Hit]]
+    duplicates: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a search found, best first, and how."""
+
+    namespace: Namespace
+    found: Sequence[Found]
+    prediction: IntentPrediction
+    weighting: Weighting
+    profile: Profile
+    rrf_k: int
+    fan_out: int
+    rankings: Mapping[Leg, LegRanking]
+    degraded: Sequence[Degradation]
+    stopwatch: Stopwatch
+
+
+class Pipeline:
+    """Answers searches. It holds no state of its own beyond its parts."""
+
+    def __init__(
+        self,
+        *,
+        pool: Pool,
+        embedder: Embedder,
+        classifier: IntentClassifier,
+        retrievers: Mapping[Leg, Retriever],
+        leg_timeout_s: float,
+    ) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._classifier = classifier
+        self._retrievers = retrievers
+        self._leg_timeout_s = leg_timeout_s
+
+    async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
+        """Find the memories of a namespace that answer a query.
+
+        Raises:
+            NotFound: no namespace of that name.
+            InvalidInput: weights or strings that cannot be used, an unknown profile.
+            AllLegsFailed: none of the mode's legs answered.
+        """
+        check_storable(request)
+        check_weights(request.weights)
+        with self._embedding(request, stopwatch) as embedding:  # computed beside all that follows
+            async with self._pool.connection() as conn:
+                namespace = await namespaces.find(conn, name)
+            profile = find_profile(request.profile or namespace.parsed_settings.profile)
+            explicit = explicit_weighting(request.mode, request.weights, profile)
+            legs = [leg for leg in request.mode.legs if explicit is None or explicit.weights[leg] > 0]
+            query = _leg_query(namespace, request, embedding, fan_out=max(profile.fan_out, 2 * request.top_k))
+            async with asyncio.TaskGroup() as group:
+                running = {leg: group.create_task(self._run_leg(leg, query, stopwatch)) for leg in legs}
+                classifying = group.create_task(self._classify(request, embedding, stopwatch))
+        outcomes = {leg: task.result() for leg, task in running.items()}
+        rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
+        degraded = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
+        if not rankings:
+            raise AllLegsFailed("no leg answered: " + "; ".join(f"{each.leg}: {each.reason}" for each in degraded))
+        if request.rescore:
+            degraded.append(Degradation(leg="rescorer", reason=f"profile {profile.label} has none"))
+
+        weighting = explicit or adaptive_weighting(classifying.result(), profile)
+        rrf_k = request.rrf_k or profile.rrf_k
+        with stopwatch.span("fuse"):
+            ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
+            fused = weighted_rrf(ids, {leg: weighting.weights[leg] for leg in rankings}, rrf_k=rrf_k)
+        with stopwatch.span("hydrate"):
+            found = await self._hydrate(namespace, fused, rankings, request.top_k)
+        return Answer(
+            namespace=namespace,
+            found=found,
+            prediction=classifying.result(),
+            weighting=weighting,
+            profile=profile,
+            rrf_k=rrf_k,
+            fan_out=query.fan_out,
+            rankings=rankings,
+            degraded=degraded,
+            stopwatch=stopwatch,
+        )
+
+    async def classify(self, query: str, stopwatch: Stopwatch) -> IntentPrediction:
+        """The intent of a query."""
+        check_storable(query, ("query",))
+        request = SearchRequest(query=query)
+        with self._embedding(request, stopwatch) as embedding:
+            return await self._classify(request, embedding, stopwatch)
+
+    def _embedding(self, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
+        return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
+
+    async def _classify(self, request: SearchRequest, embedding: Embedding, stopwatch: Stopwatch) -> IntentPrediction:
+        if request.intent is not None:
+            return certain(request.intent)
+        vector = await embedding.or_none(timeout_s=self._leg_timeout_s)
+        with stopwatch.span("classify"):
+            return self._classifier.predict(request.query, vector)
+
+    async def _run_leg(self, leg: Leg, query: LegQuery, stopwatch: Stopwatch) -> LegRanking | Degradation:
+        """One leg within its deadline; its failure is its own and never the query's."""
+        try:
+            with stopwatch.span(leg.value):
+                async with asyncio.timeout(self._leg_timeout_s):
+                    return await self._retrievers[leg].search(query)
+        except TimeoutError:
+            reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
+        except Exception as exc:
+            log.exception("leg %s failed", leg)
+            reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
+        return Degradation(leg=leg.value, reason=reason)
+
+    async def _hydrate(
+        self, namespace: Namespace, fused: Sequence[Fused], rankings: Mapping[Leg, LegRanking], top_k: int
+    ) -> list[Found]:
+        """Texts for the best of the fusion, duplicates folded into the first of each."""
+        places = {
+            leg: {hit.id: (rank, hit) for rank, hit in enumerate(ranking.hits, 1)} for leg, ranking in rankings.items()
+        }
+        order = {each.id: (rank, each) for rank, each in enumerate(fused, 1)}
+        texts: dict[str, HydratedMemory] = {}
+        kept: list[Kept] = []
+        at, step = 0, top_k + SPARE_CANDIDATES
+        async with self._pool.connection() as conn:
+            while at < len(fused) and len(kept) < top_k:
+                ids = [each.id for each in fused[at : at + step]]
+                rows = await memories.hydrate(conn, namespace.ns, ids)
+                texts |= {memory_id: rows[memory_id] for memory_id in ids if memory_id in rows}
+                kept = deduplicate(
+                    [Candidate(id=each.id, text=each.text, speaker=each.speaker) for each in texts.values()]
+                )
+                at += step
+        return [
+            Found(
+                memory=texts[each.id],
+                fused=order[each.id][1],
+                fused_rank=order[each.id][0],
+                evidence=_best_evidence((each.id, *each.duplicates), places),
+                duplicates=each.duplicates,
+            )
+            for each in kept[:top_k]
+        ]
+
+
+class Embedding:
+    """The query's vector, computed once and awaited by whoever needs it, when they need it."""
+
+    def __init__(self, embedder: Embedder, text: str, stopwatch: Stopwatch, *, wanted: bool = True) -> None:
+        self._task = asyncio.create_task(self._compute(embedder, text, stopwatch)) if wanted else None
+
+    @staticmethod
+    async def _compute(embedder: Embedder, text: str, stopwatch: Stopwatch) -> NDArray[np.float32]:
+        with stopwatch.span("embed"):
+            return await embedder.embed_query(text)
+
+    async def __call__(self) -> NDArray[np.float32]:
+        """The unit vector, shape (dimensions,); raises what the embedder raised."""
+        if self._task is None:
+            raise RuntimeError("this mode has no query embedding")
+        return await asyncio.shield(self._task)
+
+    async def or_none(self, *, timeout_s: float) -> NDArray[np.float32] | None:
+        """The vector, or None where it is not wanted, failed or is late (the vector leg reports that)."""
+        if self._task is None:
+            return None
+        done, _ = await asyncio.wait([self._task], timeout=timeout_s)
+        return self._task.result() if done and not self._task.cancelled() and not self._task.exception() else None
+
+    def __enter__(self) -> Embedding:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Drop a computation that nobody waits for any more; its failure was reported by the vector leg."""
+        if self._task is not None and not self._task.cancel() and not self._task.cancelled():
+            self._task.exception()
+
+
+def _leg_query(namespace: Namespace, request: SearchRequest, embedding: Embedding, *, fan_out: int) -> LegQuery:
+    return LegQuery(
+        ns=namespace.ns,
+        language=namespace.parsed_settings.language,
+        text=request.query,
+        embedding=embedding,
+        filters=request.filters,
+        as_of=request.as_of,
+        include_superseded=request.include_superseded,
+        fan_out=fan_out,
+        ef_search=request.ef_search,
+        max_hops=request.max_hops,
+        min_similarity=request.min_similarity,
+        explain=request.explain,
+        docs_given_out=namespace.next_doc,
+    )
+
+
+def _best_evidence(
+    ids: Sequence[str], places: Mapping[Leg, Mapping[str, tuple[int, Hit]]]
+) -> Mapping[Leg, tuple[int, Hit]]:
+    """The best place that any of some duplicates has in each leg."""
+    evidence = {}
+    for leg, place in places.items():
+        if ranked := [place[each] for each in ids if each in place]:
+            evidence[leg] = min(ranked, key=lambda item: item[0])
+    return evidence

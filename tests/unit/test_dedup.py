@@ -1,0 +1,126 @@
+"""Which memories say the same, and which only look like it."""
+
+import random
+
+import pytest
+
+from retrieval.dedup import MAX_WORDS, Candidate, deduplicate
+
+LONG = (
+    "We drove up the coast on the weekend with both kids and the dog, stayed in a small cabin by the lake, "
+    "and cooked dinner over the fire every night while the rain kept falling on the roof above us"
+)
+
+
+def groups(*texts: str | tuple[str, str]) -> list[tuple[str, ...]]:
+    """The groups of texts, or (speaker, text), named by their place."""
+    candidates = [
+        Candidate(id=str(place), text=text)
+        if isinstance(text, str)
+        else Candidate(id=str(place), speaker=text[0], text=text[1])
+        for place, text in enumerate(texts)
+    ]
+    return [(kept.id, *kept.duplicates) for kept in deduplicate(candidates)]
+
+
+def test_case_space_punctuation_and_width_do_not_tell_texts_apart() -> None:
+    assert groups("I like tea.", "i LIKE   tea", "Ｉ like — tea!") == [("0", "1", "2")]
+
+
+def test_the_best_ranked_survives_and_the_order_stays() -> None:
+    assert groups("one thing", "another", "One thing!", "a third", "another") == [("0", "2"), ("1", "4"), ("3",)]
+
+
+def test_near_duplicates_of_long_texts_are_found() -> None:
+    assert groups(LONG, LONG + " today's", f"so {LONG}") == [("0", "1", "2")]
+
+
+def test_short_texts_are_duplicates_only_when_the_same() -> None:
+    assert groups("tea is so good", "tea is so so good") == [("0",), ("1",)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (f"{LONG} for 3 days", f"{LONG} for 4 days"),
+        (f"{LONG} at -5 degrees", f"{LONG} at 5 degrees"),
+        (f"{LONG} for two days", f"{LONG} for three days"),
+        (f"{LONG} since Monday", f"{LONG} since Tuesday"),
+        (f"{LONG} and I like it", f"{LONG} and I don't like it"),
+        (f"{LONG} and I like it", f"{LONG} and I never like it"),
+        (f"{LONG} near Oslo", f"{LONG} near Bergen"),
+        (LONG, f"{LONG}?"),
+        ("I paid 3.5", "I paid 35"),
+        ("You like tea.", "You like tea?"),
+        ("I like C++", "I like C#"),
+        ("So 😀", "So 😢"),
+        ("costs $5", "costs €5"),
+        ("我喜欢在北京的公园里散步和朋友们一起聊天" * 2, "我不喜欢在北京的公园里散步和朋友们一起聊天" * 2),
+    ],
+)
+def test_what_differs_in_meaning_is_kept(one: str, other: str) -> None:
+    assert groups(one, other) == [("0",), ("1",)]
+
+
+def test_texts_without_spaces_are_compared_too() -> None:
+    text = "今日は友達と一緒に新しい美術館へ行ってとても楽しい時間を過ごしました"
+    assert groups(text, text + "よ") == [("0", "1")]
+
+
+def test_two_speakers_never_say_the_same() -> None:
+    assert groups(("Ann", "I like tea."), ("Bob", "I like tea."), ("Ann", "i like tea")) == [("0", "2"), ("1",)]
+
+
+def test_a_memory_without_speaker_joins_one_speaker_only() -> None:
+    assert groups("I like tea.", ("Ann", "I like tea."), ("Bob", "I like tea.")) == [("0", "1"), ("2",)]
+
+
+def test_the_speakers_prefix_does_not_tell_texts_apart() -> None:
+    assert groups(("Ann", "Ann: I like tea."), ("Ann", "I like tea.")) == [("0", "1")]
+
+
+def test_near_duplicates_are_measured_from_the_survivor_not_chained() -> None:
+    """Each text is near the one before it, the last is far from the first."""
+    words = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
+    chain = [" ".join(words[start : start + 50]) for start in (0, 3, 6)]
+    assert groups(*chain) == [("0", "1"), ("2",)]
+
+
+def test_prefix_filtering_misses_no_pair() -> None:
+    """Against comparing every pair, on random edits of one text."""
+    chance = random.Random(7)
+    base = LONG.replace(",", "").casefold().split()
+    base = [word for word in base if word != "both"]
+    texts = []
+    for _ in range(40):
+        words = list(base)
+        for _ in range(chance.randrange(3)):
+            words[chance.randrange(len(words))] = chance.choice("xyz") * 4
+        texts.append(" ".join(words))
+
+    def jaccard(one: str, other: str) -> float:
+        sets = [set(zip(t.split(), t.split()[1:], t.split()[2:], strict=False)) for t in (one, other)]
+        return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+    survivors: list[int] = []
+    for place, text in enumerate(texts):
+        if not any(jaccard(text, texts[survivor]) >= 0.85 for survivor in survivors):
+            survivors.append(place)
+    assert 1 < len(survivors) <= 32
+    assert [int(group[0]) for group in groups(*texts)] == survivors
+
+
+def test_very_long_texts_are_duplicates_only_when_the_same() -> None:
+    text = "word " * MAX_WORDS
+    assert groups(text + "end", text + "ends", text.upper() + "END") == [("0", "2"), ("1",)]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "!!!", "\x00", "\ud800", "😀"])
+def test_texts_without_words_do_no_harm(text: str) -> None:
+    assert groups(text, text, "I like tea") == [("0", "1"), ("2",)]
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.1])
+def test_a_threshold_outside_its_range_is_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match="threshold"):
+        deduplicate([], threshold=threshold)
