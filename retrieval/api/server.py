@@ -1,0 +1,169 @@
+"""The HTTP server process: one worker here, or several under a parent that holds the database."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, replace
+
+import uvicorn
+import uvloop
+from litestar import Litestar
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from retrieval.api.app import create_app
+from retrieval.engine import Trivet
+from retrieval.errors import SettingsError, StoreUnavailable
+from retrieval.settings import Settings
+from retrieval.store.embedded import EmbeddedPostgres
+
+logger = logging.getLogger(__name__)
+
+APP = "retrieval.api.server:app_from_env"
+GRACE_S = 10
+"""How long requests under way may take to end once the server is told to stop."""
+
+
+def run(settings: Settings, workers: int = 1) -> None:
+    """Serve until SIGINT or SIGTERM, then end the requests under way and return.
+
+    Args:
+        settings: where to listen, the key, the database.
+        workers: processes; with more than one, this process only watches them.
+
+    Raises:
+        SettingsError: a public address without a key, an address that cannot be used, no worker.
+        StoreError: the database cannot be started, reached or migrated.
+    """
+    logging.basicConfig(level=settings.log_level.upper())
+    check_exposure(settings)
+    if workers < 1:
+        raise SettingsError("There must be at least one worker")
+    with listening(settings) as listener:
+        settings = replace(settings, port=listener.getsockname()[1])
+        if workers == 1:
+            _run_one(settings, listener)
+        else:
+            _run_many(settings, workers, listener)
+
+
+def app_from_env() -> Litestar:
+    """The application of a worker process, by its environment."""
+    settings = Settings.from_env()
+    logging.basicConfig(level=settings.log_level.upper())
+    return create_app(settings)
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse to listen to others than this machine without a key.
+
+    Raises:
+        SettingsError: the address is not a loopback one and there is no key.
+    """
+    if settings.api_key is None and not _is_loopback(settings.host):
+        raise SettingsError(
+            f"{settings.host} can be reached from other machines: set TRIVET_API_KEY, or listen on 127.0.0.1"
+        )
+
+
+@contextmanager
+def listening(settings: Settings) -> Iterator[socket.socket]:
+    """A socket that listens on the settings' address and is closed at the end.
+
+    Raises:
+        SettingsError: the address is taken or unknown.
+    """
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as exc:
+        raise SettingsError(f"Cannot listen on {settings.host}: {exc.strerror}") from exc
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(address)
+            listener.listen(2048)
+        except OSError as exc:
+            raise SettingsError(f"Cannot listen on {settings.host}:{settings.port}: {exc.strerror}") from exc
+        listener.set_inheritable(True)
+        yield listener
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether all addresses of a host are this machine's own."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as exc:
+        raise SettingsError(f"Cannot listen on {host}: {exc.strerror}") from exc
+    return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+
+
+class _Server(uvicorn.Server):
+    """Stops at a signal without raising it again, so that what is open is closed and the status is 0."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        former = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+
+def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        factory=isinstance(app, str),
+        host=settings.host,
+        port=settings.port,
+        workers=workers,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+def _run_one(settings: Settings, listener: socket.socket) -> None:
+    async def serve() -> None:
+        async with Trivet.open(settings) as engine:
+            server = _Server(_config(create_app(settings, engine), settings, workers=1))
+            logger.info("Listening on http://%s:%d", settings.host, settings.port)
+            await server.serve(sockets=[listener])
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve())
+
+
+def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None:
+    with ExitStack() as stack:
+        if settings.uses_embedded:
+            postgres = EmbeddedPostgres(settings.data_dir)
+            stack.callback(postgres.stop)
+            settings = replace(settings, database_url=postgres.start())
+        os.environ.update(as_environment(settings))
+        config = _config(APP, settings, workers)
+        logger.info("Listening on http://%s:%d with %d workers", settings.host, settings.port, workers)
+        supervisor = Multiprocess(config, sockets=[listener])
+        supervisor.run()
+        if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+            raise StoreUnavailable("A worker could not start; its log says why")
+
+
+def as_environment(settings: Settings) -> Mapping[str, str]:
+    """The settings as `TRIVET_*` variables, from which `Settings.from_env` reads the same again."""
+    values = {f"TRIVET_{field.name.upper()}": getattr(settings, field.name) for field in fields(settings)}
+    return {name: str(value) for name, value in values.items() if value is not None}

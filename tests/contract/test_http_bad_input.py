@@ -1,0 +1,239 @@
+"""Whatever is wrong with a request, the answer is a problem that names the field, and nothing is stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests.serving import problem_of, served
+
+JSON = {"content-type": "application/json"}
+SEARCH = "/v1/namespaces/a/search"
+MEMORIES = "/v1/namespaces/a/memories"
+
+DEEP = b"[" * 100 + b"]" * 100
+"""One level of nesting too many where it stands in an object."""
+
+BAD_SEARCHES: list[tuple[bytes, list[object]]] = [
+    (b"", []),
+    (b"  \n", []),
+    (b"{", []),
+    (b"[]", []),
+    (b"null", []),
+    (b"\xff\xfe", []),
+    (b'{"query": "a"} x', []),
+    (b"{}", ["query"]),
+    (b'{"query": ""}', ["query"]),
+    (b'{"query": 1}', ["query"]),
+    (b'{"query": null}', ["query"]),
+    (b'{"query": "a\\u0000"}', ["query"]),
+    (b'{"query": "a\\ud800"}', ["query"]),
+    (b'{"query": "\\udc00 a"}', ["query"]),
+    (b'{"query": "a", "topk": 3}', ["topk"]),
+    (b'{"query": "a", "how many?": 3}', ["how many?"]),
+    (b'{"query": "a", "filters": {"a b": 3}}', ["filters", "a b"]),
+    (b'{"query": "a", "top_k": 0}', ["top_k"]),
+    (b'{"query": "a", "top_k": 10000}', ["top_k"]),
+    (b'{"query": "a", "top_k": "3"}', ["top_k"]),
+    (b'{"query": "a", "top_k": true}', ["top_k"]),
+    (b'{"query": "a", "max_hops": 5}', ["max_hops"]),
+    (b'{"query": "a", "ef_search": 0}', ["ef_search"]),
+    (b'{"query": "a", "rrf_k": 0}', ["rrf_k"]),
+    (b'{"query": "a", "mode": "magic"}', ["mode"]),
+    (b'{"query": "a", "intent": "magic"}', ["intent"]),
+    (b'{"query": "a", "weights": {"vector": -1}}', ["weights", "vector"]),
+    (b'{"query": "a", "weights": {"vector": NaN}}', []),
+    (b'{"query": "a", "weights": {"vector": Infinity}}', []),
+    (b'{"query": "a", "weights": {"vector": 1e999}}', ["weights", "vector"]),
+    (b'{"query": "a", "weights": {"vector": 0, "bm25": 0, "graph": 0}}', ["weights"]),
+    (b'{"query": "a", "weights": {}}', ["weights"]),
+    (b'{"query": "a", "weights": {"lexical": 1}}', ["weights", "lexical"]),
+    (b'{"query": "a", "min_similarity": 1.5}', ["min_similarity"]),
+    (b'{"query": "a", "as_of": "2023-05-08T13:56:00"}', ["as_of"]),
+    (b'{"query": "a", "as_of": 1700000000}', ["as_of"]),
+    (b'{"query": "a", "as_of": "0001-01-01T00:00:00+23:00"}', ["as_of"]),
+    (b'{"query": "a", "as_of": "9999-12-31T23:59:59-23:00"}', ["as_of"]),
+    (b'{"query": "a", "filters": {"kind": ["note"]}}', ["filters", "kind", 0]),
+    (b'{"query": "a", "filters": {"created_after": "2023-05-08"}}', ["filters", "created_after"]),
+    (b'{"query": "a", "filters": {"metadata": {"a": "\\u0000"}}}', ["filters", "metadata", "a"]),
+    (b'{"query": "a", "filters": {"created_after": "9999-01-01T00:00:00Z"}}', ["filters", "created_after"]),
+    (b'{"query": "a", "filters": {"created_before": "0001-12-31T00:00:00Z"}}', ["filters", "created_before"]),
+    (b'{"query": "a", "filters": {"metadata": {"a": ' + DEEP + b"}}}", ["filters", "metadata"]),
+    (b'{"query": "a", "profile": "unheard-of"}', ["profile"]),
+]
+
+BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
+    (b'{"id": "b"}', ["text"]),
+    (b'{"id": "b", "text": ""}', ["text"]),
+    (b'{"id": "b", "text": " \\n"}', ["text"]),
+    (b'{"id": "b", "text": "\\u0000"}', ["text"]),
+    (b'{"id": "b", "text": "\\ud800"}', ["text"]),
+    (b'{"id": "b", "text": "x", "colour": 1}', ["colour"]),
+    (b'{"id": "b", "text": "x", "the colour": 1}', ["the colour"]),
+    (b'{"id": "b", "text": "x", "entities": [{"name": "n", "the type": 1}]}', ["entities", 0, "the type"]),
+    (b'{"id": "b", "text": ["x"]}', ["text"]),
+    (b'{"id": "", "text": "x"}', ["id"]),
+    (b'{"id": "b", "text": "x", "kind": "note"}', ["kind"]),
+    (b'{"id": "b", "text": "x", "created_at": "2023-05-08T13:56:00"}', ["created_at"]),
+    (b'{"id": "b", "text": "x", "created_at": "0001-01-01T00:00:00+23:00"}', ["created_at"]),
+    (b'{"id": "b", "text": "x", "expires_at": "9999-12-31T23:59:59-23:00"}', ["expires_at"]),
+    (b'{"id": "b", "text": "x", "supersedes": "b"}', ["supersedes"]),
+    (b'{"id": "b", "text": "x", "position": -1}', ["position"]),
+    (b'{"id": "b", "text": "x", "entities": [{"name": ""}]}', ["entities", 0, "name"]),
+    (b'{"id": "b", "text": "x", "metadata": []}', ["metadata"]),
+    (b'{"id": "b", "text": "x", "metadata": {"a": {"b": "\\u0000"}}}', ["metadata", "a", "b"]),
+    (b'{"id": "b", "text": "x", "metadata": {"a": ' + DEEP + b"}}", ["metadata"]),
+    (b'{"id": "b", "text": "x", "metadata": {"a": [18446744073709551616]}}', ["metadata", "a", 0]),
+    (b'{"id": "b", "text": "' + b"x" * 60_001 + b'"}', ["text"]),
+]
+
+
+@pytest.fixture
+async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with served(database_url) as opened:
+        added = await opened.post(MEMORIES, json={"memories": [{"id": "kept", "text": "A memory that stays."}]})
+        assert added.status_code == 201, added.text
+        yield opened
+
+
+def _locs(problem: dict[str, object]) -> list[object]:
+    errors = problem["errors"]
+    assert isinstance(errors, list)
+    return [error["loc"] for error in errors]
+
+
+async def test_bad_searches(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """422, and `loc` is the path of the field."""
+    for body, loc in BAD_SEARCHES:
+        with subtests.test(body=body):
+            answer = await client.post(SEARCH, content=body, headers=JSON)
+            assert _locs(problem_of(answer, 422)) == [loc]
+
+
+async def test_a_bad_memory_alone_is_refused(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """422 with the memory's place and the field; nothing is stored."""
+    for memory, loc in BAD_MEMORIES:
+        with subtests.test(memory=memory[:80]):
+            answer = await client.post(MEMORIES, content=b'{"memories": [' + memory + b"]}", headers=JSON)
+            assert _locs(problem_of(answer, 422)) == [["memories", 0, *loc]]
+    assert [memory["id"] for memory in (await client.get(MEMORIES)).json()["memories"]] == ["kept"]
+
+
+async def test_a_bad_memory_rejects_only_itself(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """201 for the batch with one good memory, whose neighbours name their fields."""
+    for number, (memory, loc) in enumerate(BAD_MEMORIES):
+        with subtests.test(memory=memory[:80]):
+            good = json.dumps({"id": f"good-{number}", "text": "Good."}).encode()
+            answer = await client.post(MEMORIES, content=b'{"memories": [' + memory + b"," + good + b"]}", headers=JSON)
+            assert answer.status_code == 201, answer.text
+            rejected, created = answer.json()["results"]
+            assert created == {"id": f"good-{number}", "status": "created", "error": None}
+            assert rejected["status"] == "rejected"
+            assert str(loc[0]) in rejected["error"]
+
+
+async def test_bad_batches(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """What is wrong with the batch as a whole is a 422."""
+    too_many = json.dumps({"memories": [{"text": "x"}] * 1_001}).encode()
+    for body, loc in (
+        (b'{"memories": []}', ["memories"]),
+        (b'{"memories": {}}', ["memories"]),
+        (b"{}", ["memories"]),
+        (b'{"memories": [{"text": "x"}], "more": 1}', ["more"]),
+        (too_many, ["memories"]),
+    ):
+        with subtests.test(body=body[:40]):
+            assert _locs(problem_of(await client.post(MEMORIES, content=body, headers=JSON), 422)) == [loc]
+
+
+async def test_an_id_used_twice_in_a_batch(client: httpx.AsyncClient) -> None:
+    """The first is kept and the second rejected by name."""
+    twice = {"memories": [{"id": "t", "text": "first"}, {"id": "t", "text": "second"}]}
+    answer = await client.post(MEMORIES, json=twice)
+    assert [result["status"] for result in answer.json()["results"]] == ["created", "rejected"]
+    assert (await client.get(f"{MEMORIES}/t")).json()["text"] == "first"
+
+
+async def test_bad_listings(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """422 that names the parameter."""
+    for query, loc in (
+        ("limit=0", ["limit"]),
+        ("limit=1001", ["limit"]),
+        ("limit=ten", ["limit"]),
+        ("cursor=made-up", ["cursor"]),
+        ("kind=note", ["kind", 0]),
+        ("speaker=%00", ["speaker", 0]),
+        ("speaker=%ff", ["query_string"]),
+        ("created_after=2023-05-08T13:56:00", ["created_after"]),
+        ("created_after=9999-12-31T23:59:59-23:00", ["created_after"]),
+        ("filters={", ["filters"]),
+        ('filters={"colour": 1}', ["filters", "colour"]),
+        ('kind=chunk&filters={"kind": ["message"]}', ["kind"]),
+        ("limit=1&limit=2", ["limit"]),
+        ("sort=up", ["sort"]),
+    ):
+        with subtests.test(query=query):
+            assert _locs(problem_of(await client.get(f"{MEMORIES}?{query}"), 422)) == [loc]
+
+
+async def test_bad_namespaces(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """A name that cannot be one is a 422, on reads and on writes."""
+    for name in ("a" * 300, "a%2Fb", "a%20b", "a%00", "a%0A", "%F0%9F%98%80", "%ff"):
+        with subtests.test(name=name):
+            assert _locs(problem_of(await client.get(f"/v1/namespaces/{name}"), 422)) == [["namespace"]]
+            body = {"memories": [{"text": "x"}]}
+            problem_of(await client.post(f"/v1/namespaces/{name}/memories", json=body), 422)
+    assert [found["name"] for found in (await client.get("/v1/namespaces")).json()["namespaces"]] == ["a"]
+
+
+async def test_media_types(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """415 for anything but JSON in UTF-8."""
+    body = b'{"query": "a"}'
+    for given in ("text/plain", "application/xml", "application/json; charset=latin-1", "application/x-ndjson"):
+        with subtests.test(given=given):
+            problem_of(await client.post(SEARCH, content=body, headers={"content-type": given}), 415)
+    problem_of(await client.post(SEARCH, content=body), 415)
+    for given in ("application/json", "Application/JSON; charset=UTF-8"):
+        assert (await client.post(SEARCH, content=body, headers={"content-type": given})).status_code == 200
+
+
+async def test_deeply_nested_bodies(client: httpx.AsyncClient) -> None:
+    """A 422, not a crash, however deep; what is just not too deep goes in and comes out."""
+    for depth in (101, 400, 1_000, 5_000, 100_000):
+        nested = b"[" * depth + b"]" * depth
+        body = b'{"query": "a", "filters": {"metadata": {"a": ' + nested + b"}}}"
+        problem_of(await client.post(SEARCH, content=body, headers=JSON), 422)
+        memory = b'{"text": "deep", "metadata": {"a": ' + nested + b"}}"
+        problem_of(await client.post(MEMORIES, content=b'{"memories": [' + memory + b"]}", headers=JSON), 422)
+        problem_of(await client.patch(f"{MEMORIES}/kept", content=b'{"metadata":' + nested + b"}", headers=JSON), 422)
+        bulk = await client.post(f"{MEMORIES}/bulk", content=memory, headers={"content-type": "application/x-ndjson"})
+        assert json.loads(bulk.text)["status"] == "rejected"
+    deepest = {"a": json.loads(b"[" * 99 + b"]" * 99)}
+    memory_in = {"id": "deepest", "text": "deep", "metadata": deepest}
+    assert (await client.post(MEMORIES, json={"memories": [memory_in]})).status_code == 201
+    assert (await client.get(f"{MEMORIES}/deepest")).json()["metadata"] == deepest
+    assert (await client.get(MEMORIES)).status_code == 200
+
+
+async def test_numbers_in_metadata_come_back(client: httpx.AsyncClient) -> None:
+    """The largest and the smallest that can be sent."""
+    numbers = [2**64 - 1, -(2**63), 1.7976931348623157e308, 5e-324, 0.1, -0.0, True]
+    memory = {"id": "numbers", "text": "numbers", "metadata": {"all": numbers}}
+    assert (await client.post(MEMORIES, json={"memories": [memory]})).status_code == 201
+    assert (await client.get(f"{MEMORIES}/numbers")).json()["metadata"]["all"] == numbers
+
+
+async def test_bodies_over_the_limit(database_url: str) -> None:
+    """413, whether the length is declared or the body is streamed."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b"x" * 1_024
+
+    async with served(database_url, max_body_bytes=16_384) as client:
+        problem_of(await client.post(SEARCH, content=b"x" * 16_385, headers=JSON), 413)
+        problem_of(await client.post(SEARCH, content=pieces(), headers=JSON), 413)
+        problem_of(await client.post(MEMORIES, content=pieces(), headers=JSON), 413)

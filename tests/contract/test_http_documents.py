@@ -1,0 +1,127 @@
+"""The OpenAPI document and the API pages say what the server does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema_rs
+from litestar.routes import HTTPRoute
+
+from retrieval.api.app import create_app
+from retrieval.settings import Settings
+from tests.serving import client_of, settings_for
+
+PROMISED = {
+    ("GET", "/health/live"), ("GET", "/health/ready"), ("GET", "/version"), ("GET", "/metrics"), ("GET", "/docs"),
+    ("GET", "/openapi.json"), ("GET", "/v1/namespaces"), ("PUT", "/v1/namespaces/{ns}"),
+    ("GET", "/v1/namespaces/{ns}"), ("DELETE", "/v1/namespaces/{ns}"), ("POST", "/v1/namespaces/{ns}/memories"),
+    ("GET", "/v1/namespaces/{ns}/memories"), ("POST", "/v1/namespaces/{ns}/memories/bulk"),
+    ("POST", "/v1/namespaces/{ns}/memories/delete"), ("GET", "/v1/namespaces/{ns}/memories/{memory_id}"),
+    ("PATCH", "/v1/namespaces/{ns}/memories/{memory_id}"), ("DELETE", "/v1/namespaces/{ns}/memories/{memory_id}"),
+    ("POST", "/v1/namespaces/{ns}/search"), ("POST", "/v1/namespaces/{ns}/context"), ("POST", "/v1/classify"),
+}  # fmt: skip
+
+
+async def _document(database_url: str, api_key: str | None = None) -> dict[str, Any]:
+    async with client_of(create_app(settings_for(database_url, api_key=api_key))) as client:
+        answer = await client.get("/openapi.json", headers={"authorization": f"Bearer {api_key}"})
+        assert answer.headers["content-type"] == "application/json"
+        document: dict[str, Any] = answer.json()
+        return document
+
+
+def _operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (method.upper(), path): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+async def test_it_documents_the_contract(database_url: str) -> None:
+    """Every route of the contract, with an answer for each status that it may have."""
+    document = await _document(database_url)
+    assert document["openapi"].startswith("3.1")
+    operations = _operations(document)
+    assert set(operations) == PROMISED
+    for (method, path), operation in operations.items():
+        statuses = operation["responses"]
+        assert "500" in statuses
+        assert ("422" in statuses) == ("{" in path or method == "POST"), path
+        for status, response in statuses.items():
+            if int(status) >= 400:
+                assert next(iter(response["content"])) == "application/problem+json"
+
+
+def test_no_route_is_left_out() -> None:
+    """A handler without a description would be missing from the document."""
+    app = create_app(Settings())
+    handlers = {handler for route in app.routes if isinstance(route, HTTPRoute) for handler in route.route_handlers}
+    undocumented = {str(handler) for handler in handlers if "OPTIONS" not in handler.http_methods and not handler.opt}
+    assert not undocumented
+
+
+async def test_its_examples_are_valid(database_url: str) -> None:
+    """Each example fits its schema."""
+    document = await _document(database_url)
+    checked = 0
+    for operation in _operations(document).values():
+        contents = [response.get("content", {}) for response in operation["responses"].values()]
+        for content in (*contents, operation.get("requestBody", {}).get("content", {})):
+            for body in content.values():
+                if "example" in body:
+                    schema = {**body["schema"], "components": document["components"]}
+                    jsonschema_rs.validator_for(schema).validate(body["example"])
+                    checked += 1
+    assert checked > 60
+
+
+async def test_the_key_is_documented_where_there_is_one(database_url: str) -> None:
+    """A security requirement on everything that needs the key, and nowhere else."""
+    assert "securitySchemes" not in (await _document(database_url))["components"]
+    document = await _document(database_url, api_key="k")
+    for (_, path), operation in _operations(document).items():
+        is_open = path.startswith("/health/") or path == "/version"
+        assert ("security" not in operation) == is_open
+        assert ("401" in operation["responses"]) != is_open
+
+
+async def test_the_pages_load_nothing_from_elsewhere(database_url: str) -> None:
+    """They work without a network: no script, no image, no style sheet, no font, no import."""
+    async with client_of(create_app(settings_for(database_url))) as client:
+        answer = await client.get("/docs")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert not re.search(r"<script|<link|<img|<iframe|@import|url\(|\ssrc=", answer.text)
+    for path in ("/v1/namespaces/{ns}/search", "/v1/classify", "/health/live"):
+        assert f"<code>{path}</code>" in answer.text
+    assert answer.text.count("curl -s") == len(PROMISED)
+
+
+async def test_the_pages_examples_work(database_url: str) -> None:
+    """The documented requests, sent in the order of a first use, are answered as documented."""
+    async with client_of(create_app(settings_for(database_url))) as client:
+        operations = _operations((await client.get("/openapi.json")).json())
+        first = [("PUT", "/v1/namespaces/{ns}"), ("POST", "/v1/namespaces/{ns}/memories")]
+        last = [key for key in operations if key[0] == "DELETE" or key[1].endswith("/delete")]
+        for key in [*first, *(operations.keys() - {*first, *last})]:
+            answer = await _send_example(client, *key, operations[key])
+            assert str(answer.status_code) == next(iter(operations[key]["responses"])), (key, answer.text)
+
+
+async def _send_example(client: httpx.AsyncClient, method: str, path: str, operation: dict[str, Any]) -> httpx.Response:
+    url = path.replace("{ns}", "caroline").replace("{memory_id}", "m1")
+    for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
+        if media_type == "application/json":
+            return await client.request(method, url, json=body["example"])
+        return await client.request(method, url, content=body["example"], headers={"content-type": media_type})
+    return await client.request(method, url)
+
+
+def test_data_folder_is_not_touched(tmp_path: Path) -> None:
+    """Making an application opens nothing: the engine starts with the application."""
+    create_app(Settings(data_dir=tmp_path / "unused"))
+    assert not (tmp_path / "unused").exists()

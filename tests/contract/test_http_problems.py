@@ -1,0 +1,126 @@
+"""Errors, keys, request ids: what holds for every answer."""
+
+from __future__ import annotations
+
+import logging
+import re
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+
+from retrieval.api import problems
+from retrieval.api.app import create_app
+from retrieval.errors import AllLegsFailed, Conflict, FusionError, InvalidInput, NotFound, StoreUnavailable, TrivetError
+from retrieval.settings import Settings
+from tests.serving import client_of, problem_of, served, settings_for
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidInput("must be 1 or more", loc=("top_k",)), 422),
+        (FusionError("a repeated id"), 422),
+        (NotFound("there is no namespace 'a'"), 404),
+        (Conflict("the language is fixed"), 409),
+        (AllLegsFailed("no leg answered"), 503),
+        (StoreUnavailable("cannot reach the database"), 503),
+        (TrivetError("something of our own"), 500),
+        (ZeroDivisionError("division by zero"), 500),
+    ],
+)
+def test_status_of_each_error(error: Exception, status: int) -> None:
+    """The table holds for subclasses; what is not in it is a 500 that says nothing of its cause."""
+    found = problems.describe(error)
+    assert found.status == status
+    assert (str(error) in found.detail) == (status != 500)
+
+
+def test_secrets_are_cut_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither the key nor the database's password is logged with an unexpected error."""
+    settings = Settings(database_url="postgresql://ann:p%40ss-word@db/notes", api_key="key-of-mine")
+    error = RuntimeError("postgresql://ann:p%40ss-word@db/notes refused p@ss-word with key-of-mine")
+    with caplog.at_level(logging.ERROR):
+        problems.log_failure(error, 500, "id-1", problems.secrets_of(settings))
+    assert "RuntimeError" in caplog.text
+    assert "id-1" in caplog.text
+    assert not re.search("ss-word|key-of-mine", caplog.text)
+
+
+async def test_routes_that_do_not_exist(database_url: str) -> None:
+    """404 and 405 are problems too; 405 names the methods that there are."""
+    async with served(database_url) as client:
+        problem_of(await client.get("/nothing/here"), 404)
+        problem_of(await client.get("/v1/namespaces/unheard-of"), 404)
+        refused = await client.put("/health/live")
+        problem_of(refused, 405)
+        assert "GET" in refused.headers["allow"]
+
+
+async def test_options(database_url: str) -> None:
+    """OPTIONS names all methods of a path."""
+    async with served(database_url) as client:
+        for path, allowed in (
+            ("/v1/namespaces/a", "DELETE, GET, OPTIONS, PUT"),
+            ("/v1/namespaces/a/memories", "GET, OPTIONS, POST"),
+            ("/v1/namespaces/a/memories/m1", "DELETE, GET, OPTIONS, PATCH"),
+            ("/v1/classify", "OPTIONS, POST"),
+        ):
+            answer = await client.options(path)
+            assert (answer.status_code, answer.headers["allow"]) == (204, allowed)
+
+
+async def test_an_unexpected_error(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A 500 that tells nothing of its cause; the log has it under the request's id. So do 503s, by name."""
+    for error, status in ((ZeroDivisionError("of all things"), 500), (StoreUnavailable("the database is away"), 503)):
+        app = create_app(settings_for(database_url))
+        async with client_of(app) as client:
+            shared = app.state.shared
+            shared.engine = Mock(classify=AsyncMock(side_effect=error))
+            caplog.clear()
+            answer = await client.post("/v1/classify", json={"query": "a"})
+        detail = str(problem_of(answer, status)["detail"])
+        assert (str(error) in detail) == (status == 503)
+        assert type(error).__name__ in caplog.text
+        assert answer.headers["x-request-id"] in caplog.text
+
+
+async def test_not_ready(database_url: str) -> None:
+    """503 that names the part which is missing."""
+    app = create_app(settings_for(database_url))
+    async with client_of(app) as client:
+        checks = {"database": True, "migrations": False, "models": True}
+        app.state.shared.engine = Mock(readiness=AsyncMock(return_value=checks))
+        answer = await client.get("/health/ready")
+    assert problem_of(answer, 503)["errors"] == [{"loc": ["migrations"], "msg": "not ready"}]
+
+
+async def test_request_ids(database_url: str) -> None:
+    """Every answer bears one: the caller's if it is plain, else a new one."""
+    async with served(database_url) as client:
+        for path in ("/health/live", "/nothing/here", "/v1/namespaces/unheard-of"):
+            assert len((await client.get(path)).headers["x-request-id"]) >= 16
+        assert (await client.get("/version", headers={"x-request-id": "mine-1"})).headers["x-request-id"] == "mine-1"
+        strange = await client.get("/version", headers={"x-request-id": "a b" * 100})
+        assert strange.headers["x-request-id"] != "a b" * 100
+
+
+async def test_the_key(database_url: str) -> None:
+    """Health and version are open; all else answers 401 with a challenge unless the key is right."""
+    async with served(database_url, api_key="open-sesame") as client:
+        for path in ("/health/live", "/health/ready", "/version"):
+            assert (await client.get(path)).status_code == 200
+        for path in ("/metrics", "/docs", "/openapi.json", "/v1/namespaces", "/nothing/here"):
+            for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic open-sesame"}):
+                refused = await client.get(path, headers=headers)
+                problem_of(refused, 401)
+                assert refused.headers["www-authenticate"].startswith("Bearer")
+        right = {"authorization": "bearer open-sesame"}
+        for path in ("/metrics", "/docs", "/openapi.json", "/v1/namespaces"):
+            assert (await client.get(path, headers=right)).status_code == 200
+
+
+async def test_no_other_origin_may_read(database_url: str) -> None:
+    """No CORS header unless somebody asks for it in the settings."""
+    async with served(database_url) as client:
+        answer = await client.get("/version", headers={"origin": "https://elsewhere.example"})
+        assert not [name for name in answer.headers if name.startswith("access-control")]
