@@ -1,0 +1,76 @@
+"""`trivet add`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.inputs import KINDS, convert, json_object
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import print_json
+from retrieval.errors import InvalidInput
+from retrieval.settings import Settings
+from retrieval.types import MemoryInput
+
+
+@click.command(
+    epilog=example(
+        'trivet add -n alice "Caroline: I went to the support group." --id m1 \\',
+        "  --kind message --speaker Caroline --created-at 2023-05-08T13:56:00Z --tag chat",
+    )
+)
+@click.argument("text", required=False)
+@click.option("--id", help="The memory's id; the same id replaces it.  [default: a new one]")
+@click.option("--kind", type=click.Choice(KINDS), help="[default: memory]")
+@click.option("--title")
+@click.option("--speaker", help="Who said it.")
+@click.option("--session", "session_id", help="The conversation that it belongs to.")
+@click.option("--position", type=click.IntRange(0, 2_147_483_647), help="Its place in the session.")
+@click.option("--document", "document_id", help="The document that it is a piece of.")
+@click.option("--created-at", help="When it happened, RFC 3339 with a zone.  [default: now]")
+@click.option("--expires-at", help="When it stops being true.")
+@click.option("--tag", "tags", multiple=True, help="May be given several times.")
+@click.option("--metadata", help="A JSON object.")
+@click.option("--entity", "entities", multiple=True, metavar="NAME[:TYPE]", help="An entity that it mentions.")
+@click.option("--supersedes", help="Id of the memory that it replaces in answers.")
+@namespace_option
+@settings_options
+@json_option
+def command(text: str | None, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:
+    """Add or replace one memory: TEXT, or standard input where it is missing or "-"."""
+    fields["text"] = _standard_input() if text in (None, "-") else text
+    fields["metadata"] = json_object(fields["metadata"], "metadata")
+    fields["tags"] = list(fields["tags"])
+    fields["entities"] = [_entity(entity) for entity in fields["entities"]]
+    memory = convert(fields, MemoryInput)
+    (result,) = with_engine(settings, lambda engine: engine.add(namespace, [memory]))
+    if as_json:
+        print_json(result)
+    elif result.status != "rejected":
+        click.echo(f"{result.id} {result.status}")
+    if result.status == "rejected":
+        raise InvalidInput(result.error)
+
+
+def _entity(text: str) -> dict[str, str]:
+    """Name and type of `NAME:TYPE`; a colon before a blank belongs to the name."""
+    name, colon, type_ = text.rpartition(":")
+    return {"name": name, "type": type_} if colon and name and type_.strip() == type_ != "" else {"name": text}
+
+
+def _standard_input() -> str:
+    """All of standard input as text.
+
+    Raises:
+        UsageError: it is a terminal, so that nobody piped anything.
+        InvalidInput: it is not UTF-8.
+    """
+    if sys.stdin.isatty():
+        raise click.UsageError("Give TEXT, or pipe it in.")
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as exc:
+        raise InvalidInput(f"not UTF-8: {exc}", loc=("text",)) from exc

@@ -1,0 +1,30 @@
+"""`trivet classify`."""
+
+from __future__ import annotations
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.inputs import convert
+from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.output import numbers, print_json
+from retrieval.settings import Settings
+from retrieval.types import ClassifyRequest
+
+
+@click.command(epilog=example('trivet classify "How are Caroline and Melanie related?"'))
+@click.argument("query")
+@click.option("--profile", help="The fusion profile that the weights come from.")
+@settings_options
+@json_option
+def command(query: str, profile: str | None, settings: Settings, as_json: bool) -> None:
+    """Show the intent of QUERY and the weights it would get."""
+    request = convert({"query": query, "profile": profile}, ClassifyRequest)
+    response = with_engine(settings, lambda engine: engine.classify(request))
+    if as_json:
+        print_json(response)
+        return
+    click.echo(response.intent.label)
+    click.echo(f"  probabilities: {numbers(response.intent.probabilities)}")
+    click.echo(f"  weights: {numbers(response.weights)} of {response.profile}")
+    click.echo(f"  ms: {numbers(response.timings_ms, 2)}")

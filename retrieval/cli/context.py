@@ -1,0 +1,46 @@
+"""`trivet context`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.inputs import convert, search_options
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import numbers, print_json, printable
+from retrieval.settings import Settings
+from retrieval.types import ContextRequest
+
+
+@click.command(epilog=example('trivet context -n alice "What should I cook for Caroline?" --max-tokens 500 > pack.md'))
+@click.argument("query")
+@click.option("--max-tokens", type=click.IntRange(64, 200_000), help="Budget of the text.  [default: 2048]")
+@click.option("--format", type=click.Choice(["markdown", "xml", "json"]), help="[default: markdown]")
+@click.option("--order", type=click.Choice(["relevance", "time"]), help="[default: relevance]")
+@search_options
+@click.option("--explain", is_flag=True, help="With --json: also the ranked results.")
+@namespace_option
+@settings_options
+@json_option
+def command(query: str, fields: dict[str, Any], namespace: str, settings: Settings, as_json: bool, **own: Any) -> None:
+    """Assemble the context pack that answers QUERY.
+
+    The pack goes to standard output, a line about it to standard error.
+    """
+    request = convert({**fields, **own, "query": query}, ContextRequest)
+    response = with_engine(settings, lambda engine: engine.context(namespace, request))
+    if as_json:
+        print_json(response)
+        return
+    click.echo(printable(response.context) if sys.stdout.isatty() else response.context)
+    intent = f"{response.intent.label}, " if response.intent else ""
+    click.echo(
+        f"{response.tokens_used} of {response.max_tokens} tokens, {len(response.items)} memories, {intent}"
+        f"weights {numbers(response.weights)}, {response.timings_ms['total']:.1f} ms",
+        err=True,
+    )
+    for degradation in response.degraded:
+        click.echo(f"leg {degradation.leg} did not answer: {degradation.reason}", err=True)

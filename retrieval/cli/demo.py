@@ -1,0 +1,136 @@
+"""`trivet demo`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from retrieval.cli.demo_view import print_pack
+from retrieval.cli.options import example, settings_options
+from retrieval.cli.output import console, progress, say
+from retrieval.engine import Trivet
+from retrieval.errors import SettingsError
+from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
+from retrieval.evaluation.metrics import recall
+from retrieval.evaluation.runner import ingest, run_system
+from retrieval.evaluation.systems import System
+from retrieval.settings import Settings
+from retrieval.types import ContextRequest, Mode
+
+NAMESPACE = "demo"
+MAX_TOKENS = 400
+TOP_K = 10
+
+QUESTIONS = ("q01", "q34", "q44", "q62", "q13", "q22", "q43", "q63")
+"""Two of each intent, by their ids in `retrieval/sample/queries.jsonl`."""
+
+
+@click.command(epilog=example("trivet demo --port 9000"))
+@settings_options
+@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the server.  [default: 8321]")
+@click.option("--serve/--no-serve", default=True, show_default=True, help="Leave a server running.")
+def command(settings: Settings, port: int | None, serve: bool) -> None:
+    """Show context packs from a sample chat history, then serve it until Ctrl-C.
+
+    The sample goes into the namespace "demo": of the database that is named, or of an embedded
+    one of its own in the folder "demo" of the data folder.
+    """
+    port = settings.port if port is None else port
+    if settings.uses_embedded:
+        settings = replace(settings, data_dir=settings.data_dir / "demo")
+    settings = replace(settings, host="127.0.0.1", port=port)
+    if serve:
+        _check_port(settings)
+    to = console()
+    asyncio.run(_show(settings, to))
+    if serve:
+        _serve(settings, to)
+
+
+async def _show(settings: Settings, to: Console) -> None:
+    """Store the sample and print what is asked of it."""
+    folder = sample()
+    say(to, "Trivet demo: seven months in the chat of a community bike workshop", "bold")
+    say(to, f"database: {settings.data_dir if settings.uses_embedded else 'the one that is set'}", "dim")
+    async with Trivet.open(settings) as engine:
+        with progress("storing the chat", len(folder.corpus)) as advance:
+            stored = await ingest(engine, folder, lambda _: NAMESPACE, progress=advance)
+        counts = ", ".join(f"{count} {status}" for status, count in stored.counts.items())
+        rate = len(folder.corpus) / stored.seconds
+        say(to, f"stored {len(folder.corpus)} messages in {stored.seconds:.1f} s ({rate:.0f}/s): {counts}")
+        queries = {query.id: query for query in folder.queries}
+        for number, id_ in enumerate(QUESTIONS, start=1):
+            await _show_pack(engine, queries[id_], f"{number}/{len(QUESTIONS)}", to)
+        await _show_recall(engine, folder, to)
+
+
+async def _show_pack(engine: Trivet, query: Query, place: str, to: Console) -> None:
+    """Ask for one context pack and print it."""
+    request = ContextRequest(query=query.text, max_tokens=MAX_TOKENS, top_k=TOP_K, explain=True)
+    response = await engine.context(NAMESPACE, request)
+    print_pack(query, response, place, to)
+
+
+async def _show_recall(engine: Trivet, folder: EvaluationFolder, to: Console) -> None:
+    """How much of the evidence of all questions is among the first ten results."""
+    answers = await run_system(
+        engine, folder.judged, System(name="adaptive", mode=Mode.ADAPTIVE), lambda _: NAMESPACE, top_k=TOP_K
+    )
+    found = [recall([id_ for id_, _ in answer.ranking], answer.query.grades, cutoff=TOP_K) for answer in answers]
+    say(to, "")
+    say(to, f"all {len(found)} questions of the sample: recall@{TOP_K} {sum(found) / len(found):.3f}", "bold")
+
+
+def _serve(settings: Settings, to: Console) -> None:
+    """Serve the sample until Ctrl-C, which is the normal end."""
+    from retrieval.api.server import run  # brings all of Litestar
+
+    for line in serving_lines(settings.port, os.environ):
+        say(to, line)
+    with suppress(KeyboardInterrupt):
+        run(settings, 1)
+    say(to, "stopped")
+
+
+def serving_lines(port: int, environ: Mapping[str, str]) -> list[str]:
+    """Where the server is and how to ask it; a key's value is not shown, only where it comes from."""
+    address = f"http://127.0.0.1:{port}"
+    key = ' -H "Authorization: Bearer $TRIVET_API_KEY"' if environ.get("TRIVET_API_KEY") else ""
+    return [
+        "",
+        f"server: {address} (pages: {address}/docs; Ctrl-C ends it)",
+        f"  curl -s {address}/v1/namespaces/{NAMESPACE}/search{key} -H 'content-type: application/json' \\",
+        """    -d '{"query": "Which vet do Lucía and Maya share?", "top_k": 3}'""",
+    ]
+
+
+def sample() -> EvaluationFolder:
+    """The chat history that comes with Trivet, with questions and their evidence."""
+    with resources.as_file(resources.files("retrieval") / "sample") as folder:
+        return read_folder(Path(folder))
+
+
+def _check_port(settings: Settings) -> None:
+    """Raise now, not after minutes, if the server could not listen.
+
+    Raises:
+        SettingsError: the port is taken or not ours to take.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+        except OSError as exc:
+            raise SettingsError(
+                f"port {settings.port} of {settings.host} cannot be used ({exc.strerror}): "
+                "end what listens there, or choose another with --port"
+            ) from exc

@@ -1,0 +1,101 @@
+"""A context pack with all that led to it, for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Console
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from retrieval.cli.output import numbers, printable, say
+from retrieval.evaluation.folder import Query
+from retrieval.types import ContextResponse, Leg, SearchResult
+
+TEXT_CHARS = 100
+"""Most of a memory's text in the table; the pack below it has all of it."""
+
+WIDTH = 100
+"""Most columns on a wide terminal."""
+
+
+def print_pack(query: Query, response: ContextResponse, place: str, to: Console) -> None:
+    """Print a question's intent, weights, every leg's rank of each item, timings and the pack."""
+    width = min(to.width, WIDTH)
+    say(to, "")
+    if to.is_terminal:
+        to.print(Rule(Text(place, "dim"), style="cyan"), width=width)
+    else:
+        say(to, f"--- {place} ---")
+    say(to, Text("Q ", "dim").append(query.text, "bold"))
+    if response.intent:
+        intent = Text("intent   ", "dim").append(response.intent.label, "bold magenta")
+        say(to, intent.append(f"  ({numbers(response.intent.probabilities)})"))
+    say(to, Text("weights  ", "dim").append(f"{numbers(response.weights)}  (profile {response.profile})"))
+    found = evidence_found(query, response)
+    rows = item_rows(query, response)
+    _print_items(rows, to, width)
+    say(to, Text("ms       ", "dim").append(numbers(response.timings_ms, 1)))
+    for degradation in response.degraded:
+        say(to, f"leg {degradation.leg} did not answer: {degradation.reason}", "yellow")
+    pack = printable(response.context.rstrip())
+    title = f"context pack, {response.tokens_used} of {response.max_tokens} tokens"
+    if to.is_terminal:
+        to.print(Panel(Text(pack), title=title, title_align="left", border_style="dim", box=box.ROUNDED), width=width)
+    else:
+        say(to, f"{title}:\n{pack}")
+    style = "green" if len(found) == len(query.relevant) else "yellow" if found else "red"
+    missing = [id_ for id_ in query.relevant if id_ not in found]
+    rest = f" (missing: {', '.join(missing)})" if missing else ""
+    say(to, f"evidence: {len(found)} of {len(query.relevant)} in the pack{rest}", style)
+
+
+def evidence_found(query: Query, response: ContextResponse) -> list[str]:
+    """The question's relevant ids that the pack holds, itself or by a memory of the same words."""
+    held = {item.id for item in response.items}
+    for result in _results(response).values():
+        if result.id in held and isinstance(result.duplicates, list):
+            held.update(result.duplicates)
+    for dropped in response.dropped:
+        reason, _, kept = dropped.reason.partition(":")
+        if reason == "duplicate_of" and kept in held:
+            held.add(dropped.id)
+    return [id_ for id_ in query.relevant if id_ in held]
+
+
+def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
+    """Per item of the pack: citation, fused rank, rank in each leg, whether it is evidence, text."""
+    results = _results(response)
+    rows = []
+    for item in response.items:
+        result = results[item.id]
+        legs = [str(result.legs[leg].rank) if leg in result.legs else "-" for leg in Leg]
+        text = printable(result.text).replace("\n", " ")
+        text = text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS - 1] + "\N{HORIZONTAL ELLIPSIS}"
+        star = "*" if item.id in query.relevant else ""
+        rows.append([item.citation, str(result.fused.rank), *legs, star, text])
+    return rows
+
+
+def _results(response: ContextResponse) -> dict[str, SearchResult]:
+    """The ranked memories by id; they are there since the request said `explain`."""
+    return {result.id: result for result in response.results} if isinstance(response.results, list) else {}
+
+
+def _print_items(rows: Sequence[Sequence[str]], to: Console, width: int) -> None:
+    """The table of the items; a star marks the evidence."""
+    headings = ("item", "fused", *Leg, "*", "memory")
+    if not to.is_terminal:
+        for row in (headings, *rows):
+            say(to, "  ".join(f"{cell:>6}" for cell in row[:-2]) + f"  {row[-2]:1}  {row[-1]}")
+        return
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), header_style="dim", pad_edge=False)
+    for heading in headings[:-1]:
+        table.add_column(heading, justify="right", no_wrap=True, style="green" if heading == "*" else None)
+    table.add_column(headings[-1], ratio=1)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    to.print(table, width=width)

@@ -1,0 +1,29 @@
+"""`trivet doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.output import console, print_json, printable, say
+from retrieval.settings import Settings
+from retrieval.store.doctor import examine
+
+
+@click.command(epilog=example("trivet doctor --database-url postgresql://trivet@db.example/trivet"))
+@settings_options
+@json_option
+def command(settings: Settings, as_json: bool) -> None:
+    """Check that everything Trivet needs is there; exit status 1 if something is not."""
+    findings = asyncio.run(examine(settings))
+    if as_json:
+        print_json(findings)
+    else:
+        to = console()
+        for finding in findings:
+            sign, style = ("ok  ", "green") if finding.ok else ("FAIL", "red")
+            say(to, f"{sign} {finding.name}: {printable(finding.detail)}", style)
+    if not all(finding.ok for finding in findings):
+        raise click.exceptions.Exit(1)

@@ -1,0 +1,90 @@
+"""The group of all commands: finds them by name and turns errors into messages and exit statuses."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from retrieval.errors import InvalidInput, TrivetError
+
+
+class Entry(NamedTuple):
+    """A command: the module that has it as `command`, and its line in the list."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "serve": Entry("serve", "Run the HTTP server."),
+    "demo": Entry("demo", "Show context packs from a sample chat history, then serve it."),
+    "add": Entry("add", "Add or replace one memory."),
+    "import": Entry("import_file", "Add memories from a JSON-lines file."),
+    "search": Entry("search", "Rank memories for a query."),
+    "context": Entry("context", "Assemble the context pack for a query."),
+    "classify": Entry("classify", "Show a query's intent and the weights it would get."),
+    "migrate": Entry("migrate", "Bring the database's schema up to date."),
+    "eval": Entry("evaluate", "Measure the rankings on evaluation folders."),
+    "doctor": Entry("doctor", "Check that everything Trivet needs is there."),
+}
+
+
+class Failure(click.ClickException):
+    """What did not work, in a line; exit status 1."""
+
+    exit_code = 1
+
+
+class TrivetGroup(click.Group):
+    """Commands by name, imported when asked for."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(context_settings={"help_option_names": ["-h", "--help"]}, **attributes)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, the most used first."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = import_module(f"retrieval.cli.{entry.module}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named.
+
+        Raises:
+            Failure: it failed. A traceback is only let through with TRIVET_LOG_LEVEL=debug.
+        """
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except Exception as exc:
+            if os.environ.get("TRIVET_LOG_LEVEL") == "debug":
+                raise
+            raise Failure(message_of(exc)) from exc
+
+
+def message_of(exc: Exception) -> str:
+    """One line for people.
+
+    >>> message_of(InvalidInput("must not be empty", loc=("filters", "tags_all", 0)))
+    'filters.tags_all.0: must not be empty'
+    """
+    if isinstance(exc, InvalidInput) and exc.loc:
+        return f"{'.'.join(map(str, exc.loc))}: {exc}"
+    if isinstance(exc, TrivetError | OSError):
+        return str(exc)
+    return f"{type(exc).__name__}: {exc} (a defect in Trivet; TRIVET_LOG_LEVEL=debug shows where)"

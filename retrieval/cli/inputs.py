@@ -1,0 +1,115 @@
+"""Requests from options, checked by the same types as those that come over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_args
+
+import click
+import msgspec
+
+from classifier.intents import Intent
+from retrieval.cli.options import gathered
+from retrieval.errors import InvalidInput
+from retrieval.parsing import check_storable, invalid_input
+from retrieval.types import Kind, Mode
+
+T = TypeVar("T")
+
+KINDS = get_args(Kind)
+
+
+def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
+    """A struct of these fields; those that are None count as not given.
+
+    Raises:
+        InvalidInput: names the field.
+    """
+    given = {name: value for name, value in fields.items() if value is not None}
+    check_storable(given)
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as exc:
+        raise invalid_input(exc) from exc
+
+
+def json_object(text: str | None, name: str) -> dict[str, Any] | None:
+    """The JSON object of an option's value.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeEncodeError) as exc:
+        raise InvalidInput(f"no JSON object: {exc}", loc=(name,)) from exc
+
+
+def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, float] | None:
+    """The weights by leg of `VECTOR,BM25,GRAPH`."""
+    if value is None:
+        return None
+    try:
+        vector, bm25, graph = (float(part) for part in value.split(","))
+    except ValueError as exc:
+        raise click.BadParameter(f"{value!r} is not three numbers VECTOR,BM25,GRAPH", ctx=ctx, param=param) from exc
+    return {"vector": vector, "bm25": bm25, "graph": graph}
+
+
+_FILTERS = {
+    "tag": "tags_all",
+    "any_tag": "tags_any",
+    "only_kind": "kind",
+    "session": "session_id",
+    "document": "document_id",
+    "only_speaker": "speaker",
+    "after": "created_after",
+    "before": "created_before",
+}
+"""Fields of the filters by the options' names."""
+
+_PLAIN = (
+    *("top_k", "mode", "weights", "intent", "profile", "rrf_k", "as_of", "include_superseded"),
+    *("min_similarity", "ef_search", "max_hops", "rescore"),
+)
+"""Options that are called as the request's fields are."""
+
+
+def _search(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a request out of the options' values."""
+    filters = {field: values.pop(option) for option, field in _FILTERS.items()}
+    filters["metadata"] = json_object(values.pop("having"), "metadata")
+    fields = {name: values.pop(name) for name in _PLAIN}
+    given = {name: list(value) if isinstance(value, tuple) else value for name, value in filters.items() if value}
+    return {"fields": {**fields, "filters": given}}
+
+
+search_options = gathered(
+    [
+        click.option("-k", "--top-k", type=click.IntRange(1, 200), help="Most results."),
+        click.option("--mode", type=click.Choice(list(map(str, Mode))), help="How legs combine.  [default: adaptive]"),
+        click.option("--weights", callback=_weights, metavar="V,B,G", help="Weights instead of the mode's."),
+        click.option("--intent", type=click.Choice(list(map(str, Intent))), help="Instead of the classifier's."),
+        click.option("--profile", help="Fusion profile."),
+        click.option("--rrf-k", type=click.IntRange(1, 1_000), help="Smoothing constant of the fusion."),
+        click.option("--tag", multiple=True, help="Only with this tag (all of several)."),
+        click.option("--any-tag", multiple=True, help="Only with one of these tags."),
+        click.option("--kind", "only_kind", multiple=True, type=click.Choice(KINDS), help="Only of this kind."),
+        click.option("--session", multiple=True, help="Only of this session."),
+        click.option("--document", multiple=True, help="Only of this document."),
+        click.option("--speaker", "only_speaker", multiple=True, help="Only by this speaker."),
+        click.option("--after", help="Only from then on, RFC 3339 with a zone."),
+        click.option("--before", help="Only until then."),
+        click.option("--metadata", "having", help="Only where the metadata contains this JSON object."),
+        click.option("--as-of", help="As the namespace stood at that time."),
+        click.option("--include-superseded", is_flag=True, help="Also memories that others replaced."),
+        click.option("--min-similarity", type=click.FloatRange(-1, 1), help="Least cosine similarity."),
+        click.option("--ef-search", type=click.IntRange(1, 200), help="Breadth of the vector index's search."),
+        click.option("--max-hops", type=click.IntRange(0, 4), help="How far the graph leg goes."),
+        click.option("--rescore/--no-rescore", default=None, help="The learned last step, on or off."),
+    ],
+    _search,
+)
+"""What search and context have in common; the command gets `fields` of the request."""

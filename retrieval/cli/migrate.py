@@ -1,0 +1,39 @@
+"""`trivet migrate`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.output import print_json
+from retrieval.settings import Settings
+from retrieval.store import embedded
+from retrieval.store.migrate import migrate, pending
+
+
+@click.command(epilog=example("trivet migrate --database-url postgresql://trivet@db.example/trivet"))
+@click.option("--check", is_flag=True, help="Change nothing; exit status 1 if anything is outstanding.")
+@settings_options
+@json_option
+def command(check: bool, settings: Settings, as_json: bool) -> None:
+    """Bring the database's schema to this version's. Starting the server does the same."""
+    versions = asyncio.run(_migrate(settings, check=check))
+    if as_json:
+        print_json({"outstanding" if check else "applied": versions})
+    elif not versions:
+        click.echo("the schema is up to date")
+    else:
+        click.echo(f"{'outstanding' if check else 'applied'}: {', '.join(f'{version:04d}' for version in versions)}")
+    if check and versions:
+        raise click.exceptions.Exit(1)
+
+
+async def _migrate(settings: Settings, *, check: bool) -> list[int]:
+    """The versions applied, or with `check` those that are outstanding."""
+    act = pending if check else migrate
+    if not settings.uses_embedded:
+        return await act(settings.database_url)
+    async with embedded.running(settings.data_dir) as url:
+        return await act(url)

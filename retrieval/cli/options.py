@@ -1,0 +1,72 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from retrieval.settings import Settings
+
+AnyFunction = Callable[..., Any]
+Decorator = Callable[[AnyFunction], AnyFunction]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+namespace_option = click.option("-n", "--namespace", default="default", show_default=True, help="The namespace.")
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help; click keeps the lines of a paragraph that begins with a backspace."""
+    return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
+
+
+def gathered(parameters: Sequence[Decorator], gather: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
+    """A decorator that declares options and hands their values to the command as others.
+
+    Args:
+        parameters: click's decorators.
+        gather: takes its own values out of the keyword arguments and returns what the command
+            gets in their place.
+    """
+
+    def decorate(function: AnyFunction) -> AnyFunction:
+        @wraps(function)
+        def gathering(*arguments: Any, **values: Any) -> Any:
+            made = gather(values)
+            return function(*arguments, **values, **made)
+
+        command: AnyFunction = gathering
+        for parameter in reversed(parameters):
+            command = parameter(command)
+        return command
+
+    return decorate
+
+
+def _settings(values: dict[str, Any]) -> dict[str, Any]:
+    data_dir: Path | None = values.pop("data_dir")
+    settings = Settings.from_env(database_url=values.pop("database_url"), data_dir=data_dir)
+    if data_dir is not None and not settings.uses_embedded:
+        raise click.UsageError("--data-dir is the embedded database's, but a database URL is set.")
+    # a command's output is its own; what the modules tell of their work belongs to the server's log
+    level = "warning" if settings.log_level == "info" else settings.log_level
+    logging.basicConfig(level=level.upper(), format="%(levelname)s: %(message)s")
+    return {"settings": settings}
+
+
+settings_options = gathered(
+    [
+        click.option("--database-url", help="A libpq URL, or 'embedded'.  [env: TRIVET_DATABASE_URL]"),
+        click.option(
+            "--data-dir",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="Folder of the embedded database.  [env: TRIVET_DATA_DIR]",
+        ),
+    ],
+    _settings,
+)
+"""`--database-url` and `--data-dir`; the command gets `settings`."""

@@ -1,0 +1,62 @@
+"""`trivet search`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.inputs import convert, search_options
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import console, numbers, print_json, printable, say
+from retrieval.settings import Settings
+from retrieval.types import SearchRequest, SearchResponse, SearchResult
+
+
+@click.command(epilog=example('trivet search -n alice "When did Caroline go to the support group?" -k 5 --explain'))
+@click.argument("query")
+@search_options
+@click.option("--explain", is_flag=True, help="Also the graph's paths and merged duplicates.")
+@namespace_option
+@settings_options
+@json_option
+def command(
+    query: str, fields: dict[str, Any], explain: bool, namespace: str, settings: Settings, as_json: bool
+) -> None:
+    """Rank the memories of a namespace for QUERY."""
+    request = convert({**fields, "query": query, "explain": explain}, SearchRequest)
+    response = with_engine(settings, lambda engine: engine.search(namespace, request))
+    if as_json:
+        print_json(response)
+    else:
+        _print(response, console())
+
+
+def _print(response: SearchResponse, to: Console) -> None:
+    """The results with every leg's rank, then how the ranking came about."""
+    for rank, result in enumerate(response.results, start=1):
+        _print_result(rank, result, to)
+    if not response.results:
+        say(to, "nothing found")
+    if response.intent:
+        say(to, f"intent {response.intent.label} ({numbers(response.intent.probabilities)})", "dim")
+    say(to, f"weights {numbers(response.weights)} of {response.profile}", "dim")
+    say(to, f"ms: {numbers(response.timings_ms, 1)}", "dim")
+    for degradation in response.degraded:
+        say(to, f"leg {degradation.leg} did not answer: {degradation.reason}", "yellow")
+
+
+def _print_result(rank: int, result: SearchResult, to: Console) -> None:
+    legs = ", ".join(f"{leg} #{evidence.rank} ({evidence.score:.3f})" for leg, evidence in result.legs.items())
+    about = [result.speaker, result.title, f"{result.created_at:%Y-%m-%d}", legs]
+    head = Text(f"{rank}. ", "bold").append(printable(result.id), "cyan")
+    say(to, head.append(printable("  " + "  ".join(part for part in about if part)), "dim"))
+    say(to, "   " + printable(result.snippet).replace("\n", " "))
+    for leg, evidence in result.legs.items():
+        if evidence.path:
+            say(to, printable(f"   {leg}: {' > '.join(evidence.path)}"), "dim")
+    if isinstance(result.duplicates, list) and result.duplicates:
+        say(to, printable(f"   also: {', '.join(result.duplicates)}"), "dim")

@@ -1,0 +1,1 @@
+"""Judging the rankings on evaluation folders: metrics, confidence intervals, TREC files, reports."""

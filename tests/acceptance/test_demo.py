@@ -1,0 +1,158 @@
+"""`trivet demo` from the first line to Ctrl-C, on an embedded database of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from retrieval.cli.demo import QUESTIONS, sample
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder that the database's user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="trivet-demo-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def environment(data_dir: Path) -> dict[str, str]:
+    """This process's environment without Trivet's settings, but with the data folder."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
+    return {**others, "TRIVET_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1"}
+
+
+def servers_of(data_dir: Path) -> list[str]:
+    """The PostgreSQL processes that run on a data folder."""
+    found = []
+    for process in psutil.process_iter(["name", "cmdline"]):
+        if process.info["name"] == "postgres" and any(str(data_dir) in part for part in process.info["cmdline"] or ()):
+            found.append(" ".join(process.info["cmdline"]))
+    return found
+
+
+def test_questions_are_two_of_each_intent() -> None:
+    """And all of them are in the sample, with evidence."""
+    queries = {query.id: query for query in sample().judged}
+    types = sorted(queries[id_].type for id_ in QUESTIONS)
+    assert types == sorted(2 * ["fact_lookup", "relationship", "preference", "open_ended"])
+
+
+def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
+    """Packs with intent, weights, every leg's rank and timings; a server that answers; nothing left behind."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    arguments = [sys.executable, "-m", "retrieval.cli", "demo", "--port", str(port)]
+    with subprocess.Popen(
+        arguments,
+        env=environment(data_dir),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    ) as demo:
+        try:
+            printed = read_until(demo, f"http://127.0.0.1:{port}", timeout_s=240)
+            wait_until_ready(port)
+            assert servers_of(data_dir)
+            answer = httpx.post(
+                f"http://127.0.0.1:{port}/v1/namespaces/demo/search",
+                json={"query": "Which vet do Lucía and Maya share?", "top_k": 3},
+            )
+            demo.send_signal(signal.SIGINT)
+            rest, _ = demo.communicate(timeout=60)
+        finally:
+            demo.kill()
+    assert demo.returncode == 0, rest
+    assert "Traceback" not in printed + rest
+    assert answer.status_code == 200
+    assert len(answer.json()["results"]) == 3
+    assert servers_of(data_dir) == []
+    check_packs(printed)
+    serving = [sys.executable, "-m", "retrieval.cli", "migrate"]
+    done = subprocess.run(serving, env=environment(data_dir), cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"after the demo the data folder is of no use to a server: {done.stderr}"
+
+
+def check_packs(printed: str) -> None:
+    """What the first promise of the README says about each pack."""
+    packs = printed.split("\n--- ")[1:]
+    assert len(packs) >= 6
+    for pack in packs:
+        assert re.search(r"^intent   (fact_lookup|relationship|preference|open_ended) ", pack, re.M)
+        assert re.search(r"^weights  vector \d\.\d\d, bm25 \d\.\d\d, graph \d\.\d\d", pack, re.M)
+        assert re.search(r"^ +item +fused +vector +bm25 +graph", pack, re.M)
+        assert re.search(r"^ +\[1\] +\d+ +(\d+|-) +(\d+|-) +(\d+|-) ", pack, re.M)
+        assert re.search(r"^ms       .*total \d+\.\d", pack, re.M)
+        assert re.search(r"^context pack, \d+ of 400 tokens:$", pack, re.M)
+        assert re.search(r"^evidence: \d of \d", pack, re.M)
+    found = re.search(r"recall@10 (\d\.\d{3})", printed)
+    assert found
+    assert float(found[1]) > 0.4
+
+
+def read_until(demo: subprocess.Popen[str], mark: str, *, timeout_s: float) -> str:
+    """The demo's output up to the line with `mark`; it is killed if that does not come."""
+    assert demo.stdout
+    lines: list[str] = []
+    watchdog = threading.Timer(timeout_s, demo.kill)
+    watchdog.start()
+    try:
+        for line in demo.stdout:
+            lines.append(line)
+            if mark in line:
+                return "".join(lines)
+    finally:
+        watchdog.cancel()
+    pytest.fail("the demo ended early:\n" + "".join(lines))
+
+
+def wait_until_ready(port: int) -> None:
+    """Wait until the server says so."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    pytest.fail("the server does not become ready")
+
+
+def test_demo_names_a_port_that_is_taken(data_dir: Path) -> None:
+    """Before anything else is done."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, "-m", "retrieval.cli", "demo", "--port", str(port)],
+            env=environment(data_dir),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert f"port {port} of 127.0.0.1 cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(data_dir.iterdir()) == []
