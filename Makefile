@@ -53,6 +53,22 @@ docs-check: $(INSTALLED) ## links of the pages resolve, the README's commands ex
 .PHONY: check
 check: lint types imports docs-check test ## all of the above, as CI does
 
+.PHONY: bench
+bench: $(INSTALLED) ## latency of a search over HTTP beside a bare HNSW query, on 10,000 memories
+	@$(BIN)/python benchmarks/latency.py $(BENCH_ARGS)
+
+FUZZ_PORT ?= 8398
+FUZZ_EXAMPLES ?= 1000
+
+.PHONY: fuzz
+fuzz: $(INSTALLED) ## 1,000 requests of each endpoint, made from the OpenAPI document, to a server of its own
+	@folder=$$(mktemp -d /tmp/trivet-fuzz-XXXXXX) && chmod 755 "$$folder" || exit 1; \
+	TRIVET_DATABASE_URL=embedded TRIVET_DATA_DIR="$$folder/data" \
+		$(BIN)/trivet serve --port $(FUZZ_PORT) </dev/null >"$$folder/log" 2>&1 & server=$$!; \
+	trap 'kill $$server 2>/dev/null; wait $$server; rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
+	PATH="$(abspath $(BIN)):$$PATH" benchmarks/schemathesis.sh http://127.0.0.1:$(FUZZ_PORT) $(FUZZ_EXAMPLES) \
+		|| { tail -40 "$$folder/log"; exit 1; }
+
 .PHONY: models
 models: $(INSTALLED) ## build what is in models/ anew
 	@$(BIN)/python -m retrieval.embedding.build_onnx
