@@ -1,0 +1,1 @@
+"""Builds `models/embedder.onnx` from the public weights; needs onnx and safetensors."""

@@ -1,0 +1,211 @@
+"""The encoder as an ONNX graph: weights in, a model out.
+
+Operators of the domain `com.microsoft` are ONNX Runtime's fused kernels; the file runs only there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from retrieval.embedding.build_onnx.linear import LAYERS, Floats, Linear, QuantisedLinear
+
+HEADS = 12
+DIMENSIONS = 384
+MAX_PIECES = 256
+OPSET = 17
+_IR_VERSION = 8  # the one of opset 17, so that older runtimes load the file
+_LAYER_NORM_EPSILON = 1e-12
+_MICROSOFT = "com.microsoft"
+_INT8_LIMIT = 127
+
+
+@dataclass
+class _Graph:
+    """Nodes and constants in order of addition; methods return the name of what they added."""
+
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: dict[str, onnx.TensorProto] = field(default_factory=dict)
+
+    def constant(self, name: str, values: NDArray[Any]) -> str:
+        self.constants[name] = numpy_helper.from_array(np.ascontiguousarray(values), name)
+        return name
+
+    def standard(self, name: str, operator: str, *inputs: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
+        return name
+
+    def fused(self, name: str, operator: str, *inputs: str, **attributes: Any) -> str:
+        return self.standard(name, operator, *inputs, domain=_MICROSOFT, **attributes)
+
+
+def encoder(
+    tensors: Mapping[str, Floats],
+    linears: Mapping[str, Linear | QuantisedLinear],
+    *,
+    quantise_words: bool,
+) -> onnx.ModelProto:
+    """Write the encoder with mean pooling and L2 normalisation.
+
+    Inputs `input_ids` and `attention_mask`: int64 (batch, seq), seq at most 256. Output
+    `embedding`: float32 (batch, 384), unit rows.
+
+    Args:
+        tensors: embeddings and layer norms by their name in `model.safetensors`.
+        linears: the dense layers by the names of `linear.linears`, in either precision.
+        quantise_words: store the word embeddings as int8 with one scale per word.
+    """
+    graph = _Graph()
+    words = _word_embeddings(graph, tensors["embeddings.word_embeddings.weight"], quantise_words)
+    hidden = _add_and_normalise(graph, "embedded", words, _positions(graph, tensors), tensors, "embeddings.LayerNorm")
+    mask = graph.standard("mask", "Cast", "attention_mask", to=TensorProto.INT32)
+    for layer in range(LAYERS):
+        norms = f"encoder.layer.{layer}."
+        heads = _attention(graph, f"{layer}.attention", hidden, linears, mask)
+        attended = _linear(graph, f"{layer}.attended", heads, linears)
+        hidden = _add_and_normalise(
+            graph, f"{layer}.middle", attended, hidden, tensors, f"{norms}attention.output.LayerNorm"
+        )
+        expanded = _linear(graph, f"{layer}.expand", hidden, linears)
+        active = graph.fused(f"{layer}.active", "FastGelu", expanded)
+        contracted = _linear(graph, f"{layer}.contract", active, linears)
+        hidden = _add_and_normalise(graph, f"{layer}.hidden", contracted, hidden, tensors, f"{norms}output.LayerNorm")
+    _pool(graph, hidden)
+    return _model(graph)
+
+
+def _word_embeddings(graph: _Graph, table: Floats, quantise: bool) -> str:
+    if not quantise:
+        return graph.standard("words", "Gather", graph.constant("word_table", table), "input_ids")
+    scale = np.abs(table).max(axis=1, keepdims=True) / np.float32(_INT8_LIMIT)
+    steps = np.rint(table / scale).astype(np.int8)
+    gathered = graph.standard("word_steps", "Gather", graph.constant("word_table", steps), "input_ids")
+    return graph.standard(
+        "words",
+        "Mul",
+        graph.standard("word_steps_f32", "Cast", gathered, to=TensorProto.FLOAT),
+        graph.standard("word_scale", "Gather", graph.constant("word_scales", scale), "input_ids"),
+    )
+
+
+def _positions(graph: _Graph, tensors: Mapping[str, Floats]) -> str:
+    """Position embeddings of shape (seq, 384); every token is of type 0, added here for good."""
+    table = (
+        tensors["embeddings.position_embeddings.weight"][:MAX_PIECES]
+        + tensors["embeddings.token_type_embeddings.weight"][0]
+    )
+    zero = graph.constant("zero", np.array([0], dtype=np.int64))
+    length = graph.standard("length", "Shape", "input_ids", start=1, end=2)
+    return graph.standard("positions", "Slice", graph.constant("position_table", table), zero, length, zero)
+
+
+def _add_and_normalise(
+    graph: _Graph, name: str, left: str, right: str, tensors: Mapping[str, Floats], norm: str
+) -> str:
+    gain = graph.constant(f"{name}.gain", tensors[f"{norm}.weight"])
+    offset = graph.constant(f"{name}.offset", tensors[f"{norm}.bias"])
+    return graph.fused(name, "SkipLayerNormalization", left, right, gain, offset, epsilon=_LAYER_NORM_EPSILON)
+
+
+def _attention(
+    graph: _Graph,
+    name: str,
+    hidden: str,
+    linears: Mapping[str, Linear | QuantisedLinear],
+    mask: str,
+) -> str:
+    match linears[name]:
+        case Linear() as linear:
+            weight = graph.constant(f"{name}.weight", linear.weight)
+            bias = graph.constant(f"{name}.bias", linear.bias)
+            return graph.fused(name, "Attention", hidden, weight, bias, mask, num_heads=HEADS)
+        case QuantisedLinear() as linear:
+            q = _quantise_input(graph, name, hidden, linear)
+            return graph.fused(
+                name, "QAttention", q.steps, q.weight, q.bias, q.input_scale, q.weight_scale,
+                mask, q.input_zero, q.weight_zero, num_heads=HEADS,
+            )  # fmt: skip
+
+
+def _linear(graph: _Graph, name: str, hidden: str, linears: Mapping[str, Linear | QuantisedLinear]) -> str:
+    match linears[name]:
+        case Linear() as linear:
+            weight = graph.constant(f"{name}.weight", linear.weight)
+            product = graph.standard(name, "MatMul", hidden, weight)
+            bias = graph.constant(f"{name}.bias", linear.bias)
+            return graph.standard(f"{name}.biased", "Add", product, bias)
+        case QuantisedLinear() as linear:
+            q = _quantise_input(graph, name, hidden, linear)
+            product = graph.fused(
+                name, "MatMulIntegerToFloat", q.steps, q.weight, q.input_scale, q.weight_scale,
+                q.input_zero, q.weight_zero, q.bias,
+            )  # fmt: skip
+            return _add_exact(graph, name, hidden, product, linear)
+
+
+def _add_exact(graph: _Graph, name: str, hidden: str, product: str, linear: QuantisedLinear) -> str:
+    """Add the product of the channels that are kept out of the int8 one."""
+    if not len(linear.exact_channels):
+        return product
+    channels = graph.constant(f"{name}.exact_channels", linear.exact_channels)
+    weight = graph.constant(f"{name}.exact_weight", linear.exact_weight)
+    picked = graph.standard(f"{name}.picked", "Gather", hidden, channels, axis=-1)
+    exact = graph.standard(f"{name}.exact", "MatMul", picked, weight)
+    return graph.standard(f"{name}.total", "Add", product, exact)
+
+
+@dataclass(frozen=True)
+class _Quantised:
+    """Names of what an integer matrix product takes."""
+
+    steps: str
+    input_scale: str
+    input_zero: str
+    weight: str
+    weight_scale: str
+    weight_zero: str
+    bias: str
+
+
+def _quantise_input(graph: _Graph, name: str, hidden: str, linear: QuantisedLinear) -> _Quantised:
+    shrunk = graph.standard(f"{name}.shrunk", "Mul", hidden, graph.constant(f"{name}.shrink", linear.shrink))
+    input_scale = graph.constant(f"{name}.input_scale", np.array(linear.input_scale))
+    input_zero = graph.constant(f"{name}.input_zero", np.array(linear.input_zero_point))
+    weight_zero = np.zeros(len(linear.weight_scale), dtype=np.int8)
+    return _Quantised(
+        steps=graph.standard(f"{name}.steps", "QuantizeLinear", shrunk, input_scale, input_zero),
+        input_scale=input_scale,
+        input_zero=input_zero,
+        weight=graph.constant(f"{name}.weight", linear.weight),
+        weight_scale=graph.constant(f"{name}.weight_scale", linear.weight_scale),
+        weight_zero=graph.constant(f"{name}.weight_zero", weight_zero),
+        bias=graph.constant(f"{name}.bias", linear.bias),
+    )
+
+
+def _pool(graph: _Graph, hidden: str) -> None:
+    """Sum the rows under the mask, to unit length: the mean's division cancels out."""
+    one = graph.constant("one", np.array([1], dtype=np.int64))
+    mask = graph.standard("mask_f32", "Cast", "attention_mask", to=TensorProto.FLOAT)
+    mask_row = graph.standard("mask_row", "Unsqueeze", mask, one)
+    total = graph.standard("total", "MatMul", mask_row, hidden)
+    pooled = graph.standard("pooled", "Squeeze", total, one)
+    graph.standard("embedding", "LpNormalization", pooled, axis=-1, p=2)
+
+
+def _model(graph: _Graph) -> onnx.ModelProto:
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "seq"])
+        for name in ("input_ids", "attention_mask")
+    ]
+    output = helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", DIMENSIONS])
+    return helper.make_model(
+        helper.make_graph(graph.nodes, "all-MiniLM-L6-v2", inputs, [output], list(graph.constants.values())),
+        producer_name="trivet",
+        ir_version=_IR_VERSION,
+        opset_imports=[helper.make_opsetid("", OPSET), helper.make_opsetid(_MICROSOFT, 1)],
+    )

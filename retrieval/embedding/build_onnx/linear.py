@@ -1,0 +1,82 @@
+"""The 24 dense layers of the encoder, in float32 and in int8."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+LAYERS = 6
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Linear:
+    """y = x @ weight + bias.
+
+    Attributes:
+        weight: shape (inputs, outputs).
+        bias: shape (outputs,).
+    """
+
+    weight: Floats
+    bias: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuantisedLinear:
+    """The same with int8 arithmetic: q = uint8(x * shrink / input_scale + input_zero_point).
+
+    Attributes:
+        weight: shape (inputs, outputs), symmetric.
+        weight_scale: shape (outputs,), one per column.
+        bias: shape (outputs,).
+        shrink: shape (inputs,); evens out input channels before they share one scale.
+        input_scale: step of the quantised input.
+        input_zero_point: the quantised value that means 0.
+        exact_channels: inputs multiplied in float32 beside the int8 product, which has 0 there.
+        exact_weight: their rows of the weight, shape (len(exact_channels), outputs).
+    """
+
+    weight: NDArray[np.int8]
+    weight_scale: Floats
+    bias: Floats
+    shrink: Floats
+    input_scale: np.float32
+    input_zero_point: np.uint8
+    exact_channels: NDArray[np.int64]
+    exact_weight: Floats
+
+
+def linears(tensors: dict[str, Floats]) -> dict[str, Linear]:
+    """The dense layers by name: `0.attention`, `0.attended`, `0.expand`, `0.contract`, `1....`.
+
+    Query, key and value of a layer are one `attention` weight of shape (384, 1152).
+    """
+    return dict(_linears(tensors))
+
+
+def _linears(tensors: dict[str, Floats]) -> Iterator[tuple[str, Linear]]:
+    for layer in range(LAYERS):
+        prefix = f"encoder.layer.{layer}."
+        roles = [f"{prefix}attention.self.{role}" for role in ("query", "key", "value")]
+        yield (
+            f"{layer}.attention",
+            Linear(
+                weight=np.concatenate([tensors[f"{role}.weight"].T for role in roles], axis=1),
+                bias=np.concatenate([tensors[f"{role}.bias"] for role in roles]),
+            ),
+        )
+        for name, path in (
+            ("attended", "attention.output.dense"),
+            ("expand", "intermediate.dense"),
+            ("contract", "output.dense"),
+        ):
+            yield (
+                f"{layer}.{name}",
+                Linear(
+                    weight=tensors[f"{prefix}{path}.weight"].T,
+                    bias=tensors[f"{prefix}{path}.bias"],
+                ),
+            )

@@ -1,0 +1,139 @@
+"""Static int8 quantisation: ranges learned from sample texts, no arithmetic on them at run time.
+
+Ranges fixed at build time make a text's vector independent of the other texts in its batch, which
+ranges taken from each batch do not. A few channels of this encoder are 30 times larger than the
+rest, so channels are evened out first, as SmoothQuant does (Xiao et al., ICML 2023,
+arXiv:2211.10438): x / s meets diag(s) @ W, with s = max|x|^alpha / max|W|^(1 - alpha), and alpha
+chosen per layer by the error it leaves. Where one or two channels still dwarf the others, they
+are multiplied in float32 (as LLM.int8 does: Dettmers et al., NeurIPS 2022, arXiv:2208.07339).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from retrieval.embedding.build_onnx.linear import Floats, Linear, QuantisedLinear
+from retrieval.embedding.encoder import batch_inputs, open_session
+
+_ALPHAS = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+_OUTLIER_RATIO = 5  # to the median channel
+_MARGIN = 1.05  # room beyond the largest value seen
+_SAMPLED_ROWS = 3000
+_INT8_LIMIT = 127
+_PAIR_LIMIT = 32767 / 255  # what two neighbouring weights may sum to; see `_quantise_weight`
+_SMALLEST = 1e-5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InputSample:
+    """What one layer was fed while the sample texts ran.
+
+    Attributes:
+        lowest: smallest value per channel, shape (inputs,).
+        highest: largest value per channel, shape (inputs,).
+        rows: some of the rows, shape (n, inputs).
+        row_weights: how much each row's error counts, shape (n,): a text's rows sum to the same
+            for a short text and a long one, as in mean pooling.
+    """
+
+    lowest: Floats
+    highest: Floats
+    rows: Floats
+    row_weights: Floats
+
+
+def observe_inputs(
+    model: onnx.ModelProto, names: Sequence[str], texts: Sequence[Sequence[int]]
+) -> dict[str, InputSample]:
+    """Run the float32 encoder over texts of word piece ids and sample each layer's input."""
+    observed = onnx.ModelProto()
+    observed.CopyFrom(model)
+    inputs = {node.name: node.input[0] for node in model.graph.node if node.name in names}
+    for value in dict.fromkeys(inputs.values()):
+        observed.graph.output.append(helper.make_tensor_value_info(value, TensorProto.FLOAT, None))
+    session = open_session(observed.SerializeToString(), threads=1)
+    seen: dict[str, list[Floats]] = {name: [] for name in names}
+    for pieces in texts:
+        values = session.run([inputs[name] for name in names], batch_inputs([pieces]))
+        for name, value in zip(names, values, strict=True):
+            seen[name].append(value[0])
+    weights = np.concatenate([np.full(len(p), 1 / len(p), dtype=np.float32) for p in texts])
+    kept = np.random.default_rng(0).choice(len(weights), _SAMPLED_ROWS, replace=False)
+    samples = {}
+    for name in names:
+        rows = np.concatenate(seen.pop(name))
+        samples[name] = InputSample(
+            lowest=rows.min(axis=0),
+            highest=rows.max(axis=0),
+            rows=rows[kept],
+            row_weights=weights[kept],
+        )
+    return samples
+
+
+def quantise_linear(linear: Linear, sample: InputSample, *, outliers_apart: bool) -> QuantisedLinear:
+    """Quantise a layer with the alpha that leaves the least squared error on the sample.
+
+    Args:
+        linear: the layer in float32.
+        sample: its inputs.
+        outliers_apart: multiply the few channels that dwarf the others in float32.
+    """
+    exact = sample.rows @ linear.weight
+    largest = np.maximum(np.maximum(-sample.lowest, sample.highest), _SMALLEST)
+    outliers = largest > _OUTLIER_RATIO * np.median(largest) if outliers_apart else largest < 0
+
+    def error(candidate: QuantisedLinear) -> float:
+        left = np.square(_product(candidate, sample.rows) - exact).sum(axis=1)
+        return float(left @ sample.row_weights)
+
+    candidates = (_with_alpha(linear, sample, outliers, alpha) for alpha in _ALPHAS)
+    return min(candidates, key=error)
+
+
+def _with_alpha(linear: Linear, sample: InputSample, outliers: NDArray[np.bool_], alpha: float) -> QuantisedLinear:
+    lowest = np.where(outliers, 0, sample.lowest)
+    highest = np.where(outliers, 0, sample.highest)
+    largest = np.maximum(np.maximum(-lowest, highest), _SMALLEST)
+    spread = largest**alpha / np.abs(linear.weight).max(axis=1) ** (1 - alpha)
+    spread = (spread / np.exp(np.log(spread).mean())).astype(np.float32)
+    low = min(0.0, float((lowest / spread).min())) * _MARGIN
+    high = max(0.0, float((highest / spread).max())) * _MARGIN
+    input_scale = np.float32((high - low) / 255)
+    weight, weight_scale = _quantise_weight(np.where(outliers, 0, linear.weight.T * spread).T)
+    return QuantisedLinear(
+        weight=weight,
+        weight_scale=weight_scale,
+        bias=linear.bias,
+        shrink=np.where(outliers, 0, 1 / spread).astype(np.float32),
+        input_scale=input_scale,
+        input_zero_point=np.uint8(np.rint(-low / input_scale)),
+        exact_channels=np.flatnonzero(outliers).astype(np.int64),
+        exact_weight=linear.weight[outliers],
+    )
+
+
+def _quantise_weight(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Quantise per column, so that processors without VNNI are right too.
+
+    Their 8-bit product adds neighbouring pairs, 255 * w0 + 255 * w1, in 16 bits with saturation.
+    The scale keeps each pair's sum below that, which costs less than 7-bit weights would.
+    """
+    sums = weight[0::2] + weight[1::2]  # pairs of unlike signs are held by the single limit
+    scale = np.maximum(
+        np.abs(weight).max(axis=0) / _INT8_LIMIT,
+        np.abs(sums).max(axis=0) / (_PAIR_LIMIT - 1),  # 1 for rounding
+    ).astype(np.float32)
+    return np.rint(weight / scale).astype(np.int8), scale
+
+
+def _product(linear: QuantisedLinear, rows: Floats) -> Floats:
+    """What the int8 layer gives for float32 rows, bias left out."""
+    zero = np.float32(linear.input_zero_point)
+    steps = np.clip(np.rint(rows * linear.shrink / linear.input_scale) + zero, 0, 255) - zero
+    product: Floats = (steps @ linear.weight.astype(np.float32)) * (linear.weight_scale * linear.input_scale)
+    return product + rows[:, linear.exact_channels] @ linear.exact_weight

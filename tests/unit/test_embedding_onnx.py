@@ -1,0 +1,122 @@
+"""The bundled embedder: unit vectors, meaning, batches, truncation, threads."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from retrieval.embedding.base import Embedder
+from retrieval.embedding.encoder import open_session
+from retrieval.embedding.onnx import OnnxEmbedder
+from retrieval.models_dir import models_dir
+
+MODEL = models_dir() / "embedder.onnx"
+TOKENIZER = models_dir() / "embedder.tokenizer.json"
+
+
+@pytest.fixture
+async def embedder() -> AsyncIterator[OnnxEmbedder]:
+    made = OnnxEmbedder(MODEL, TOKENIZER, document_threads=2)
+    yield made
+    await made.aclose()
+
+
+async def test_it_is_an_embedder(embedder: OnnxEmbedder) -> None:
+    provider: Embedder = embedder
+    assert (provider.model, provider.dimensions) == ("all-MiniLM-L6-v2", 384)
+
+
+@pytest.mark.parametrize("text", ["a", "", "   ", "\n\t", "🧿🧿", "\U000e0041", "今日は", "x" * 5000, "word " * 2000])
+async def test_any_text_gives_a_finite_unit_vector(embedder: OnnxEmbedder, text: str) -> None:
+    vector = await embedder.embed_query(text)
+    assert vector.shape == (384,)
+    assert vector.dtype == np.float32
+    assert np.isfinite(vector).all()
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("query", "near", "far"),
+    [
+        ("Where does Maria live now?", "Maria moved to Lisbon last year.", "The oven needs 220 degrees."),
+        ("favourite food", "I could eat ramen every day.", "The invoice is due on Friday."),
+        ("how to sort a dictionary by value", "sorted(d.items(), key=lambda kv: kv[1])", "He plays the cello."),
+        ("pet animals", "We adopted two cats.", "Interest rates rose by half a point."),
+    ],
+)
+async def test_related_texts_are_closer(embedder: OnnxEmbedder, query: str, near: str, far: str) -> None:
+    vector = await embedder.embed_query(query)
+    near_vector, far_vector = await embedder.embed_documents([near, far])
+    assert vector @ near_vector > vector @ far_vector + 0.1
+
+
+async def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: OnnxEmbedder) -> None:
+    """Ranges are fixed in the model, so neither neighbours nor padding move a vector."""
+    texts = [f"note {number}: " + "the harbour was quiet " * (number % 17) for number in range(60)]
+    together = await embedder.embed_documents(texts)
+    alone = np.stack([await embedder.embed_query(text) for text in texts])
+    assert np.sum(together * alone, axis=1).min() > 0.999
+
+
+async def test_documents_keep_their_order(embedder: OnnxEmbedder) -> None:
+    texts = ["a much longer sentence about the glacier in the south", "cello", "two cats and a dog", ""]
+    forwards = await embedder.embed_documents(texts)
+    backwards = await embedder.embed_documents(texts[::-1])
+    np.testing.assert_allclose(forwards, backwards[::-1], atol=1e-2)
+
+
+async def test_no_documents_give_no_rows(embedder: OnnxEmbedder) -> None:
+    vectors = await embedder.embed_documents([])
+    assert vectors.shape == (0, 384)
+    assert vectors.dtype == np.float32
+
+
+async def test_what_follows_256_pieces_does_not_count(embedder: OnnxEmbedder) -> None:
+    """254 one-piece words fill the input between its two marks."""
+    full = "cat " * 254
+    vectors = await embedder.embed_documents([full, full + "volcano " * 50, "cat " * 200 + "volcano " * 54])
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    assert vectors[0] @ vectors[2] < 0.99
+
+
+async def test_a_query_does_not_wait_for_documents(embedder: OnnxEmbedder) -> None:
+    await embedder.warm_up()
+    documents = asyncio.create_task(embedder.embed_documents(["a long passage about the sea " * 40] * 64))
+    await asyncio.sleep(0.05)
+    await embedder.embed_query("is anyone there?")
+    assert not documents.done()
+    await documents
+
+
+def test_threads_sleep_between_runs() -> None:
+    """An idle server must not burn its processor."""
+    options = open_session(MODEL, threads=2).get_session_options()
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+    assert options.get_session_config_entry("session.inter_op.allow_spinning") == "0"
+
+
+async def test_the_document_session_waits_for_the_first_document() -> None:
+    embedder = OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
+    await embedder.warm_up()
+    assert "_document_session" not in vars(embedder)
+    await embedder.embed_documents(["first"])
+    assert "_document_session" in vars(embedder)
+    await embedder.aclose()
+
+
+async def test_closing_twice_is_harmless() -> None:
+    embedder = OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
+    await embedder.aclose()
+    await embedder.aclose()
+
+
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"absent\.onnx"):
+        OnnxEmbedder(tmp_path / "absent.onnx", TOKENIZER, document_threads=1)
+
+
+def test_documents_need_a_thread() -> None:
+    with pytest.raises(ValueError, match="document_threads"):
+        OnnxEmbedder(MODEL, TOKENIZER, document_threads=0)
