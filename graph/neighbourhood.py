@@ -108,9 +108,8 @@ class Neighbourhood:
         activation = np.bincount(inverse, weights=weights * (strength * fresh)[columns], minlength=len(places))
         order = np.lexsort((places, -activation))
         ranked = list(zip(places[order].tolist(), activation[order].tolist(), strict=True))
-        for doc, _ in ranked:
-            if doc not in self._row and self.room > 0:
-                self._row[doc] = len(self._row)
+        new = [doc for doc, _ in ranked if doc not in self._row][: max(self.room, 0)]
+        self._row.update(zip(new, range(len(self._row), len(self._row) + len(new)), strict=True))
         rows = np.array([self._row.get(doc, -1) for doc in places.tolist()], dtype=np.int64)[inverse]
         grown = np.zeros((len(self._row), len(self._column)))
         grown[: self._matrix.shape[0], : self._matrix.shape[1]] = self._matrix

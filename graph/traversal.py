@@ -38,10 +38,10 @@ class Bounds:
     """
 
     max_hops: int = 2
-    entities_per_hop: int = 24
-    memories_per_entity: int = 64
-    memories_per_hop: int = 16
-    nodes: int = 500
+    entities_per_hop: int = 6
+    memories_per_entity: int = 32
+    memories_per_hop: int = 6
+    nodes: int = 160
     scanned_per_seed: int = 2_048
     scanned_per_entity: int = 256
     time_s: float = 0.1
@@ -135,7 +135,7 @@ _HOP: LiteralString = (
     ), near as (
         select entity, sum(activation * weight) as pull from touched
         where entity <> all(%(known)s::bigint[])
-        group by entity order by pull desc, entity limit 64
+        group by entity order by pull desc, entity limit 4 * %(entities_per_hop)s
     ), pulled as (
         select entity, sum(pull) as pull, bool_or(joined) as joined from (
             select entity, pull, false as joined from near

@@ -7,14 +7,20 @@ from typing import Any, LiteralString
 from pgvector import HalfVector
 
 from retrieval.legs.base import Hit, LegQuery, LegRanking
-from retrieval.store.pool import DEFAULT_EF_SEARCH, Connection, Pool
+from retrieval.store.pool import Connection, Pool
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types import Leg
 
 EXACT_UP_TO = 2_000
 """Ordinals given out up to which a namespace is scanned: faster there than HNSW, and exact."""
 
-_SET_EF_SEARCH = "select set_config('hnsw.ef_search', %(ef_search)s, true)"
+# Whether the index serves is decided here: a plan that is made once for all filters cannot know how few
+# of its conditions are in use, and would sort the namespace.
+_GO_BY_INDEX = """
+    select set_config('enable_sort', 'off', true),
+           set_config('hnsw.iterative_scan', 'strict_order', true),
+           set_config('hnsw.ef_search', %(ef_search)s, true)
+"""
 
 _BY_INDEX: LiteralString = (
     """
@@ -39,7 +45,7 @@ _BY_SCAN: LiteralString = (
 
 
 class VectorRetriever:
-    """HNSW with iterative scans; an exact scan where the planner finds that cheaper or the index ran dry."""
+    """HNSW with iterative scans; an exact scan where the namespace is small or the index ran dry."""
 
     leg = Leg.VECTOR
 
@@ -51,35 +57,23 @@ class VectorRetriever:
         embedding = HalfVector(await query.embedding())
         parameters = eligibility(query.filters, as_of=query.as_of, include_superseded=query.include_superseded)
         parameters |= {"ns": query.ns, "embedding": embedding, "fan_out": query.fan_out}
-        statement = _BY_SCAN if query.docs_given_out <= EXACT_UP_TO else _BY_INDEX
-        details: dict[str, Any] = {"ef_search": query.ef_search}
+        plan, rows = [], list[tuple[Any, ...]]()
         async with self._pool.connection() as conn:
-            rows = await _nearest(conn, statement, parameters, query.ef_search)
-            if statement is _BY_INDEX and len(rows) < query.fan_out:
-                details["index_ran_dry"] = True
-                statement = _BY_SCAN
-                rows = await _nearest(conn, statement, parameters, query.ef_search)
-            if query.explain:
-                details["plan"] = await _plan(conn, statement, parameters)
+            if query.docs_given_out > EXACT_UP_TO:
+                plan.append("hnsw")
+                rows = await _by_index(conn, parameters, query.ef_search)
+            if len(rows) < query.fan_out:
+                plan.append("exact scan")
+                rows = await (await conn.execute(_BY_SCAN, parameters, binary=True)).fetchall()
         least = -1.0 if query.min_similarity is None else query.min_similarity
         hits = [Hit(id=memory_id, score=similarity) for memory_id, similarity in rows if similarity >= least]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
-        return LegRanking(hits=tuple(hits), details=details)
+        return LegRanking(hits=tuple(hits), details={"plan": ", then ".join(plan), "ef_search": query.ef_search})
 
 
-async def _nearest(
-    conn: Connection, statement: LiteralString, parameters: dict[str, Any], ef_search: int
-) -> list[tuple[Any, ...]]:
-    if statement is _BY_SCAN or ef_search == DEFAULT_EF_SEARCH:
-        return await (await conn.execute(statement, parameters, binary=True)).fetchall()
-    # A pipeline is one transaction up to its end, which the local setting needs, and one round trip.
+async def _by_index(conn: Connection, parameters: dict[str, Any], ef_search: int) -> list[tuple[Any, ...]]:
+    # A pipeline is one transaction up to its end, which the local settings need, and one round trip.
     async with conn.pipeline():
-        await conn.execute(_SET_EF_SEARCH, {"ef_search": str(ef_search)})
-        cursor = await conn.execute(statement, parameters, binary=True)
+        await conn.execute(_GO_BY_INDEX, {"ef_search": str(ef_search)})
+        cursor = await conn.execute(_BY_INDEX, parameters, binary=True)
     return await cursor.fetchall()
-
-
-async def _plan(conn: Connection, statement: LiteralString, parameters: dict[str, Any]) -> str:
-    """Whether the planner goes through the HNSW index or scans the namespace."""
-    rows = await (await conn.execute("explain (costs off) " + statement, parameters)).fetchall()
-    return "hnsw" if any("memory_embedding" in row[0] for row in rows) else "exact scan"

@@ -33,9 +33,6 @@ The pauses between its attempts double, so a long time would keep a server from 
 is back.
 """
 
-DEFAULT_EF_SEARCH = 64
-"""Breadth of an HNSW search where the query does not say otherwise."""
-
 STATEMENT_TIMEOUT_MS = 30_000
 """Longest statement; bulk work sets its own with `set local`."""
 
@@ -45,9 +42,7 @@ _SESSION = """
     select set_config('statement_timeout', %(statement_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
            set_config('jit', 'off', false),
-           set_config('plan_cache_mode', 'force_generic_plan', false),
-           set_config('hnsw.iterative_scan', 'strict_order', false),
-           set_config('hnsw.ef_search', %(ef_search)s, false)
+           set_config('plan_cache_mode', 'force_generic_plan', false)
 """
 
 
@@ -173,7 +168,7 @@ async def _configure(connection: Connection) -> None:
     """Prepare a new connection."""
     await connection.execute(
         _SESSION,
-        {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000", "ef_search": str(DEFAULT_EF_SEARCH)},
+        {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"},
     )
     await register_vector_async(connection)
     set_json_loads(orjson.loads, connection)
