@@ -1,0 +1,164 @@
+"""A leg that fails or is late is named, and the others answer; all of them failing is an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from classifier.inference import IntentClassifier
+from retrieval.embedding.base import Embedder
+from retrieval.embedding.onnx import OnnxEmbedder
+from retrieval.errors import AllLegsFailed
+from retrieval.ingest import Ingest
+from retrieval.legs.base import LegQuery, LegRanking, Retriever
+from retrieval.legs.bm25 import Bm25Retriever
+from retrieval.legs.graph import GraphRetriever
+from retrieval.legs.vector import VectorRetriever
+from retrieval.pipeline import Answer, Pipeline
+from retrieval.stopwatch import Stopwatch
+from retrieval.store.pool import Pool
+from retrieval.types import Leg, MemoryInput, Mode, SearchRequest
+
+DEADLINE_S = 0.5
+QUERY = "Where did Caroline adopt Biscuit?"
+
+
+class Breaking:
+    """A leg that asks the real one and then raises, or sleeps, before it answers."""
+
+    def __init__(self, real: Retriever, *, sleeps_s: float | None = None) -> None:
+        self.leg = real.leg
+        self._real = real
+        self._sleeps_s = sleeps_s
+
+    async def search(self, query: LegQuery) -> LegRanking:
+        """Never answer in time."""
+        ranking = await self._real.search(query)
+        if self._sleeps_s is None:
+            raise ConnectionResetError("the leg broke\nwith a second line")
+        await asyncio.sleep(self._sleeps_s)
+        return ranking
+
+
+class DeadEmbedder:
+    """An embedding provider that does not answer."""
+
+    model, dimensions = "dead", 384
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Fail."""
+        raise ConnectionError(f"no embedder for {len(text)} characters")
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Fail."""
+        raise ConnectionError(f"no embedder for {len(texts)} texts")
+
+    async def aclose(self) -> None:
+        """Hold nothing."""
+
+
+class Bench:
+    """A pipeline over a real database, some of whose parts may be broken."""
+
+    def __init__(self, pool: Pool, embedder: OnnxEmbedder, classifier: IntentClassifier) -> None:
+        self.pool = pool
+        self.embedder = embedder
+        self._classifier = classifier
+
+    def legs(self) -> dict[Leg, Retriever]:
+        """The real ones."""
+        return {
+            Leg.VECTOR: VectorRetriever(self.pool),
+            Leg.BM25: Bm25Retriever(self.pool),
+            Leg.GRAPH: GraphRetriever(self.pool),
+        }
+
+    async def search(
+        self, retrievers: dict[Leg, Retriever], mode: Mode = Mode.ADAPTIVE, embedder: Embedder | None = None
+    ) -> Answer:
+        """One search through these legs."""
+        pipeline = Pipeline(
+            pool=self.pool,
+            embedder=embedder or self.embedder,
+            classifier=self._classifier,
+            retrievers=retrievers,
+            leg_timeout_s=DEADLINE_S,
+        )
+        return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode), Stopwatch())
+
+
+@pytest.fixture
+async def bench(pool: Pool, embedder: OnnxEmbedder, classifier: IntentClassifier) -> Bench:
+    memories = [
+        MemoryInput(id="a", text="Caroline adopted Biscuit in Porto."),
+        MemoryInput(id="b", text="Biscuit is a Maine Coon."),
+    ]
+    await Ingest(pool, embedder).add("n", memories)
+    return Bench(pool, embedder, classifier)
+
+
+@pytest.mark.parametrize("mode", [Mode.ADAPTIVE, Mode.HYBRID])
+@pytest.mark.parametrize("broken", list(Leg))
+async def test_a_leg_that_raises(bench: Bench, broken: Leg, mode: Mode) -> None:
+    """Its reason is one line, and it has no part in the answer."""
+    legs = bench.legs()
+    answer = await bench.search({**legs, broken: Breaking(legs[broken])}, mode)
+    assert [(each.leg, each.reason) for each in answer.degraded] == [
+        (broken.value, "ConnectionResetError: the leg broke")
+    ]
+    assert set(answer.rankings) == set(Leg) - {broken}
+    assert answer.found[0].memory.id == "a"
+    assert all(broken not in found.evidence for found in answer.found)
+
+
+@pytest.mark.parametrize("broken", list(Leg))
+async def test_a_leg_that_is_late(bench: Bench, broken: Leg) -> None:
+    """It costs its deadline and not a moment more, and its connection is not lost."""
+    legs = bench.legs()
+    for _ in range(3):
+        started = asyncio.get_running_loop().time()
+        answer = await bench.search({**legs, broken: Breaking(legs[broken], sleeps_s=30)})
+        assert asyncio.get_running_loop().time() - started < DEADLINE_S + 1.0
+        assert [each.leg for each in answer.degraded] == [broken.value]
+        assert "deadline" in answer.degraded[0].reason
+        assert answer.found[0].memory.id == "a"
+    whole = await bench.search(legs)
+    assert (list(whole.degraded), set(whole.rankings)) == ([], set(Leg))
+
+
+async def test_all_legs_failing_is_an_error(bench: Bench) -> None:
+    """Never an empty answer; the reasons are told."""
+    legs = bench.legs()
+    with pytest.raises(AllLegsFailed, match=r"vector: ConnectionResetError.*bm25: .*graph: "):
+        await bench.search({leg: Breaking(retriever) for leg, retriever in legs.items()})
+    for mode in (Mode.VECTOR, Mode.BM25, Mode.GRAPH):
+        with pytest.raises(AllLegsFailed):
+            await bench.search({**legs, Leg(mode.value): Breaking(legs[Leg(mode.value)])}, mode)
+
+
+async def test_a_dead_embedder_takes_the_vector_leg_only(bench: Bench) -> None:
+    """BM25 and graph answer, the classifier goes by the words alone."""
+    answer = await bench.search(bench.legs(), embedder=DeadEmbedder())
+    assert [(each.leg, each.reason) for each in answer.degraded] == [
+        ("vector", f"ConnectionError: no embedder for {len(QUERY)} characters")
+    ]
+    assert set(answer.rankings) == {Leg.BM25, Leg.GRAPH}
+    assert answer.found[0].memory.id == "a"
+    assert sum(answer.prediction.probabilities.values()) == pytest.approx(1.0)
+    with pytest.raises(AllLegsFailed):
+        await bench.search(bench.legs(), Mode.VECTOR, embedder=DeadEmbedder())
+    for mode in (Mode.BM25, Mode.GRAPH):
+        assert (await bench.search(bench.legs(), mode, embedder=DeadEmbedder())).found[0].memory.id == "a"
+
+
+async def test_a_write_without_embeddings_stores_nothing(bench: Bench) -> None:
+    """Half a memory would be worse than an error."""
+    with pytest.raises(ConnectionError):
+        await Ingest(bench.pool, DeadEmbedder()).add("n", [MemoryInput(id="c", text="Not stored.")])
+    async with bench.pool.connection() as conn:
+        row = await (await conn.execute("select count(*) from memory")).fetchone()
+    assert row == (2,)

@@ -1,0 +1,149 @@
+"""What no client should send, over a real connection: refused by name or answered sensibly, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+from psycopg import sql
+
+from tests.serving import on_a_port, settings_for
+
+JSON = {"content-type": "application/json"}
+NDJSON = {"content-type": "application/x-ndjson"}
+MEMORIES = "/v1/namespaces/a/memories"
+SEARCH = "/v1/namespaces/a/search"
+CONTEXT = "/v1/namespaces/a/context"
+TEN_MB = "x" * 10_000_000
+
+
+def batch(memory: dict[str, Any]) -> dict[str, Any]:
+    """The body with one memory."""
+    return {"memories": [memory]}
+
+
+REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
+    ("empty text", MEMORIES, batch({"text": ""}), "memories.0.text"),
+    ("blank text", MEMORIES, batch({"text": " \t\u3000"}), "memories.0.text"),
+    ("10 MB text", MEMORIES, batch({"text": TEN_MB}), "memories.0.text"),
+    ("10 MB of words", MEMORIES, batch({"text": "ab " * 3_333_333}), "memories.0.text"),
+    ("10 MB query", SEARCH, {"query": TEN_MB}, "query"),
+    ("10 MB message", CONTEXT, {"messages": [{"role": "user", "content": TEN_MB}]}, "messages.0.content"),
+    ("null byte in a text", MEMORIES, batch({"text": "a\x00b"}), "memories.0.text"),
+    ("null byte in a query", SEARCH, {"query": "a\x00b"}, "query"),
+    ("null byte in a tag", MEMORIES, batch({"text": "a", "tags": ["\x00"]}), "memories.0.tags.0"),
+    ("lone surrogate in a text", MEMORIES, batch({"text": "a\ud83d"}), "memories.0.text"),
+    ("lone surrogate in a query", SEARCH, {"query": "\ude00"}, "query"),
+    ("lone surrogate in a tag", MEMORIES, batch({"text": "a", "tags": ["\ud83d"]}), "memories.0.tags.0"),
+    ("unknown field", MEMORIES, batch({"text": "a", "user": "b"}), "memories.0.user"),
+    ("unknown field of a search", SEARCH, {"query": "a", "limit": 3}, "limit"),
+    ("wrong type", MEMORIES, batch({"text": 7}), "memories.0.text"),
+    ("wrong type of a filter", SEARCH, {"query": "a", "filters": {"speaker": "Ana"}}, "filters.speaker"),
+    ("date without a zone", MEMORIES, batch({"text": "a", "created_at": "2024-05-01T12:00:00"}),
+     "memories.0.created_at"),
+    ("as_of without a zone", SEARCH, {"query": "a", "as_of": "2024-05-01T12:00:00"}, "as_of"),
+    ("top_k 0", SEARCH, {"query": "a", "top_k": 0}, "top_k"),
+    ("top_k 10000", SEARCH, {"query": "a", "top_k": 10_000}, "top_k"),
+    ("all weights 0", SEARCH, {"query": "a", "weights": {"vector": 0, "bm25": 0, "graph": 0}}, "weights"),
+    ("negative weight", SEARCH, {"query": "a", "weights": {"vector": -0.1, "bm25": 1}}, "weights.vector"),
+    ("NaN weight", SEARCH, {"query": "a", "weights": {"vector": float("nan")}}, ""),
+    ("NaN weight as a string", SEARCH, {"query": "a", "weights": {"vector": "NaN"}}, "weights.vector"),
+    ("long namespace", f"/v1/namespaces/{'n' * 300}/memories", batch({"text": "a"}), "namespace"),
+    ("namespace with a slash", "/v1/namespaces/a%2Fb/memories", batch({"text": "a"}), "namespace"),
+    ("superseding itself", MEMORIES, batch({"id": "m", "text": "a", "supersedes": "m"}), "memories.0.supersedes"),
+]  # fmt: skip
+
+ODD_BUT_FINE = ["🎉", "🎉🎊 👩‍👩‍👧", "the of and", "_", "a __ b", "?!", "\u200b\u0301", "東京", "ﷺ", "a" * 8_192]
+
+
+@pytest.fixture
+def client(database_url: str) -> Iterator[httpx.Client]:
+    with on_a_port(settings_for(database_url)) as url, httpx.Client(base_url=url, timeout=30) as opened:
+        kept = {"id": "kept", "text": "Ana: my sister Ines moved to Porto.", "speaker": "Ana"}
+        assert opened.post(MEMORIES, json={"memories": [kept]}).status_code == 201
+        yield opened
+
+
+def rows_of(database_url: str) -> dict[str, int]:
+    """How many rows each table has."""
+    with psycopg.connect(database_url) as db:
+        names = db.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
+        counts = {}
+        for (name,) in names:
+            row = db.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(name))).fetchone()
+            assert row is not None
+            counts[str(name)] = int(row[0])
+    assert counts["memory"] > 0
+    return counts
+
+
+def test_what_is_refused(client: httpx.Client, database_url: str, subtests: pytest.Subtests) -> None:
+    """422 with the field, the tables as before, the server up, and connections usable."""
+    before = rows_of(database_url)
+    for what, path, body, field in REFUSED:
+        with subtests.test(what=what):
+            answer = client.post(path, content=json.dumps(body).encode(), headers=JSON)
+            assert answer.status_code == 422, answer.text[:300]
+            assert [".".join(str(part) for part in error["loc"]) for error in answer.json()["errors"]] == [field]
+            assert len(answer.content) < 4_096
+    too_long = client.post(MEMORIES, content=json.dumps({"memories": [{"text": TEN_MB * 2}]}), headers=JSON)
+    assert too_long.status_code == 413
+    assert rows_of(database_url) == before
+    assert client.post(SEARCH, json={"query": "Who moved to Porto?"}).json()["results"][0]["id"] == "kept"
+
+
+def test_bad_lines_of_a_stream(client: httpx.Client, database_url: str) -> None:
+    """Each is rejected by name, the good one between them is stored, and nothing else."""
+    before = rows_of(database_url)
+    bad = [
+        json.dumps(body["memories"][0]) for _, path, body, _ in REFUSED if path == MEMORIES and isinstance(body, dict)
+    ]
+    lines = [*bad, "{", "[]", '{"id": "good", "text": "Good."}', *bad]
+    answer = client.post(f"{MEMORIES}/bulk", content="\n".join(lines).encode(), headers=NDJSON)
+    assert answer.status_code == 200
+    results = [json.loads(line) for line in answer.text.splitlines()]
+    assert [result["status"] for result in results].count("created") == 1
+    assert [result["status"] for result in results].count("rejected") == len(lines) - 1
+    assert all(result["error"] for result in results if result["status"] == "rejected")
+    after = rows_of(database_url)
+    assert after["memory"] == before["memory"] + 1
+    assert client.delete(f"{MEMORIES}/good").status_code == 204
+    assert {name: count for name, count in rows_of(database_url).items() if count != before[name]} == {}
+
+
+def test_an_id_used_twice(client: httpx.Client, database_url: str) -> None:
+    """In one batch: the first counts and the second is rejected by name; one row."""
+    twice = {"memories": [{"id": "t", "text": "first"}, {"id": "t", "text": "second"}]}
+    answer = client.post(MEMORIES, json=twice)
+    assert answer.status_code == 201
+    first, second = answer.json()["results"]
+    assert (first["status"], second["status"]) == ("created", "rejected")
+    assert second["error"].startswith("id: ")
+    assert client.get(f"{MEMORIES}/t").json()["text"] == "first"
+    assert rows_of(database_url)["memory"] == 2
+
+
+def test_odd_texts_are_stored_and_found(client: httpx.Client, subtests: pytest.Subtests) -> None:
+    """Emoji, stop words, underscores, marks alone: taken as text, title, query and name of an entity."""
+    for number, text in enumerate(ODD_BUT_FINE):
+        with subtests.test(text=text[:20]):
+            memory = {"id": f"odd{number}", "text": text, "title": text[:1_000], "speaker": text[:256]}
+            entities = [{"name": text[:256], "aliases": [text[:128]]}]
+            relations = [{"source": text[:256], "type": "is", "target": text[:256]}]
+            whole = {**memory, "entities": entities, "relations": relations}
+            added = client.post(MEMORIES, json={"memories": [whole]})
+            assert (added.status_code, added.json()["results"][0]["status"]) == (201, "created"), added.text
+            for mode in ("adaptive", "hybrid", "vector", "bm25", "graph"):
+                answer = client.post(SEARCH, json={"query": text, "mode": mode, "top_k": 200, "explain": True})
+                assert answer.status_code == 200, answer.text
+                assert answer.json()["degraded"] == []
+            found = client.post(SEARCH, json={"query": text, "top_k": 200}).json()["results"]
+            assert f"odd{number}" in {result["id"] for result in found}
+            for layout in ("markdown", "xml", "json"):
+                pack = client.post(CONTEXT, json={"query": text, "format": layout, "max_tokens": 64})
+                assert pack.status_code == 200, pack.text
+                assert pack.json()["tokens_used"] <= 64
