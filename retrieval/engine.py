@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Sequence
@@ -96,6 +97,7 @@ class Trivet:
                 onnx, max_entries=settings.embedding_cache_entries, max_age_s=settings.embedding_cache_age_s
             )
             stack.push_async_callback(embedder.aclose)
+            await onnx.warm_up()
             yield cls(settings=settings, url=url, pool=pool, embedder=embedder)
 
     async def list_namespaces(self) -> list[NamespaceInfo]:
@@ -233,7 +235,8 @@ class Trivet:
         search = as_search(request)
         answer = await self._pipeline.search(namespace, search, Stopwatch())
         with answer.stopwatch.span("pack"):
-            packed = pack(
+            packed = await asyncio.to_thread(  # counting the tokens of long texts takes its time
+                pack,
                 pack_candidates(answer.found),
                 max_tokens=request.max_tokens,
                 format=request.format,

@@ -175,24 +175,35 @@ class LegWeights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     graph: Weight = 0.0
 
 
-class SearchRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One search. See the OpenAPI schema for each field's meaning."""
+def _about(description: str) -> Meta:
+    return Meta(description=description)
 
-    query: Annotated[str, Meta(min_length=1, max_length=8_192)]
+
+class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a search and a context pack have in common."""
+
     top_k: Annotated[int, Meta(ge=1, le=200)] = 10
     mode: Mode = Mode.ADAPTIVE
-    weights: LegWeights | None = None
-    intent: Intent | None = None
-    profile: Annotated[str, Meta(max_length=128)] | None = None
-    rrf_k: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    weights: Annotated[LegWeights | None, _about("overrides adaptivity; a leg left out counts 0")] = None
+    intent: Annotated[Intent | None, _about("stated by the caller; null: as classified")] = None
+    profile: Annotated[str, Meta(max_length=128, description="null: the namespace's, or `default`")] | None = None
+    rrf_k: Annotated[int, Meta(ge=1, le=1_000, description="null: as the profile says")] | None = None
     filters: Filters = Filters()
-    as_of: Zoned | None = None
-    include_superseded: bool = False
-    min_similarity: Annotated[float, Meta(ge=-1, le=1)] | None = None
-    ef_search: Annotated[int, Meta(ge=1, le=200)] = 64
-    max_hops: Annotated[int, Meta(ge=0, le=4)] = 2
-    rescore: bool | None = None
-    explain: bool = False
+    as_of: Annotated[Zoned | None, _about("answer as the namespace stood then; null: now")] = None
+    include_superseded: Annotated[bool, _about("also memories that a newer one supersedes")] = False
+    min_similarity: (
+        Annotated[float, Meta(ge=-1, le=1, description="least cosine similarity in the vector leg")] | None
+    ) = None
+    ef_search: Annotated[int, Meta(ge=1, le=200, description="breadth of the HNSW search")] = 64
+    max_hops: Annotated[int, Meta(ge=0, le=4, description="hops of the graph walk beyond the query's entities")] = 2
+    rescore: Annotated[bool | None, _about("the learned last step on or off; null: as the profile says")] = None
+    explain: Annotated[bool, _about("with paths, duplicates and the reasons for the weights")] = False
+
+
+class SearchRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One search."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=8_192)]
 
 
 class LegEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -276,28 +287,17 @@ PackFormat = Literal["markdown", "xml", "json"]
 PackOrder = Literal["relevance", "time"]
 
 
-class ContextRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A search whose answer is rendered into a context pack. `query` or `messages` is required."""
 
     query: Annotated[str, Meta(min_length=1, max_length=8_192)] | None = None
-    messages: Annotated[list[ChatMessage], Meta(max_length=1_000)] = []
-    max_tokens: Annotated[int, Meta(ge=64, le=200_000)] = 2048
+    messages: Annotated[
+        list[ChatMessage], Meta(max_length=1_000, description="without a query, the user's last one is asked")
+    ] = []
+    max_tokens: Annotated[int, Meta(ge=64, le=200_000, description="of the whole rendered text")] = 2048
     format: PackFormat = "markdown"
-    order: PackOrder = "relevance"
+    order: Annotated[PackOrder, _about("of the entries; which are chosen goes by relevance")] = "relevance"
     top_k: Annotated[int, Meta(ge=1, le=200)] = 30
-    mode: Mode = Mode.ADAPTIVE
-    weights: LegWeights | None = None
-    intent: Intent | None = None
-    profile: Annotated[str, Meta(max_length=128)] | None = None
-    rrf_k: Annotated[int, Meta(ge=1, le=1_000)] | None = None
-    filters: Filters = Filters()
-    as_of: Zoned | None = None
-    include_superseded: bool = False
-    min_similarity: Annotated[float, Meta(ge=-1, le=1)] | None = None
-    ef_search: Annotated[int, Meta(ge=1, le=200)] = 64
-    max_hops: Annotated[int, Meta(ge=0, le=4)] = 2
-    rescore: bool | None = None
-    explain: bool = False
 
 
 class PackItem(Struct, frozen=True, kw_only=True):
