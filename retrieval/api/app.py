@@ -16,7 +16,7 @@ from retrieval.api.docs_page import render
 from retrieval.api.gateway import Gateway
 from retrieval.api.metrics import Metrics
 from retrieval.api.options import options_handler
-from retrieval.api.problems import exception_handler, log_failure, secrets_of
+from retrieval.api.problems import describe, exception_handler, log_failure, secrets_of
 from retrieval.api.state import Shared
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
@@ -108,4 +108,4 @@ async def _maintain(engine: Trivet, secrets: tuple[str, ...]) -> None:
         try:
             await engine.maintain()
         except Exception as exc:
-            log_failure(exc, 500, "maintenance", secrets)
+            log_failure(exc, describe(exc).status, "maintenance", secrets)

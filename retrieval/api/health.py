@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from litestar import Request, Response, get
@@ -12,6 +11,7 @@ from msgspec import Struct
 from retrieval.api.operation import Operation
 from retrieval.api.problems import NotReady
 from retrieval.api.state import engine_of, shared_of
+from retrieval.version import installed_version
 
 PROMETHEUS_TYPE = "text/plain; version=0.0.4"
 
@@ -36,14 +36,6 @@ class Version(Struct, frozen=True, kw_only=True):
     version: str
     api: str
     python: str
-
-
-def installed_version() -> str:
-    """The version of the installed package `trivet`; "unknown" when run from a folder that is not installed."""
-    try:
-        return version("trivet")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 _LIVE = Operation(

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
-from retrieval.api.health import installed_version
 from retrieval.api.operation import JSON_TYPE, OPERATION, Endpoint, Operation
 from retrieval.api.problems import PROBLEM_TYPE, TITLES, Problem, type_of
 from retrieval.types import Memory, NamespaceInfo, SearchResult
+from retrieval.version import installed_version
 
 _ID = "X-Request-Id"
 _REF = "#/components/schemas/{name}"

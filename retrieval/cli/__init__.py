@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import click
+
 from retrieval.cli.group import TrivetGroup
+
+
+def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from retrieval.version import installed_version
+
+        click.echo(f"trivet {installed_version()}")
+        ctx.exit()
+
 
 main = TrivetGroup(
     name="trivet",
     help="Retrieval for assistants and chat memory: vector, BM25 and entity graph, weighted by the query's intent.",
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version and exit.",
+        )
+    ],
     epilog="Settings come from TRIVET_* variables; TRIVET_LOG_LEVEL=debug shows the traceback of a failure.",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import httpx
 import pytest
@@ -216,6 +217,24 @@ async def test_deeply_nested_bodies(client: httpx.AsyncClient) -> None:
     assert (await client.post(MEMORIES, json={"memories": [memory_in]})).status_code == 201
     assert (await client.get(f"{MEMORIES}/deepest")).json()["metadata"] == deepest
     assert (await client.get(MEMORIES)).status_code == 200
+
+
+async def test_the_first_and_the_last_time_come_back(client: httpx.AsyncClient) -> None:
+    """In whatever zone; and they can be asked for."""
+    first, last = "0002-01-01T00:00:00+23:59", "9998-12-31T23:59:59.999999-23:59"
+    memory = {"id": "old", "text": "An old memory.", "created_at": first, "expires_at": last}
+    assert (await client.post(MEMORIES, json={"memories": [memory]})).status_code == 201
+    stored = (await client.get(f"{MEMORIES}/old")).json()
+    for name, given in (("created_at", first), ("expires_at", last)):
+        assert datetime.fromisoformat(stored[name]) == datetime.fromisoformat(given)
+    for as_of, filters, found in (
+        (first, {"created_before": last}, ["old"]),
+        (last, {"created_after": first}, ["kept"]),
+    ):
+        answer = await client.post(SEARCH, json={"query": "memory", "as_of": as_of, "filters": filters})
+        assert [result["id"] for result in answer.json()["results"]] == found
+    pack = await client.post("/v1/namespaces/a/context", json={"query": "memory", "order": "time"})
+    assert "An old memory." in pack.json()["context"]
 
 
 async def test_numbers_in_metadata_come_back(client: httpx.AsyncClient) -> None:

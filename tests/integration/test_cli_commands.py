@@ -19,6 +19,7 @@ from click.testing import CliRunner
 
 from retrieval.cli import main
 from retrieval.cli.group import COMMANDS
+from retrieval.version import installed_version
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "retrieval.cli"]
@@ -68,6 +69,11 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
     assert done.stdout.rstrip().endswith("[]")
+
+
+def test_version_is_the_installed_one() -> None:
+    done = subprocess.run([*COMMAND, "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"trivet {installed_version()}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
