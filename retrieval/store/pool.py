@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
@@ -47,7 +48,27 @@ _SESSION = """
 
 
 class Pool(AsyncConnectionPool[Connection]):
-    """Connections whose failures are Trivet's errors."""
+    """Connections whose failures are Trivet's errors, and that survive their server's restart."""
+
+    async def getconn(self, timeout: float | None = None) -> Connection:
+        """A connection that the server has not closed; closed ones are replaced in the background.
+
+        The pool's own `check` pauses after each closed one, so that after a restart, when all are, a caller
+        would wait until its time is up.
+        """
+        deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
+        while True:
+            connection = await super().getconn(max(0.0, deadline - time.monotonic()))
+            try:
+                await _check_open(connection)
+            except psycopg.Error:
+                await connection.close()
+                await self.putconn(connection)
+            except BaseException:
+                await self.putconn(connection)
+                raise
+            else:
+                return connection
 
     @asynccontextmanager
     async def connection(self, timeout: float | None = None) -> AsyncIterator[Connection]:
@@ -127,7 +148,6 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
         timeout=WAIT_TIMEOUT_S,
         reconnect_timeout=RECONNECT_TIMEOUT_S,
         configure=_configure,
-        check=_check_open,
         name="trivet",
         open=False,
     )
