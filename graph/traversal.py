@@ -211,14 +211,14 @@ async def walk(
     hops = 0
     while hops < bounds.max_hops and near.frontier and near.room > 0 and monotonic() - started < bounds.time_s:
         joined = await _joined(conn, near, eligible, common) if has_relations else {}
-        top = near.best(max(1, bounds.memories_per_hop >> hops))
+        top = near.best(_narrowed(bounds.memories_per_hop, hops))
         hop_params = {
             **common,
             **_hop_params(near, top, joined),
             "memories": memories,
             "scanned": bounds.scanned_per_entity,
             "cap": bounds.memories_per_entity + 1,
-            "entities_per_hop": max(1, bounds.entities_per_hop >> hops),
+            "entities_per_hop": _narrowed(bounds.entities_per_hop, hops),
         }
         row = await _one(conn, _with(_HOP, eligible), hop_params)
         if not row[3]:
@@ -232,6 +232,11 @@ async def walk(
         hops += 1
     reached = [Reached(doc, activation) for doc, activation in near.activations()]
     return Walk(reached, hops, near)
+
+
+def _narrowed(width: int, hops: int) -> int:
+    """Half as wide with every hop, but not a single file: one wrong step would end the walk."""
+    return max(min(width, 2), width >> hops)
 
 
 async def _joined(
