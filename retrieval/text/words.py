@@ -23,6 +23,7 @@ _NEGATION = re.compile(r"[^\W\d_]+n't", re.IGNORECASE)
 _ELISION = re.compile(
     r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|dell|all|nell|sull|dall|coll|quell|bell)'(?=..)", re.IGNORECASE
 )
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 
 _MAX_WHOLE = 128
@@ -44,16 +45,21 @@ def chunks(text: str) -> list[str]:
 
 
 def split(chunk: str) -> tuple[str, ...]:
-    """The case-folded terms of one chunk: the whole first, then its parts, none of them empty.
+    """The case-folded terms of one chunk: the whole first, then its parts; each has a letter or a digit.
 
     >>> split("fooBar"), split("ABC-123"), split("v1.2.3"), split("a@b.c")
     (('foobar', 'foo', 'bar'), ('abc123', 'abc', '123'), ('v1.2.3', 'v1', '2', '3'), ('a@b.c', 'a', 'b.c', 'b', 'c'))
-    >>> split("__"), split("__init__")
-    ((), ('init',))
+    >>> split("__"), split("#"), split("__init__")
+    ((), (), ('init',))
     >>> split("Caroline's"), split("don't"), split("O'Brien"), split("U.S.A"), split("1,000")
     (('caroline',), ("don't",), ('obrien', 'brien'), ('usa',), ('1000',))
     """
-    return _cached_split(chunk) if len(chunk) <= _MAX_CACHED else _split(chunk)
+    return _cached_terms(chunk) if len(chunk) <= _MAX_CACHED else _terms(chunk)
+
+
+def _terms(chunk: str) -> tuple[str, ...]:
+    """What is left of a chunk of which a script without spaces was cut off may be punctuation alone."""
+    return tuple(term for term in _split(chunk) if _LETTER_OR_DIGIT.search(term))
 
 
 def _split(chunk: str) -> tuple[str, ...]:
@@ -132,7 +138,7 @@ def _by_case(word: str) -> tuple[str, ...]:
 def _with_whole(whole: str, parts: list[str]) -> tuple[str, ...]:
     if parts and (len(whole) > _MAX_WHOLE or parts == [whole]):
         return tuple(parts)
-    return (whole, *parts) if whole else tuple(parts)
+    return (whole, *parts)
 
 
-_cached_split = lru_cache(maxsize=65_536)(_split)
+_cached_terms = lru_cache(maxsize=65_536)(_terms)

@@ -1,5 +1,7 @@
 """What holds of analysis whatever the text is."""
 
+import unicodedata
+
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +13,7 @@ from retrieval.text.wording import contradicts, wording
 TEXTS = (
     st.text(st.characters(), max_size=300)
     | st.text("aB1_-.@/'’ 東カ한\u0301é😀", max_size=60)
-    | st.text("_'-.+#", max_size=8)
+    | st.text("_'-.+#,@/鉛カa1", max_size=8)
 )
 NAMES = st.sampled_from(sorted(LANGUAGES))
 COUNTER = TokenCounter()
@@ -20,10 +22,12 @@ COUNTER = TokenCounter()
 @given(TEXTS, NAMES)
 @example("_", "auto")
 @example("a __ b _'_", "auto")
+@example("鉛# 鉛. 鉛++", "auto")
 def test_terms_are_words_without_case_or_spaces(text: str, language: str) -> None:
     for term in analyze(text, language):
         assert term
         assert not any(character.isspace() for character in term)
+        assert any(unicodedata.category(character)[0] in "LNSM" for character in term)
         assert -(2**63) <= term_id(term) < 2**63
 
 
