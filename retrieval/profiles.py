@@ -46,7 +46,7 @@ DEFAULT = Profile(
     name="default",
     version=1,
     rrf_k=10,
-    fan_out=60,
+    fan_out=40,
     fixed=_weights(0.40, 0.40, 0.20),
     per_intent={
         Intent.FACT_LOOKUP: _weights(0.30, 0.50, 0.20),

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 SIMILARITY_FLOOR = 0.2
 """score = activation * (floor + max(cosine, 0)) / (floor + 1): nearness alone still counts."""
 
-MAX_COMPARED = 128
+MAX_COMPARED = 64
 """Most memories, nearest first, whose similarity to the query is computed."""
 
 _RANK: LiteralString = """
