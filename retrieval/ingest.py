@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
 import msgspec
 import numpy as np
@@ -20,6 +16,7 @@ from psycopg import AsyncConnection
 from graph import store as graph_store
 from graph.extraction import extract
 from graph.store import DocGraph, GivenEntity, GivenRelation
+from retrieval.drafts import Draft, drafts_of, fingerprint, problem_of
 from retrieval.embedding.base import Embedder
 from retrieval.errors import Collided, Conflict, InvalidInput, NotFound
 from retrieval.parsing import check_storable
@@ -37,16 +34,6 @@ _ATTEMPTS = 4
 
 # Another writer added one of the ids, waits for what this one holds, or deleted the namespace.
 _MET_ANOTHER_WRITER = (Collided, NotFound)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Draft:
-    """A memory that passed its own checks; `at` is its place in the caller's batch."""
-
-    at: int
-    id: str
-    input: MemoryInput
-    fingerprint: bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +56,7 @@ class Ingest:
     async def add(self, name: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
         """Add or replace memories, all that are accepted or none; one result each, in order."""
         results: dict[int, AddResult] = {}
-        drafts = _drafts(batch, results)
+        drafts = drafts_of(batch, results)
         if drafts:
             for _ in range(_ATTEMPTS):
                 try:
@@ -97,9 +84,9 @@ class Ingest:
             current = stored.to_memory()
             unchanged = {field: getattr(current, field) for field in MemoryInput.__struct_fields__}
             changed = msgspec.structs.replace(MemoryInput(**unchanged), **changes)
-            if problem := _problem(changed):
+            if problem := problem_of(changed):
                 raise problem
-            draft = Draft(at=0, id=memory_id, input=changed, fingerprint=_fingerprint(changed))
+            draft = Draft(at=0, id=memory_id, input=changed, fingerprint=fingerprint(changed))
             try:
                 await self._write(name, [draft], expected={memory_id: stored.fingerprint})
             except (*_MET_ANOTHER_WRITER, Conflict):
@@ -161,48 +148,6 @@ class Ingest:
             Analysed(draft=draft, bag=terms, graph=graph, embedding=embedding)
             for draft, (terms, graph), embedding in zip(drafts, analyses, embeddings, strict=True)
         ]
-
-
-def _drafts(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, AddResult]) -> list[Draft]:
-    """The memories that can be written; the others get their result."""
-    drafts: dict[str, Draft] = {}
-    for at, item in enumerate(batch):
-        if isinstance(item, InvalidInput):
-            results[at] = AddResult(id=None, status="rejected", error=_reason(item))
-            continue
-        problem = _problem(item)
-        if problem is None and item.id in drafts:
-            problem = InvalidInput(f"{item.id!r} is used twice in this batch; the first is kept", loc=("id",))
-        if problem is not None:
-            results[at] = AddResult(id=item.id, status="rejected", error=_reason(problem))
-            continue
-        memory_id = item.id or _uuid7()
-        drafts[memory_id] = Draft(at=at, id=memory_id, input=item, fingerprint=_fingerprint(item))
-    return list(drafts.values())
-
-
-def _problem(memory: MemoryInput) -> InvalidInput | None:
-    """What the types do not say about a memory."""
-    try:
-        check_storable(memory)
-    except InvalidInput as exc:
-        return exc
-    if not memory.text.strip():
-        return InvalidInput("must not be blank", loc=("text",))
-    if memory.supersedes is not None and memory.supersedes == memory.id:
-        return InvalidInput("a memory cannot supersede itself", loc=("supersedes",))
-    return None
-
-
-def _reason(error: InvalidInput) -> str:
-    """The complaint with the field it is about; the place in the batch is known from the result's."""
-    where = ".".join(str(part) for part in error.loc if part != "memories" and not isinstance(part, int))
-    return f"{where}: {error}" if where else str(error)
-
-
-def _fingerprint(memory: MemoryInput) -> bytes:
-    """A hash of all that the caller sent: equal means that there is nothing to do."""
-    return hashlib.blake2b(msgspec.json.encode(memory, order="sorted"), digest_size=16).digest()
 
 
 def _embedded_text(memory: MemoryInput) -> str:
@@ -287,11 +232,3 @@ async def _stored(conn: AsyncConnection[Any], namespace: Namespace, memory_id: s
     if stored is None:
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
     return stored
-
-
-def _uuid7() -> str:
-    """A time-ordered id (RFC 9562, version 7): 48 bits of milliseconds, 74 random bits."""
-    value = int.from_bytes(time.time_ns().__floordiv__(1_000_000).to_bytes(6, "big") + os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(UUID(int=value))

@@ -1,0 +1,77 @@
+"""What is checked of a memory before anything of it is written; no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import msgspec
+
+from retrieval.errors import InvalidInput
+from retrieval.parsing import check_storable
+from retrieval.types import AddResult, MemoryInput
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """A memory that passed its own checks; `at` is its place in the caller's batch."""
+
+    at: int
+    id: str
+    input: MemoryInput
+    fingerprint: bytes
+
+
+def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, AddResult]) -> list[Draft]:
+    """The memories that can be written; the others get their result."""
+    drafts: dict[str, Draft] = {}
+    for at, item in enumerate(batch):
+        if isinstance(item, InvalidInput):
+            results[at] = AddResult(id=None, status="rejected", error=_reason(item))
+            continue
+        problem = problem_of(item)
+        if problem is None and item.id in drafts:
+            problem = InvalidInput(f"{item.id!r} is used twice in this batch; the first is kept", loc=("id",))
+        if problem is not None:
+            results[at] = AddResult(id=item.id, status="rejected", error=_reason(problem))
+            continue
+        memory_id = item.id or _uuid7()
+        drafts[memory_id] = Draft(at=at, id=memory_id, input=item, fingerprint=fingerprint(item))
+    return list(drafts.values())
+
+
+def problem_of(memory: MemoryInput) -> InvalidInput | None:
+    """What the types do not say about a memory."""
+    try:
+        check_storable(memory)
+    except InvalidInput as exc:
+        return exc
+    if not memory.text.strip():
+        return InvalidInput("must not be blank", loc=("text",))
+    if memory.supersedes is not None and memory.supersedes == memory.id:
+        return InvalidInput("a memory cannot supersede itself", loc=("supersedes",))
+    return None
+
+
+def _reason(error: InvalidInput) -> str:
+    """The complaint with the field it is about; the place in the batch is known from the result's."""
+    where = ".".join(str(part) for part in error.loc if part != "memories" and not isinstance(part, int))
+    return f"{where}: {error}" if where else str(error)
+
+
+def fingerprint(memory: MemoryInput) -> bytes:
+    """A hash of all that the caller sent: equal means that there is nothing to do."""
+    return hashlib.blake2b(msgspec.json.encode(memory, order="sorted"), digest_size=16).digest()
+
+
+def _uuid7() -> str:
+    """A time-ordered id (RFC 9562, version 7): 48 bits of milliseconds, 74 random bits."""
+    milliseconds = time.time_ns() // 1_000_000
+    value = int.from_bytes(milliseconds.to_bytes(6, "big") + os.urandom(10), "big")
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(UUID(int=value))
