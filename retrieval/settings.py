@@ -133,4 +133,5 @@ def _parse(name: str, raw: str) -> Any:
     try:
         return kind(raw)
     except ValueError as exc:
-        raise SettingsError(f"{variable} must be a {kind.__name__}, not {raw!r}") from exc
+        wanted = "a whole number" if kind is int else "a number"
+        raise SettingsError(f"{variable} must be {wanted}, not {raw!r}") from exc
