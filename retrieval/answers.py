@@ -56,7 +56,7 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
 
 def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]:
     """Each memory found, with what every leg said of it."""
-    language = answer.namespace.parsed_settings.language
+    language = answer.namespace.settings.language
     return [_result(found, request, language) for found in answer.found]
 
 

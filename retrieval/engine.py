@@ -158,10 +158,7 @@ class Trivet:
         check_storable(memory_id, ("id",))
         async with self._pool.connection() as conn:
             found = await namespaces.find(conn, namespace)
-            stored = await memories.get(conn, found.ns, memory_id)
-        if stored is None:
-            raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace!r}")
-        return stored.to_memory()
+            return (await memories.get(conn, found, memory_id)).memory
 
     async def list(self, namespace: str, filters: Filters, *, cursor: str | None, limit: int) -> MemoryPage:
         """A page of memories in the order of insertion.
@@ -180,7 +177,7 @@ class Trivet:
             rows = await memories.page(conn, found.ns, filters, after=after, limit=limit + 1)
         more = len(rows) > limit
         return MemoryPage(
-            memories=[row.to_memory() for row in rows[:limit]], next_cursor=str(rows[limit - 1].doc) if more else None
+            memories=[row.memory for row in rows[:limit]], next_cursor=str(rows[limit - 1].doc) if more else None
         )
 
     async def patch(self, namespace: str, memory_id: str, patch: MemoryPatch) -> Memory:

@@ -80,8 +80,8 @@ class Ingest:
         for _ in range(_ATTEMPTS):
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
-                stored = await _stored(conn, namespace, memory_id)
-            current = stored.to_memory()
+                stored = await memories.get(conn, namespace, memory_id)
+            current = stored.memory
             unchanged = {field: getattr(current, field) for field in MemoryInput.__struct_fields__}
             changed = msgspec.structs.replace(MemoryInput(**unchanged), **changes)
             if problem := problem_of(changed):
@@ -92,7 +92,7 @@ class Ingest:
             except (*_MET_ANOTHER_WRITER, Conflict):
                 continue
             async with self._pool.connection() as conn:
-                return (await _stored(conn, namespace, memory_id)).to_memory()
+                return (await memories.get(conn, namespace, memory_id)).memory
         raise Conflict("other writers kept changing the same memory")
 
     async def delete(self, name: str, memory_id: str) -> None:
@@ -133,7 +133,7 @@ class Ingest:
         changed = [draft for draft in drafts if known.get(draft.id) != draft.fingerprint]
         results = {draft.at: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
         if changed:
-            analysed = await self._analyse(changed, namespace.parsed_settings.language)
+            analysed = await self._analyse(changed, namespace.settings.language)
             async with self._pool.connection() as conn:
                 replaced = await _store(conn, namespace, analysed, expected or {})
             for draft in changed:
@@ -225,10 +225,3 @@ async def _remove_rows(conn: AsyncConnection[Any], ns: int, docs: Sequence[int])
     await postings.remove(conn, ns, lengths)
     await graph_store.remove(conn, ns, sorted(lengths))
     return superseded
-
-
-async def _stored(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> memories.StoredMemory:
-    stored = await memories.get(conn, namespace.ns, memory_id)
-    if stored is None:
-        raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
-    return stored

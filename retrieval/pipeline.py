@@ -90,7 +90,7 @@ class Pipeline:
         with self._embedding(request, stopwatch) as embedding:  # computed beside all that follows
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
-            profile = find_profile(request.profile or namespace.parsed_settings.profile)
+            profile = find_profile(request.profile or namespace.settings.profile)
             explicit = explicit_weighting(request.mode, request.weights, profile)
             legs = [leg for leg in request.mode.legs if explicit is None or explicit.weights[leg] > 0]
             query = _leg_query(namespace, request, embedding, fan_out=max(profile.fan_out, 2 * request.top_k))
@@ -223,7 +223,7 @@ class Embedding:
 def _leg_query(namespace: Namespace, request: SearchRequest, embedding: Embedding, *, fan_out: int) -> LegQuery:
     return LegQuery(
         ns=namespace.ns,
-        language=namespace.parsed_settings.language,
+        language=namespace.settings.language,
         text=request.query,
         embedding=embedding,
         filters=request.filters,

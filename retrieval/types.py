@@ -5,7 +5,6 @@ All are immutable msgspec structs. Those that callers send refuse unknown fields
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -47,15 +46,6 @@ class Mode(StrEnum):
 Kind = Literal["memory", "message", "chunk"]
 Zoned = Annotated[datetime, Meta(tz=True, description="RFC 3339 with a zone")]
 MemoryId = Annotated[str, Meta(min_length=1, max_length=256)]
-NamespaceName = Annotated[
-    str,
-    Meta(
-        pattern=r"^[\w.:@+\-]{1,128}$",
-        min_length=1,
-        max_length=128,
-        description="1 to 128 letters, digits or any of _ . : @ + -",
-    ),
-]
 Label = Annotated[str, Meta(min_length=1, max_length=256)]
 Metadata = Annotated[dict[str, Any], Meta(description="free JSON; filters test containment")]
 Weight = Annotated[float, Meta(ge=0)]
@@ -379,6 +369,3 @@ class MemoryPage(Struct, frozen=True, kw_only=True):
 
     memories: list[Memory]
     next_cursor: str | None
-
-
-WeightsByLeg = Mapping[str, float]

@@ -12,7 +12,6 @@ from retrieval.evaluation.summary import Summary
 
 HEADINGS = {"ndcg@10": "nDCG@10", "recall@5": "recall@5", "recall@10": "recall@10", "mrr@10": "MRR@10"}
 
-TEST_HEADINGS = ("comparison", "measure", "difference", "win/tie/loss", "p (Holm)")
 
 Rows = list[list[str]]
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from retrieval.errors import NotFound
+from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import ELIGIBLE, MATCHES, eligibility
 from retrieval.types import EntityInput, Filters, Kind, Memory, MemoryInput, RelationInput
 
@@ -28,10 +29,12 @@ _INSERT_TYPES = (
     "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "text", "bytea", "int4", "halfvec",
 )  # fmt: skip
 
+# In the order of `Memory`'s fields, then what else the store knows.
 _COLUMNS = """
     m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
-    m.expires_at, m.tags, m.metadata, m.entities, m.relations, m.supersedes, m.fingerprint, m.doc,
-    array(select s.id from memory s where s.ns = m.ns and s.supersedes = m.id order by s.id) as superseded_by
+    m.expires_at, m.tags, m.metadata, m.entities, m.relations, m.supersedes,
+    array(select s.id from memory s where s.ns = m.ns and s.supersedes = m.id order by s.id) as superseded_by,
+    m.fingerprint, m.doc
 """
 
 _GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
@@ -65,39 +68,12 @@ _REFRESH_SUPERSESSION = """
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredMemory:
-    """A row of the table, embedding left out."""
+class StoredMemory(NamedTuple):
+    """A memory with what only the store knows of it: the hash of what the caller sent, and its ordinal."""
 
-    id: str
-    text: str
-    kind: Kind
-    title: str | None
-    speaker: str | None
-    session_id: str | None
-    position: int | None
-    document_id: str | None
-    created_at: datetime
-    expires_at: datetime | None
-    tags: list[str]
-    metadata: dict[str, Any]
-    entities: list[dict[str, Any]]
-    relations: list[dict[str, Any]]
-    supersedes: str | None
+    memory: Memory
     fingerprint: bytes
     doc: int
-    superseded_by: list[str]
-
-    def to_memory(self) -> Memory:
-        """As it is returned to callers."""
-        return Memory(
-            entities=msgspec.convert(self.entities, list[EntityInput]),
-            relations=msgspec.convert(self.relations, list[RelationInput]),
-            **{name: getattr(self, name) for name in _PLAIN_FIELDS},
-        )
-
-
-_PLAIN_FIELDS = tuple(name for name in Memory.__struct_fields__ if name not in ("entities", "relations"))
 
 
 class HydratedMemory(NamedTuple):
@@ -160,21 +136,25 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemo
             )
 
 
-async def get(conn: AsyncConnection[Any], ns: int, memory_id: str) -> StoredMemory | None:
-    """One memory, whether visible to searches or not."""
-    cursor = conn.cursor(row_factory=class_row(StoredMemory))
-    await cursor.execute(_GET, {"ns": ns, "id": memory_id})
-    return await cursor.fetchone()
+async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:
+    """One memory, whether visible to searches or not.
+
+    Raises:
+        NotFound: there is none of that id.
+    """
+    row = await (await conn.execute(_GET, {"ns": namespace.ns, "id": memory_id})).fetchone()
+    if row is None:
+        raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
+    return _stored(row)
 
 
 async def page(
     conn: AsyncConnection[Any], ns: int, filters: Filters, *, after: int, limit: int
 ) -> Sequence[StoredMemory]:
     """Memories that meet the filters with ordinals above `after`, in the order of insertion."""
-    cursor = conn.cursor(row_factory=class_row(StoredMemory))
     parameters = eligibility(filters, include_superseded=True)
-    await cursor.execute(_LIST, {**parameters, "ns": ns, "after": after, "limit": limit})
-    return await cursor.fetchall()
+    cursor = await conn.execute(_LIST, {**parameters, "ns": ns, "after": after, "limit": limit})
+    return [_stored(row) for row in await cursor.fetchall()]
 
 
 async def hydrate(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, HydratedMemory]:
@@ -215,3 +195,12 @@ async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequenc
     """Set anew, for each id, when the first memory that supersedes it was created."""
     if ids:
         await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": list(ids)})
+
+
+def _stored(row: Sequence[Any]) -> StoredMemory:
+    """A row of `_COLUMNS`."""
+    *values, fingerprint, doc = row
+    fields = dict(zip(Memory.__struct_fields__, values, strict=True))
+    fields["entities"] = msgspec.convert(fields["entities"], list[EntityInput])
+    fields["relations"] = msgspec.convert(fields["relations"], list[RelationInput])
+    return StoredMemory(Memory(**fields), fingerprint, doc)

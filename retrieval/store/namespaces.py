@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, LiteralString, NamedTuple
 
 import msgspec
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from retrieval.errors import Conflict, NotFound
@@ -22,10 +20,7 @@ _CREATE = """
     on conflict (name) do nothing returning ns, name, settings, next_doc, created_at
 """
 
-_CHANGE = """
-    update namespace set settings = %(settings)s where ns = %(ns)s
-    returning ns, name, settings, next_doc, created_at
-"""
+_CHANGE = "update namespace set settings = %(settings)s where ns = %(ns)s"
 
 _HOLD = "select ns from namespace where ns = %(ns)s for key share"
 
@@ -59,20 +54,14 @@ _DELETE = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Namespace:
-    """A row of the table."""
+class Namespace(NamedTuple):
+    """A row of the table, in the order of the statements' columns."""
 
     ns: int
     name: str
-    settings: dict[str, Any]
+    settings: NamespaceSettings
     next_doc: int
     created_at: datetime
-
-    @property
-    def parsed_settings(self) -> NamespaceSettings:
-        """The settings as their type."""
-        return msgspec.convert(self.settings, NamespaceSettings)
 
 
 async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
@@ -81,9 +70,7 @@ async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
     Raises:
         NotFound: there is none.
     """
-    cursor = conn.cursor(row_factory=class_row(Namespace))
-    await cursor.execute(_FIND, {"name": name})
-    namespace = await cursor.fetchone()
+    namespace = await _one(conn, _FIND, {"name": name})
     if namespace is None:
         raise NotFound(f"there is no namespace {name!r}")
     return namespace
@@ -91,13 +78,16 @@ async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
 
 async def find_or_create(conn: AsyncConnection[Any], name: str) -> Namespace:
     """The namespace of that name, made with default settings if there is none."""
-    cursor = conn.cursor(row_factory=class_row(Namespace))
-    await cursor.execute(_FIND, {"name": name})
-    namespace = await cursor.fetchone()
-    if namespace is None:
-        await cursor.execute(_CREATE, {"name": name, "settings": Jsonb({})})
-        namespace = await cursor.fetchone()
-    return namespace or await find(conn, name)
+    created = {"name": name, "settings": Jsonb({})}
+    return await _one(conn, _FIND, {"name": name}) or await _one(conn, _CREATE, created) or await find(conn, name)
+
+
+async def _one(conn: AsyncConnection[Any], statement: LiteralString, parameters: dict[str, Any]) -> Namespace | None:
+    row = await (await conn.execute(statement, parameters)).fetchone()
+    if row is None:
+        return None
+    ns, name, settings, next_doc, created_at = row
+    return Namespace(ns, name, msgspec.convert(settings, NamespaceSettings), next_doc, created_at)
 
 
 async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> None:
@@ -110,9 +100,9 @@ async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings
         namespace = await find_or_create(conn, name)
         await conn.execute(_LOCK, {"name": name})
         namespace = await find(conn, name)
-        if namespace.next_doc and namespace.parsed_settings.language != settings.language:
+        if namespace.next_doc and namespace.settings.language != settings.language:
             raise Conflict(
-                f"the language of namespace {name!r} is {namespace.parsed_settings.language!r} and stays so: "
+                f"the language of namespace {name!r} is {namespace.settings.language!r} and stays so: "
                 "memories were analysed with it"
             )
         await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(msgspec.to_builtins(settings))})

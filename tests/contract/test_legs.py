@@ -77,7 +77,7 @@ class Bench:
             found = await namespaces.find_or_create(conn, namespace)
         query = LegQuery(
             ns=found.ns,
-            language=found.parsed_settings.language,
+            language=found.settings.language,
             text=text,
             embedding=self._embedding_of(text),
             filters=Filters(),
