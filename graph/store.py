@@ -1,7 +1,7 @@
 """Entities, mentions, aliases and relations in Postgres, written and removed with their memories.
 
-Locks: `write` holds its entities `for key share` until its transaction ends, `remove` takes those
-that nothing mentions any more `for update`, both in ascending order. So a mention never loses its
+Locks: `write` holds its entities `for key share` until its transaction ends, `remove` its own `for no
+key update` and those that nothing mentions any more `for update`, all in ascending order. So a mention never loses its
 entity, and no two of these calls wait for each other in a circle.
 """
 
@@ -295,6 +295,10 @@ _REMOVE_RELATIONS: LiteralString = """
     select source from gone union select target from gone
 """
 _REMOVE_ALIASES: LiteralString = "delete from entity_alias where ns = %(ns)s and doc = any(%(docs)s)"
+_LOCK_TOUCHED: LiteralString = """
+    select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    order by entity for no key update
+"""
 _UNUSED: LiteralString = """
     select e.entity from unnest(%(entities)s::bigint[]) as e (entity)
     where not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
@@ -331,6 +335,9 @@ async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> 
     touched = {entity for (entity,) in await (await conn.execute(_REMOVE_MENTIONS, params)).fetchall()}
     touched |= {entity for (entity,) in await (await conn.execute(_REMOVE_RELATIONS, params)).fetchall()}
     await conn.execute(_REMOVE_ALIASES, params)
+    # Of two that take an entity's last mentions at once, the later one waits here and sees that none is left.
+    # Writers do not wait: their locks and this one go together.
+    await _ids(conn, _LOCK_TOUCHED, ns, touched)
     unused = await _ids(conn, _UNUSED, ns, touched)
     unused = await _ids(conn, _LOCK_UNUSED, ns, unused)
     # Only a statement that starts after the locks were had sees mentions committed while it waited.
