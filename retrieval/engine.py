@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from classifier.inference import IntentClassifier
@@ -21,7 +21,7 @@ from retrieval.models_dir import models_dir
 from retrieval.pack import pack
 from retrieval.parsing import check_storable
 from retrieval.pipeline import Pipeline
-from retrieval.profiles import find_profile
+from retrieval.profiles import PROFILES, Profile, find_profile
 from retrieval.settings import Settings
 from retrieval.stopwatch import Stopwatch
 from retrieval.store import compaction, memories, migrate, namespaces, statistics
@@ -55,12 +55,15 @@ _NAME = re.compile(r"[\w.:@+\-]{1,128}")
 class Trivet:
     """An open Trivet. Make it with `Trivet.open`."""
 
-    def __init__(self, *, settings: Settings, url: str, pool: Pool, embedder: CachedEmbedder) -> None:
+    def __init__(
+        self, *, settings: Settings, url: str, pool: Pool, embedder: CachedEmbedder, profiles: Mapping[str, Profile]
+    ) -> None:
         models = models_dir()
         self.settings = settings
         self.embedder = embedder
         self._url = url
         self._pool = pool
+        self._profiles = profiles
         self._ingest = Ingest(pool, embedder)
         self._count_tokens = TokenCounter(models / "embedder.tokenizer.json").count
         self._pipeline = Pipeline(
@@ -72,13 +75,18 @@ class Trivet:
                 Leg.BM25: Bm25Retriever(pool),
                 Leg.GRAPH: GraphRetriever(pool),
             },
+            profiles=profiles,
             leg_timeout_s=settings.leg_timeout_s,
         )
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings) -> AsyncIterator[Trivet]:
+    async def open(
+        cls, settings: Settings, *, profiles: Mapping[str, Profile] = PROFILES
+    ) -> AsyncIterator[Trivet]:
         """Start or reach the database, migrate it, load the models; close all of it at the end.
+
+        `profiles` are those that requests may name.
 
         Raises:
             StoreError: the database cannot be started, reached or migrated.
@@ -98,7 +106,7 @@ class Trivet:
             )
             stack.push_async_callback(embedder.aclose)
             await onnx.warm_up()
-            yield cls(settings=settings, url=url, pool=pool, embedder=embedder)
+            yield cls(settings=settings, url=url, pool=pool, embedder=embedder, profiles=profiles)
 
     async def list_namespaces(self) -> list[NamespaceInfo]:
         """All namespaces by name."""
@@ -115,7 +123,7 @@ class Trivet:
         _check_name(name)
         check_storable(settings)
         resolve_language(settings.language)
-        find_profile(settings.profile)
+        find_profile(settings.profile, self._profiles)
         async with self._pool.connection() as conn:
             await namespaces.put(conn, name, settings)
         return await self.get_namespace(name)
@@ -250,7 +258,7 @@ class Trivet:
             InvalidInput: an unknown profile.
         """
         stopwatch = Stopwatch()
-        profile = find_profile(request.profile)
+        profile = find_profile(request.profile, self._profiles)
         prediction = await self._pipeline.classify(request.query, stopwatch)
         weights = adaptive_weighting(prediction, profile).weights
         return ClassifyResponse(

@@ -69,12 +69,14 @@ class Pipeline:
         embedder: Embedder,
         classifier: IntentClassifier,
         retrievers: Mapping[Leg, Retriever],
+        profiles: Mapping[str, Profile],
         leg_timeout_s: float,
     ) -> None:
         self._pool = pool
         self._embedder = embedder
         self._classifier = classifier
         self._retrievers = retrievers
+        self._profiles = profiles
         self._leg_timeout_s = leg_timeout_s
 
     async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
@@ -90,7 +92,7 @@ class Pipeline:
         with self._embedding(request, stopwatch) as embedding:  # computed beside all that follows
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
-            profile = find_profile(request.profile or namespace.settings.profile)
+            profile = find_profile(request.profile or namespace.settings.profile, self._profiles)
             explicit = explicit_weighting(request.mode, request.weights, profile)
             legs = [leg for leg in request.mode.legs if explicit is None or explicit.weights[leg] > 0]
             query = _leg_query(namespace, request, embedding, fan_out=max(profile.fan_out, 2 * request.top_k))

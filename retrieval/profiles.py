@@ -60,13 +60,13 @@ DEFAULT = Profile(
 PROFILES: Mapping[str, Profile] = {DEFAULT.name: DEFAULT}
 
 
-def find_profile(name: str | None) -> Profile:
-    """The profile of that name, the default for None.
+def find_profile(name: str | None, profiles: Mapping[str, Profile] = PROFILES) -> Profile:
+    """The profile of that name among `profiles`, the default for None.
 
     Raises:
         InvalidInput: there is none of that name.
     """
-    profile = PROFILES.get(name or DEFAULT.name)
+    profile = profiles.get(name or DEFAULT.name)
     if profile is None:
-        raise InvalidInput(f"there is no profile {name!r}; there is: {', '.join(sorted(PROFILES))}", loc=("profile",))
+        raise InvalidInput(f"there is no profile {name!r}; there is: {', '.join(sorted(profiles))}", loc=("profile",))
     return profile

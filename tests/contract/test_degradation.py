@@ -19,6 +19,7 @@ from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
 from retrieval.pipeline import Answer, Pipeline
+from retrieval.profiles import PROFILES
 from retrieval.stopwatch import Stopwatch
 from retrieval.store.pool import Pool
 from retrieval.types import Leg, MemoryInput, Mode, SearchRequest
@@ -86,6 +87,7 @@ class Bench:
             embedder=embedder or self.embedder,
             classifier=self._classifier,
             retrievers=retrievers,
+            profiles=PROFILES,
             leg_timeout_s=DEADLINE_S,
         )
         return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode), Stopwatch())
