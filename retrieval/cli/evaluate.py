@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from retrieval.cli.engine import with_engine
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
-from retrieval.evaluation import summary as figures
-from retrieval.evaluation.files import write_files
-from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
-from retrieval.evaluation.report import print_report
-from retrieval.evaluation.runner import Answer, check_complete, ingest, run_system
-from retrieval.evaluation.systems import System, parse_modes, weighted
+from retrieval.evaluation.ablations import ablated, parse_parts
+from retrieval.evaluation.files import write_files, write_json
+from retrieval.evaluation.folder import EvaluationFolder, read_folder
+from retrieval.evaluation.packs import parse_budgets
+from retrieval.evaluation.provenance import model_checksums, versions
+from retrieval.evaluation.report import print_macro, print_report
+from retrieval.evaluation.study import Plan, Result, evaluate, macro
+from retrieval.evaluation.summary import Evaluation, Provenance
+from retrieval.evaluation.systems import ADAPTIVE, EQUAL_WEIGHTS, System, ablations, parse_modes, weighted
+from retrieval.profiles import DEFAULT, PROFILES
 from retrieval.settings import Settings
 from retrieval.text.languages import resolve_language
 from retrieval.types import NamespaceSettings
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """How folders are evaluated. `limit` queries are drawn by `seed`; None runs all."""
-
-    systems: Sequence[System]
-    limit: int | None
-    seed: int
-    top_k: int
-    concurrency: int
-    fresh: bool
-    language: str
+WritePage = Callable[[Path, Evaluation], None]
 
 
-@click.command(epilog=example("trivet eval data/locomo --modes bm25,adaptive --out results"))
+@click.command(epilog=example("trivet eval data/locomo --modes bm25,adaptive --ablate all --html report.html"))
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write TREC files, CSV and JSON there.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write a report with charts there."
+)
 @click.option("--modes", default="vector,bm25,graph,hybrid,adaptive", show_default=True, help="Which, comma-separated.")
-@click.option("--weights", "weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights.")
-@click.option("--limit", type=click.IntRange(1), help="Only so many queries, drawn at random.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample and the intervals.")
+@click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights.")
+@click.option(
+    "--ablate", is_flag=False, flag_value="all", metavar="PARTS", help="Also run adaptive without each of these parts."
+)
+@click.option("--without-sessions", is_flag=True, help="Also run adaptive on a corpus stored without sessions.")
+@click.option("--budgets", metavar="TOKENS", help="Also measure context packs of so many tokens, comma-separated.")
+@click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample, the intervals and the tests.")
 @click.option("--top-k", type=click.IntRange(10, 200), default=10, show_default=True, help="Results per query.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
 @click.option("--language", default=NamespaceSettings().language, show_default=True, help="Of the analysis.")
@@ -54,8 +55,12 @@ class Plan:
 def command(
     folders: tuple[Path, ...],
     out: Path | None,
+    html: Path | None,
     modes: str,
     weights: tuple[str, ...],
+    ablate: str | None,
+    without_sessions: bool,
+    budgets: str | None,
     limit: int | None,
     seed: int,
     top_k: int,
@@ -71,93 +76,108 @@ def command(
     in an embedded one of its own in the folder "eval" of the data folder. They stay there, so that
     the next run only asks. Queries without relevant memories are left out. Where deduplication
     merged a relevant memory into another, it counts as found at the other's rank.
+
+    Mode adaptive brings equal weights (1,1,1) along and is judged against them and the best leg. Of
+    several folders the mean is reported too, where each counts alike. --ablate alone, or with "all",
+    switches off every part in turn.
     """
-    systems = _systems(modes, weights)
-    plan = Plan(
-        systems=systems,
-        limit=limit,
+    write_page = None
+    if html is not None:  # what could hinder it is better known before a long run
+        write_page = _page_writer()
+        html.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        plan = Plan(
+            systems=_systems(modes, weights, ablate, without_sessions=without_sessions),
+            limit=limit,
+            seed=seed,
+            top_k=top_k,
+            concurrency=concurrency,
+            fresh=not keep,
+            language=resolve_language(language),
+            budgets=parse_budgets(budgets) if budgets is not None else (),
+        )
+        profiles = {**PROFILES, **ablated(parse_parts(ablate) if ablate is not None else (), DEFAULT)}
+    except InvalidInput as exc:
+        raise click.UsageError(str(exc)) from exc
+    read = _read(folders)
+    if settings.uses_embedded:
+        settings = replace(settings, data_dir=settings.data_dir / "eval")
+    provenance = Provenance(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
         seed=seed,
-        top_k=top_k,
-        concurrency=concurrency,
-        fresh=not keep,
-        language=resolve_language(language),
+        profile=DEFAULT.label,
+        versions=versions(),
+        models=model_checksums(),
     )
+    results: list[Result] = []
+
+    async def run() -> None:
+        async with Trivet.open(settings, profiles=profiles) as engine:
+            for folder in read:
+                result = await evaluate(engine, folder, plan, provenance, progress)
+                results.append(result)
+                if out is not None:
+                    write_files(out if len(read) == 1 else out / folder.name, result)
+                if not as_json:
+                    print_report(result.summary, console())
+
+    asyncio.run(run())
+    found = Evaluation(
+        provenance=provenance,
+        sets=[result.summary for result in results],
+        macro=macro(results, plan) if len(results) > 1 else None,
+    )
+    if found.macro is not None and not as_json:
+        print_macro(found.macro, found.sets, console())
+    if found.macro is not None and out is not None:
+        write_json(out / "evaluation.json", found)
+    if html is not None and write_page is not None:
+        write_page(html, found)
+    if as_json:
+        print_json(found)
+
+
+def _systems(modes: str, weights: Sequence[str], ablate: str | None, *, without_sessions: bool) -> list[System]:
+    """What is compared.
+
+    Raises:
+        InvalidInput: a mode or a part that does not exist, weights that are not three numbers, or
+            ablations without the system that they are compared with.
+    """
+    systems = parse_modes(modes) if modes else []
+    adaptive = any(system.name == ADAPTIVE for system in systems)
+    systems += weighted([EQUAL_WEIGHTS, *weights] if adaptive else weights)
+    parts = ablations(ablate, without_sessions=without_sessions)
+    if parts and not adaptive:
+        raise InvalidInput("ablations are compared with mode adaptive, which --modes leaves out")
+    if not systems:
+        raise InvalidInput("there is nothing to measure: name --modes or --weights")
+    return [*systems, *parts]
+
+
+def _read(folders: Sequence[Path]) -> list[EvaluationFolder]:
+    """The folders, all of them before anything is stored."""
     read = [read_folder(folder) for folder in folders]
     for folder in read:
         if not folder.judged:
             raise InvalidInput(f"{folder.path}: no query has anything relevant")
     if len({folder.name for folder in read}) < len(read):
         raise InvalidInput("two of the folders have the same name")
-    if settings.uses_embedded:
-        settings = replace(settings, data_dir=settings.data_dir / "eval")
-    summaries = []
-
-    async def evaluate(engine: Trivet) -> None:
-        for folder in read:
-            found, answers = await _evaluate(engine, folder, plan)
-            summaries.append(found)
-            if out is not None:
-                write_files(out if len(read) == 1 else out / folder.name, found, answers)
-            if not as_json:
-                print_report(found, console())
-
-    with_engine(settings, evaluate)
-    if as_json:
-        print_json(summaries)
+    return read
 
 
-def _systems(modes: str, weights: Sequence[str]) -> list[System]:
-    """What is compared.
+def _page_writer() -> WritePage:
+    """What writes the HTML report; its charts are drawn by a library that the server does not need.
 
     Raises:
-        UsageError: a mode that does not exist, or weights that are not three numbers.
+        UsageError: it is not installed.
     """
     try:
-        return [*(parse_modes(modes) if modes else ()), *weighted(weights)]
-    except InvalidInput as exc:
-        raise click.UsageError(str(exc)) from exc
-
-
-async def _evaluate(
-    engine: Trivet, folder: EvaluationFolder, plan: Plan
-) -> tuple[figures.Summary, dict[str, list[Answer]]]:
-    """Store the folder, run its queries by every system, and sum up."""
-
-    def name_of(namespace: str) -> str:
-        return f"eval:{folder.name}:{namespace}"
-
-    queries = _sample(folder.judged, plan)
-    with progress(f"{folder.name}: storing", len(folder.corpus)) as advance:
-        stored = await ingest(engine, folder, name_of, language=plan.language, fresh=plan.fresh, progress=advance)
-    await check_complete(engine, folder, name_of, stored)
-    answers: dict[str, list[Answer]] = {}
-    for system in plan.systems:
-        with progress(f"{folder.name}: {system.name}", len(queries)) as advance:
-            answers[system.name] = await run_system(
-                engine, queries, system, name_of, top_k=plan.top_k, concurrency=plan.concurrency, progress=advance
-            )
-    judged = "adaptive" if "adaptive" in answers else plan.systems[-1].name
-    found = figures.Summary(
-        dataset=folder.name,
-        language=plan.language,
-        queries=len(queries),
-        skipped=len(folder.queries) - len(folder.judged),
-        sampled=len(queries) < len(folder.judged),
-        namespaces=len({query.namespace for query in queries}),
-        top_k=plan.top_k,
-        seed=plan.seed,
-        ingestion=stored,
-        cells=figures.cells(answers, top_k=plan.top_k, seed=plan.seed),
-        running=figures.running(answers),
-        versus=figures.versus(answers, judged, top_k=plan.top_k, seed=plan.seed),
-        models=figures.model_checksums(),
-    )
-    return found, answers
-
-
-def _sample(queries: Sequence[Query], plan: Plan) -> Sequence[Query]:
-    """At most `limit` queries, in the folder's order."""
-    if plan.limit is None or plan.limit >= len(queries):
-        return queries
-    chosen = sorted(random.Random(plan.seed).sample(range(len(queries)), plan.limit))
-    return [queries[index] for index in chosen]
+        from retrieval.evaluation.page import write_page
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.partition(".")[0] != "matplotlib":
+            raise
+        raise click.UsageError(
+            "--html draws charts with matplotlib, which is missing: pip install 'trivet[eval]'"
+        ) from exc
+    return write_page

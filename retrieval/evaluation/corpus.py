@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +29,12 @@ class CorpusRow:
     id: str
     namespace: str
     memory: MemoryInput | InvalidInput
+
+    def sessionless(self) -> CorpusRow:
+        """The same without its session and its position there."""
+        if isinstance(self.memory, InvalidInput):
+            return self
+        return replace(self, memory=msgspec.structs.replace(self.memory, session_id=None, position=None))
 
 
 class _Row(msgspec.Struct, frozen=True):

@@ -1,24 +1,24 @@
-"""What an evaluation leaves on disk: qrels, a run per system, every query's scores, the summary."""
+"""What an evaluation leaves on disk: qrels, a run per system, every query's scores, the figures."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from retrieval.evaluation.metrics import measures
-from retrieval.evaluation.runner import Answer
-from retrieval.evaluation.summary import Summary, score
+from retrieval.evaluation.packs import PackTable
+from retrieval.evaluation.study import Result
 from retrieval.evaluation.trec import write_qrels, write_run
 
 
-def write_files(out: Path, summary: Summary, answers: Mapping[str, Sequence[Answer]]) -> list[Path]:
-    """Write `qrels.trec`, `run.SYSTEM.trec`, `per_query.csv` and `summary.json` into `out`.
+def write_files(out: Path, result: Result) -> list[Path]:
+    """Write `qrels.trec`, `run.SYSTEM.trec`, `per_query.csv`, `summary.json` and, with budgets, `packs.csv`.
 
     The qrels hold the queries that were run. Runs hold the rankings as they were judged (see
-    `runner.credited`), so that other tools arrive at the same figures.
+    `answers.credited`), so that other tools arrive at the same figures.
 
     Returns:
         The files' paths.
@@ -28,30 +28,48 @@ def write_files(out: Path, summary: Summary, answers: Mapping[str, Sequence[Answ
     """
     out.mkdir(parents=True, exist_ok=True)
     written = [out / "qrels.trec"]
-    queries = [answer.query for answer in next(iter(answers.values()))]
-    write_qrels(written[0], {query.id: query.grades for query in queries})
-    for system, given in answers.items():
+    write_qrels(written[0], {query.id: query.grades for query in result.scores.queries})
+    for system, given in result.answers.items():
         written.append(out / f"run.{system}.trec")
         write_run(written[-1], {answer.query.id: answer.ranking for answer in given}, tag=f"trivet-{system}")
     written.append(out / "per_query.csv")
-    _write_scores(written[-1], answers, summary.top_k)
+    _write_scores(written[-1], result)
+    if result.packs is not None:
+        written.append(out / "packs.csv")
+        _write_packs(written[-1], result.packs)
     written.append(out / "summary.json")
-    written[-1].write_bytes(msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+    write_json(written[-1], result.summary)
     return written
 
 
-def _write_scores(path: Path, answers: Mapping[str, Sequence[Answer]], top_k: int) -> None:
+def write_json(path: Path, value: Any) -> None:
+    """Write anything that msgspec knows, indented."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+
+def _write_scores(path: Path, result: Result) -> None:
     """One line per system and query."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(
-            ["system", "qid", "namespace", "type", "intent", "relevant", *measures(top_k), "total_ms", "degraded"]
-        )
-        for system, given in answers.items():
-            for answer, scores in zip(given, score(given, top_k), strict=True):
+        names = measures(result.summary.top_k)
+        writer.writerow(["system", "qid", "namespace", "type", "intent", "relevant", *names, "total_ms", "degraded"])
+        for system, given in result.answers.items():
+            for answer, scores in zip(given, result.scores.values[system], strict=True):
                 query = answer.query
                 writer.writerow(
                     [system, query.id, query.namespace, query.type, answer.intent or "", len(query.relevant)]
                     + [f"{value:.6f}" for value in scores]
                     + [f"{answer.total_ms:.3f}", " ".join(answer.degraded)]
                 )
+
+
+def _write_packs(path: Path, packs: PackTable) -> None:
+    """One line per system, query and budget."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["system", "qid", "budget", "evidence_recall", "tokens_used"])
+        for system, recall in packs.recall.items():
+            for row, query in enumerate(packs.queries):
+                for column, budget in enumerate(packs.budgets):
+                    tokens = packs.tokens[system][row, column]
+                    writer.writerow([system, query.id, budget, f"{recall[row, column]:.6f}", f"{tokens:.0f}"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -60,6 +60,12 @@ class EvaluationFolder:
     def namespaces(self) -> tuple[str, ...]:
         """The corpus's namespaces in order of appearance."""
         return tuple(dict.fromkeys(row.namespace for row in self.corpus))
+
+    @cached_property
+    def sessionless(self) -> EvaluationFolder:
+        """The same without sessions and positions; itself where it has none."""
+        corpus = tuple(row.sessionless() for row in self.corpus)
+        return self if corpus == self.corpus else replace(self, corpus=corpus)
 
 
 def read_folder(path: Path) -> EvaluationFolder:

@@ -5,114 +5,55 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
-from retrieval.evaluation.intervals import Interval
-from retrieval.evaluation.summary import Summary
-
-HEADINGS = {"ndcg@10": "nDCG@10", "recall@5": "recall@5", "recall@10": "recall@10", "mrr@10": "MRR@10"}
-
-
-Rows = list[list[str]]
+from retrieval.evaluation.summary import Figures, Summary
+from retrieval.evaluation.systems import ADAPTIVE
+from retrieval.evaluation.tables import Table, headline, running_table, tables, verdict_lines, verdict_tables
 
 
 def print_report(summary: Summary, console: Console) -> None:
-    """Print the whole report."""
+    """Print the report of one folder."""
     _print_text(console, headline(summary))
-    for group, rows in quality_rows(summary):
-        _print_table(console, group, ["system", *_measure_headings(summary)], rows)
-    if summary.versus:
-        _print_table(
-            console,
-            "paired tests",
-            ["comparison", "measure", "difference", "win/tie/loss", "p (Holm)"],
-            _tests(summary),
-        )
-    _print_table(console, "running", ["system", "median ms", "95 % ms", "legs that failed"], _running(summary))
+    _print_figures(console, summary.figures)
+    _print_table(console, running_table(summary.running))
     for row in summary.ingestion.rejected:
         _print_text(console, f"not stored: corpus.jsonl:{row.line} {row.id}: {row.error}")
 
 
-def headline(summary: Summary) -> str:
-    """What was run, in two lines."""
-    counts = summary.ingestion.counts
-    stored = ", ".join(f"{counts[status]} {status}" for status in sorted(counts))
-    skipped = f", {summary.skipped} without evidence skipped" if summary.skipped else ""
-    sampled = " (a sample)" if summary.sampled else ""
-    return (
-        f"{summary.dataset}: {summary.queries} queries{sampled} in {summary.namespaces} namespaces{skipped}; "
-        f"top {summary.top_k}, seed {summary.seed}, 95 % bootstrap intervals\n"
-        f"corpus ({summary.language}): {stored} in {summary.ingestion.seconds:.1f} s"
-    )
+def print_macro(macro: Figures, sets: Sequence[Summary], console: Console) -> None:
+    """Print the figures over several folders."""
+    names = [summary.dataset for summary in sets]
+    _print_text(console, f"\n{len(names)} sets, each counts alike: {', '.join(names)}")
+    _print_figures(console, macro)
+    for table in verdict_tables(sets):
+        _print_table(console, table)
 
 
-def quality_rows(summary: Summary) -> list[tuple[str, Rows]]:
-    """Per group its title and the rows of its table."""
-    groups: dict[str, Rows] = {}
-    sizes: dict[str, int] = {}
-    for cell in summary.cells:
-        sizes[cell.group] = cell.queries
-        groups.setdefault(cell.group, []).append([cell.system, *(_interval(i) for i in cell.measures.values())])
-    return [(f"{group} (n={sizes[group]})", rows) for group, rows in groups.items()]
+def _print_figures(console: Console, figures: Figures) -> None:
+    for table in tables(figures):
+        _print_table(console, table)
+    if figures.verdicts:
+        _print_text(console, "\n".join(["", "verdicts", *verdict_lines(figures)]))
 
 
-def _tests(summary: Summary) -> Rows:
-    rows = []
-    for test in summary.versus:
-        found = test.comparison
-        rows.append(
-            [
-                f"{test.system} - {test.baseline}",
-                HEADINGS[test.measure],
-                _interval(found.difference, signed=True),
-                f"{found.wins}/{found.ties}/{found.losses}",
-                f"{test.corrected_p:.4f}",
-            ]
-        )
-    return rows
-
-
-def _running(summary: Summary) -> Rows:
-    return [
-        [
-            row.system,
-            f"{row.median_ms:.1f}",
-            f"{row.p95_ms:.1f}",
-            ", ".join(f"{leg} {count}" for leg, count in row.degraded.items()) or "none",
-        ]
-        for row in summary.running
-    ]
-
-
-def _measure_headings(summary: Summary) -> list[str]:
-    return [HEADINGS.get(name, name) for name in summary.cells[0].measures]
-
-
-def _interval(interval: Interval, *, signed: bool = False) -> str:
-    """A mean and its bounds, such as `.482 [.455 .509]`."""
-    sign = "+" if signed else ""
-    numbers = (interval.mean, interval.low, interval.high)
-    mean, low, high = (format(value, f"{sign}.3f").replace("0.", ".", 1) for value in numbers)
-    return f"{mean} [{low} {high}]"
-
-
-def _print_table(console: Console, title: str, headings: Sequence[str], rows: Rows) -> None:
+def _print_table(console: Console, table: Table) -> None:
     """A rich table on a terminal, else aligned columns."""
     if console.is_terminal:
-        table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
-        for heading in headings:
-            table.add_column(heading, header_style="dim", no_wrap=True)
-        for row in rows:
-            table.add_row(*row, style="cyan" if row[0] == "adaptive" else None)
+        rich = RichTable(title=table.title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+        for heading in table.headings:
+            rich.add_column(heading, header_style="dim", no_wrap=True)
+        for row in table.rows:
+            rich.add_row(*row, style="cyan" if row[0] == ADAPTIVE else None)
         console.print()
-        console.print(table)
+        console.print(rich)
         return
-    lines = [list(headings), *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    lines = [table.headings, *table.rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(table.headings))]
     aligned = [
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines
     ]
-    _print_text(console, "\n".join(["", title, *aligned]))
+    _print_text(console, "\n".join(["", table.title, *aligned]))
 
 
 def _print_text(console: Console, text: str) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from retrieval.errors import Conflict, NotFound
+from retrieval.evaluation.answers import Answer, credited
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.systems import System
-from retrieval.evaluation.trec import Scored
-from retrieval.types import NamespaceSettings, SearchResult
+from retrieval.types import NamespaceSettings
 
 if TYPE_CHECKING:
     from retrieval.engine import Trivet
+
+T = TypeVar("T")
 
 BATCH = 256
 """Memories per call of `add`."""
@@ -50,24 +52,6 @@ class Ingestion:
     counts: Mapping[str, int]
     rejected: Sequence[Rejected]
     seconds: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """The ranking of one query by one system.
-
-    Attributes:
-        ranking: best-first ids with scores, after `credited`.
-        intent: the most probable intent, if the mode asks for it.
-        degraded: legs that did not answer.
-        total_ms: time of the search as the engine reports it.
-    """
-
-    query: Query
-    ranking: tuple[Scored, ...]
-    intent: str | None
-    degraded: tuple[str, ...]
-    total_ms: float
 
 
 async def ingest(
@@ -148,12 +132,27 @@ async def run_system(
     Raises:
         TrivetError: a search failed; the others are not waited for.
     """
-    answers: dict[str, Answer] = {}
+
+    async def ask(query: Query) -> Answer:
+        return await _answer(engine, query, system, names(query.namespace), top_k)
+
+    return await for_each(queries, ask, concurrency=concurrency, progress=progress)
+
+
+async def for_each(
+    queries: Sequence[Query], ask: Callable[[Query], Awaitable[T]], *, concurrency: int, progress: Progress
+) -> list[T]:
+    """What `ask` makes of each query, in their order, so many at a time.
+
+    Raises:
+        TrivetError: one failed; the others are not waited for.
+    """
+    found: dict[str, T] = {}
     waiting = iter(queries)
 
     async def work() -> None:
         for query in waiting:
-            answers[query.id] = await _answer(engine, query, system, names(query.namespace), top_k)
+            found[query.id] = await ask(query)
             progress(1)
 
     try:
@@ -162,30 +161,7 @@ async def run_system(
                 group.create_task(work())
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from failed
-    return [answers[query.id] for query in queries]
-
-
-def credited(results: Iterable[SearchResult], query: Query, *, top_k: int) -> tuple[Scored, ...]:
-    """Ids of a ranking as they are judged.
-
-    Deduplication may merge a relevant memory into another of the same words, and the reader of
-    the answer has its words all the same. So a result stands for the relevant ids among itself
-    and its `duplicates`, one after the other, and for its own id where there are none. The list
-    is cut to `top_k` after that: what merging saves brings no extra places.
-
-    Args:
-        results: best first, searched with `explain`.
-        query: whose relevant ids count.
-        top_k: length of the list.
-    """
-    relevant = set(query.relevant)
-    scored: dict[str, float] = {}
-    for result in results:
-        duplicates = result.duplicates if isinstance(result.duplicates, list) else []
-        found = [id_ for id_ in (result.id, *duplicates) if id_ in relevant]
-        for id_ in found or [result.id]:
-            scored.setdefault(id_, result.score)
-    return tuple(scored.items())[:top_k]
+    return [found[query.id] for query in queries]
 
 
 async def _answer(engine: Trivet, query: Query, system: System, namespace: str, top_k: int) -> Answer:

@@ -1,38 +1,18 @@
-"""The figures of an evaluation: per system and group of queries, with confidence intervals."""
+"""The figures of an evaluation, as they are printed and written."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
 
-from retrieval.evaluation.intervals import Comparison, Interval, Matrix, bootstrap, compare, holm
-from retrieval.evaluation.metrics import measures
-from retrieval.evaluation.runner import Answer, Ingestion
-from retrieval.models_dir import models_dir
-
-OVERALL = "all"
-MACRO = "macro over namespaces"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
-    """A system's figures over one group of queries.
-
-    Attributes:
-        group: `all`, `macro over namespaces`, or a query type.
-        system: its name.
-        queries: how many were scored.
-        measures: each measure's mean and interval.
-    """
-
-    group: str
-    system: str
-    queries: int
-    measures: Mapping[str, Interval]
+from retrieval.evaluation.answers import Answer
+from retrieval.evaluation.cells import Cell
+from retrieval.evaluation.comparisons import Verdict, Versus
+from retrieval.evaluation.packs import BudgetCell
+from retrieval.evaluation.runner import Ingestion
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,14 +26,47 @@ class Running:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Versus:
-    """The first system named against the second; `corrected_p` is Holm's over the report's tests."""
+class Figures:
+    """The figures of one set, or of several of which each counts alike.
 
-    system: str
-    baseline: str
-    measure: str
-    comparison: Comparison
-    corrected_p: float
+    Attributes:
+        queries: how many were scored.
+        cells: means per group and system.
+        versus: `adaptive` (or the last system, where it does not run) against each other one.
+        ablations: `adaptive` against itself without one part: what the part brings.
+        verdicts: `adaptive` against the best single leg and equal weights.
+        budgets: evidence in context packs, where budgets were given.
+    """
+
+    queries: int
+    cells: Sequence[Cell]
+    versus: Sequence[Versus]
+    ablations: Sequence[Versus]
+    verdicts: Sequence[Verdict]
+    budgets: Sequence[BudgetCell]
+
+    def cell(self, group: str, system: str) -> Cell:
+        """The figures of a system over a group."""
+        return next(cell for cell in self.cells if cell.group == group and cell.system == system)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """What the figures come from.
+
+    Attributes:
+        date: when the run began, ISO 8601 in UTC.
+        seed: of the sample, the intervals and the tests.
+        profile: the profile that is judged, with its version.
+        versions: of Trivet and what it computes with.
+        models: sha256 of each model file, by path in `models/`.
+    """
+
+    date: str
+    seed: int
+    profile: str
+    versions: Mapping[str, str]
+    models: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,67 +78,27 @@ class Summary:
         language: of the analysis.
         skipped: queries left out because nothing is relevant to them.
         sampled: whether `--limit` left others out.
-        models: sha256 of each model file, by path in `models/`.
     """
 
     dataset: str
     language: str
-    queries: int
     skipped: int
     sampled: bool
     namespaces: int
     top_k: int
-    seed: int
     ingestion: Ingestion
-    cells: Sequence[Cell]
     running: Sequence[Running]
-    versus: Sequence[Versus]
-    models: Mapping[str, str]
-
-    def cell(self, group: str, system: str) -> Cell:
-        """The figures of a system over a group."""
-        return next(cell for cell in self.cells if cell.group == group and cell.system == system)
+    figures: Figures
+    provenance: Provenance
 
 
-def score(answers: Sequence[Answer], top_k: int) -> Matrix:
-    """(answers, measures) scores, columns in the order of `measures(top_k)`."""
-    chosen = measures(top_k)
-    return np.array(
-        [
-            [measure([id_ for id_, _ in answer.ranking], answer.query.grades) for measure in chosen.values()]
-            for answer in answers
-        ],
-        dtype=np.float64,
-    ).reshape(len(answers), len(chosen))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """All of a run: a summary per folder, and the mean over the folders where there are several."""
 
-
-def cells(answers: Mapping[str, Sequence[Answer]], *, top_k: int, seed: int) -> list[Cell]:
-    """Every system's figures: overall, macro over namespaces where there are several, per type.
-
-    All systems share their resamples, so that their intervals can be set side by side.
-    """
-    names = list(measures(top_k))
-    systems = list(answers)
-    scores = np.hstack([score(answers[system], top_k) for system in systems])
-    queries = [answer.query for answer in answers[systems[0]]]
-    groups: dict[str, list[int]] = {OVERALL: list(range(len(queries)))}
-    for row, query in enumerate(queries):
-        groups.setdefault(query.type, []).append(row)
-    table: list[tuple[str, list[int], list[str]]] = [
-        (group, rows, [OVERALL] * len(rows)) for group, rows in groups.items()
-    ]
-    namespaces = [query.namespace for query in queries]
-    if len(set(namespaces)) > 1:
-        table.insert(1, (MACRO, groups[OVERALL], namespaces))
-    found = []
-    for group, rows, strata in table:
-        intervals = bootstrap(scores[rows], strata, seed=seed)
-        for index, system in enumerate(systems):
-            own = intervals[index * len(names) : (index + 1) * len(names)]
-            found.append(
-                Cell(group=group, system=system, queries=len(rows), measures=dict(zip(names, own, strict=True)))
-            )
-    return found
+    provenance: Provenance
+    sets: Sequence[Summary]
+    macro: Figures | None
 
 
 def running(answers: Mapping[str, Sequence[Answer]]) -> list[Running]:
@@ -143,30 +116,3 @@ def running(answers: Mapping[str, Sequence[Answer]]) -> list[Running]:
             )
         )
     return table
-
-
-def versus(answers: Mapping[str, Sequence[Answer]], system: str, *, top_k: int, seed: int) -> list[Versus]:
-    """`system` against each other one in nDCG@10 and recall@10, with Holm's correction over all."""
-    names = list(measures(top_k))
-    scores = {name: score(given, top_k) for name, given in answers.items()}
-    tests = []
-    for other in answers:
-        for measure in ("ndcg@10", "recall@10"):
-            column = names.index(measure)
-            if other != system:
-                result = compare(scores[system][:, column], scores[other][:, column], seed=seed)
-                tests.append((other, measure, result))
-    corrected = holm([result.p_value for _, _, result in tests])
-    return [
-        Versus(system=system, baseline=other, measure=measure, comparison=result, corrected_p=p)
-        for (other, measure, result), p in zip(tests, corrected, strict=True)
-    ]
-
-
-def model_checksums() -> dict[str, str]:
-    """sha256 of each bundled ONNX file, by its path below the folder of the models."""
-    folder = models_dir()
-    return {
-        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(folder.rglob("*.onnx"))
-    }

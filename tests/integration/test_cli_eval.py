@@ -33,10 +33,8 @@ QUERIES = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def write_folder(made: Path) -> Path:
     """An evaluation folder of two namespaces, with a duplicate and a question without evidence."""
-    made = tmp_path / "toy"
     made.mkdir()
     rows = [
         {"id": id_, "namespace": ns, "text": text, "speaker": speaker, "metadata": {"session": session}}
@@ -51,11 +49,17 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def evaluate(database_url: str, *arguments: str | Path, status: int = 0) -> Any:
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder `toy`."""
+    return write_folder(tmp_path / "toy")
+
+
+def evaluate(database_url: str, *arguments: str | Path, status: int = 0, **environment: str) -> Any:
     """Run `trivet eval`."""
     done = subprocess.run(
         [sys.executable, "-m", "retrieval.cli", "eval", *map(str, arguments)],
-        env={**os.environ, "TRIVET_DATABASE_URL": database_url},
+        env={**os.environ, "TRIVET_DATABASE_URL": database_url, **environment},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -69,12 +73,15 @@ def evaluate(database_url: str, *arguments: str | Path, status: int = 0) -> Any:
 def test_eval_measures_every_mode_and_leaves_its_files(database_url: str, folder: Path, tmp_path: Path) -> None:
     """BM25 finds all of these; the duplicate counts as found; the question without evidence is skipped."""
     out = tmp_path / "out"
-    (found,) = json.loads(evaluate(database_url, folder, "--out", out, "--json").stdout)
-    assert (found["dataset"], found["queries"], found["skipped"], found["namespaces"]) == ("toy", 4, 1, 2)
+    evaluation = json.loads(evaluate(database_url, folder, "--out", out, "--json").stdout)
+    assert evaluation["macro"] is None
+    (found,) = evaluation["sets"]
+    assert (found["dataset"], found["figures"]["queries"], found["skipped"], found["namespaces"]) == ("toy", 4, 1, 2)
     assert found["ingestion"]["counts"] == {"created": 7}
-    assert [row["system"] for row in found["running"]] == ["vector", "bm25", "graph", "hybrid", "adaptive"]
+    systems = ["vector", "bm25", "graph", "hybrid", "adaptive", "weights=1,1,1"]
+    assert [row["system"] for row in found["running"]] == systems
     assert all(row["degraded"] == {} for row in found["running"])
-    figures = {(cell["group"], cell["system"]): cell["measures"] for cell in found["cells"]}
+    figures = {(cell["group"], cell["system"]): cell["measures"] for cell in found["figures"]["cells"]}
     assert {group for group, _ in figures} == {"all", "macro over namespaces", "fact", "story"}
     assert figures["all", "bm25"]["recall@10"] == {"mean": 1.0, "low": 1.0, "high": 1.0}
     assert figures["all", "adaptive"]["recall@10"]["mean"] == 1.0
@@ -103,3 +110,70 @@ def test_eval_names_the_line_of_a_bad_row(database_url: str, folder: Path) -> No
     with (folder / "queries.jsonl").open("a") as file:
         file.write('\n{"id": "q6"}\n')
     assert "queries.jsonl:6: " in evaluate(database_url, folder, status=1).stderr
+
+
+def test_eval_measures_parts_packs_and_several_folders(database_url: str, folder: Path, tmp_path: Path) -> None:
+    """Every table, file and chart of two folders, of which one lacks a question of the other."""
+    other = write_folder(tmp_path / "other")
+    queries = (other / "queries.jsonl").read_text().splitlines()
+    (other / "queries.jsonl").write_text("\n".join(queries[1:]))
+    out, html = tmp_path / "out", tmp_path / "reports" / "report.html"
+    options = ("--modes", "bm25,adaptive", "--ablate", "graph,bm25", "--without-sessions", "--budgets", "64,512,4096")
+    done = evaluate(database_url, folder, other, *options, "--out", out, "--html", html)
+    for line in ("adaptive - without-sessions", "verdicts", "2 sets, each counts alike: toy, other", "up to 64"):
+        assert line in done.stdout
+    assert {path.name for path in (out / "other").iterdir()} >= {"packs.csv", "per_query.csv", "summary.json"}
+    found = json.loads((out / "evaluation.json").read_text())
+    assert found["provenance"]["models"].keys() >= {"embedder.onnx", "intent.onnx"}
+    toy, fewer, macro = (one["figures"] for one in (*found["sets"], {"figures": found["macro"]}))
+    assert (toy["queries"], fewer["queries"], macro["queries"]) == (4, 3, 7)
+    assert {test["baseline"] for test in macro["versus"]} == {"bm25", "weights=1,1,1"}
+    assert {test["baseline"] for test in macro["ablations"]} == {"without-graph", "without-bm25", "without-sessions"}
+    assert [verdict["versus"]["baseline"] for verdict in toy["verdicts"]] == ["bm25", "weights=1,1,1"] * 2
+
+    def packs(figures: dict[str, Any]) -> dict[int, dict[str, Any]]:
+        return {cell["budget"]: cell for cell in figures["budgets"] if cell["system"] == "adaptive"}
+
+    # 512 tokens hold each small namespace whole, the merged duplicate too; 64 hold one memory or two
+    assert packs(toy)[512]["recall"]["mean"] == packs(fewer)[512]["recall"]["mean"] == 1.0
+    assert 0.0 < packs(toy)[64]["recall"]["mean"] <= 1.0
+    assert packs(toy)[64]["tokens"] <= 64.0 < packs(toy)[512]["tokens"]
+    assert packs(toy)[4096] == {**packs(toy)[512], "budget": 4096}
+    mean = (packs(toy)[64]["tokens"] + packs(fewer)[64]["tokens"]) / 2
+    assert packs(macro)[64]["tokens"] == pytest.approx(mean)
+    text = html.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "macro over sets (n=7)" in text
+
+
+def test_eval_without_vectors_ranks_by_the_other_legs(database_url: str, folder: Path, tmp_path: Path) -> None:
+    """A query without a word in common finds nothing once the vector leg is off."""
+    (folder / "queries.jsonl").write_text(
+        json.dumps({"id": "q", "namespace": "home", "text": "musical instrument?", "type": "t", "relevant": ["piano"]})
+    )
+    evaluate(database_url, folder, "--modes", "adaptive", "--ablate", "vector", "--out", tmp_path / "out")
+    assert read_run(tmp_path / "out" / "run.adaptive.trec")["q"]
+    assert "q" not in read_run(tmp_path / "out" / "run.without-vector.trec")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--ablate", "grpah"], "'grpah' cannot be switched off; what can: vector, bm25, graph"),
+        (["--modes", "bm25", "--ablate"], "ablations are compared with mode adaptive"),
+        (["--budgets", "512,much"], "budgets are whole numbers of tokens"),
+        (["--modes", ""], "there is nothing to measure"),
+    ],
+)
+def test_eval_refuses_what_it_cannot_measure(folder: Path, options: list[str], message: str) -> None:
+    """Before it opens a database."""
+    assert message in evaluate("postgresql://127.0.0.1:1/none", folder, *options, status=2).stderr
+
+
+def test_eval_says_what_charts_need(folder: Path, tmp_path: Path) -> None:
+    """Without matplotlib, before anything is run."""
+    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('gone', name='matplotlib')")
+    done = evaluate(
+        "postgresql://127.0.0.1:1/none", folder, "--html", tmp_path / "r.html", status=2, PYTHONPATH=str(tmp_path)
+    )
+    assert "pip install 'trivet[eval]'" in done.stderr

@@ -1,8 +1,7 @@
-"""Evaluation folders, the credit for merged duplicates, summaries and their files."""
+"""Evaluation folders, the credit for merged duplicates, systems by name."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,17 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from retrieval.errors import InvalidInput
-from retrieval.evaluation import summary as figures
+from retrieval.evaluation.answers import credited
 from retrieval.evaluation.corpus import CorpusReader
-from retrieval.evaluation.files import write_files
 from retrieval.evaluation.folder import Query, read_folder
-from retrieval.evaluation.report import print_report
-from retrieval.evaluation.runner import Answer, Ingestion, credited
 from retrieval.evaluation.systems import parse_modes, parse_weights, weighted
-from retrieval.evaluation.trec import read_qrels, read_run
 from retrieval.types import FusedEvidence, MemoryInput, Mode, SearchResult
 
 
@@ -176,6 +170,16 @@ def test_without_duplicates_the_ranking_is_judged_as_it_is() -> None:
     assert credited(results, query("gold"), top_k=10) == (("x", 0.9), ("gold", 0.8))
 
 
+def test_a_folder_without_its_sessions(tmp_path: Path) -> None:
+    """Sessions and positions go, all else stays; a folder that has none is itself."""
+    chat = read_folder(write(tmp_path, [row(metadata={"session": 1}), row(id="b", text="x" * 60_001)], [QUERY]))
+    kept, rejected = (found.memory for found in chat.sessionless.corpus)
+    assert isinstance(kept, MemoryInput)
+    assert (kept.session_id, kept.position, kept.kind, kept.metadata) == (None, None, "message", {"session": 1})
+    assert isinstance(rejected, InvalidInput)
+    assert chat.sessionless.sessionless is chat.sessionless
+
+
 def test_modes_and_weights_are_parsed() -> None:
     """Names are those of the API."""
     assert [s.mode for s in parse_modes("bm25,adaptive,bm25")] == [Mode.BM25, Mode.ADAPTIVE]
@@ -185,90 +189,3 @@ def test_modes_and_weights_are_parsed() -> None:
         parse_modes("keyword")
     with pytest.raises(InvalidInput, match="three numbers"):
         parse_weights("1,2")
-
-
-def answers(*rankings: Sequence[str], types: Sequence[str] = ("fact", "fact", "why")) -> list[Answer]:
-    """Answers to three queries with the evidence `a`, of two namespaces."""
-    found = []
-    for number, (ranking, type_) in enumerate(zip(rankings, types, strict=True)):
-        asked = Query(f"q{number}", "n" if number else "m", "?", type_, ["a"])
-        scored = tuple((id_, 1.0 / rank) for rank, id_ in enumerate(ranking, start=1))
-        found.append(Answer(query=asked, ranking=scored, intent=None, degraded=("graph",) * number, total_ms=4.0))
-    return found
-
-
-def summary(given: dict[str, list[Answer]]) -> figures.Summary:
-    """The summary of these answers."""
-    return figures.Summary(
-        dataset="toy",
-        language="auto",
-        queries=3,
-        skipped=1,
-        sampled=False,
-        namespaces=2,
-        top_k=10,
-        seed=0,
-        ingestion=Ingestion(counts={"created": 5}, rejected=[], seconds=0.5),
-        cells=figures.cells(given, top_k=10, seed=0),
-        running=figures.running(given),
-        versus=figures.versus(given, "adaptive", top_k=10, seed=0),
-        models={},
-    )
-
-
-GIVEN = {"bm25": answers("a", "xa", "x"), "adaptive": answers("a", "a", "xa")}
-
-
-def test_cells_hold_the_means_of_their_groups() -> None:
-    """Overall over queries, macro over the two namespaces, and per type."""
-    found = summary(GIVEN)
-    assert found.cell("all", "bm25").measures["mrr@10"].mean == pytest.approx((1 + 0.5 + 0) / 3)
-    assert found.cell(figures.MACRO, "bm25").measures["mrr@10"].mean == pytest.approx((1 + (0.5 + 0) / 2) / 2)
-    assert found.cell("fact", "bm25").measures["recall@10"].mean == 1.0
-    assert found.cell("why", "adaptive").measures["mrr@10"].mean == 0.5
-    assert found.cell("why", "bm25").queries == 1
-
-
-def test_a_single_namespace_has_no_macro_mean() -> None:
-    """It would repeat the overall figures."""
-    one = [answer for answer in GIVEN["bm25"] if answer.query.namespace == "n"]
-    assert {cell.group for cell in figures.cells({"bm25": one}, top_k=10, seed=0)} == {"all", "fact", "why"}
-
-
-def test_legs_that_failed_are_counted() -> None:
-    """A run with dead legs must not look like a good one."""
-    assert figures.running(GIVEN)[0].degraded == {"graph": 3}
-
-
-def test_the_plain_report_names_every_figure() -> None:
-    """No terminal: aligned text without colours or boxes."""
-    out = io.StringIO()
-    print_report(summary(GIVEN), Console(file=out, width=40))
-    text = out.getvalue()
-    assert "toy: 3 queries in 2 namespaces, 1 without evidence skipped" in text
-    assert "all (n=3)" in text
-    assert "why (n=1)" in text
-    assert "nDCG@10" in text
-    assert "adaptive - bm25" in text
-    assert "graph 3" in text
-    assert "\x1b" not in text
-
-
-def test_files_can_be_read_back(tmp_path: Path) -> None:
-    """TREC files agree with the answers, the CSV has a line per system and query, the JSON is complete."""
-    written = write_files(tmp_path / "new" / "out", summary(GIVEN), GIVEN)
-    assert [path.name for path in written] == [
-        "qrels.trec",
-        "run.bm25.trec",
-        "run.adaptive.trec",
-        "per_query.csv",
-        "summary.json",
-    ]
-    assert read_qrels(written[0]) == {"q0": {"a": 1}, "q1": {"a": 1}, "q2": {"a": 1}}
-    assert [id_ for id_, _ in read_run(written[1])["q1"]] == ["x", "a"]
-    lines = written[3].read_text().splitlines()
-    assert len(lines) == 1 + 2 * 3
-    assert lines[0].startswith("system,qid,namespace,type,intent,relevant,ndcg@10,recall@5,recall@10,mrr@10")
-    assert lines[2] == "bm25,q1,n,fact,,1,0.630930,1.000000,1.000000,0.500000,4.000,graph"
-    data = json.loads(written[4].read_text())
-    assert data["cells"][0]["measures"]["ndcg@10"].keys() == {"mean", "low", "high"}

@@ -7,12 +7,13 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Sequence
 from math import log2
 
 import numpy as np
 import pytest
 
-from retrieval.evaluation.intervals import bootstrap, compare, holm
+from retrieval.evaluation.intervals import Comparison, bootstrap, compare, holm
 from retrieval.evaluation.metrics import measures, ndcg, recall, reciprocal_rank
 
 
@@ -100,6 +101,15 @@ def test_bootstrap_matches_the_normal_interval_of_a_large_sample() -> None:
     assert found.high == pytest.approx(values.mean() + 1.96 * error, abs=0.2 * error)
 
 
+def test_bootstrap_of_small_strata_is_as_wide_as_their_standard_error() -> None:
+    """Fifty strata of the scores 0 and 1: each mean has the variance .5 / 2, theirs a fiftieth of it."""
+    strata = [name for number in range(50) for name in [f"s{number}"] * 2]
+    found = bootstrap(np.array([[0.0], [1.0]] * 50), strata, seed=2)[0]
+    error = np.sqrt(0.5 / 2 / 50)
+    assert found.mean == 0.5
+    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+
+
 def test_bootstrap_is_seeded() -> None:
     """The same seed gives the same bounds, another seed others."""
     values = np.random.default_rng(1).random((50, 2))
@@ -115,19 +125,57 @@ def test_macro_mean_weighs_strata_equally() -> None:
     assert (found.mean, found.low, found.high) == (0.5, 0.5, 0.5)
 
 
+def paired(a: Sequence[float], b: Sequence[float], sets: str = "") -> Comparison:
+    """One system against another on queries of the sets named, a letter each."""
+    (found,) = compare(np.array([a]).T, np.array([b]).T, list(sets or "s" * len(a)), seed=0)
+    return found
+
+
 def test_paired_test_of_equal_systems_finds_nothing() -> None:
     """No difference in any query: p is 1."""
-    found = compare([0.2, 0.4, 0.9], [0.2, 0.4, 0.9], seed=0)
+    found = paired([0.2, 0.4, 0.9], [0.2, 0.4, 0.9])
     assert found.p_value == 1.0
-    assert (found.wins, found.ties, found.losses) == (0, 3, 0)
+    assert (found.queries, found.wins, found.ties, found.losses) == (3, 0, 3, 0)
 
 
 def test_paired_test_by_hand() -> None:
     """Ten wins of the same size: all signs agree in 2 of 2**10 flips, p about 0.00195."""
-    found = compare([1.0] * 10, [0.0] * 10, seed=0)
+    found = paired([1.0] * 10, [0.0] * 10)
     assert found.p_value == pytest.approx(2 / 2**10, abs=0.0015)
     assert found.difference.mean == 1.0
     assert (found.wins, found.ties, found.losses) == (10, 0, 0)
+
+
+def test_paired_test_counts_every_set_alike() -> None:
+    """Differences .4 in one set, .1 and .1 in another: mean .25, reached again in 2 of the 8 flips only.
+
+    If every query counted alike it would be .2. The flip of one .1 leaves .2, that of .4 -.15.
+    """
+    found = paired([0.4, 0.1, 0.1], [0.0, 0.0, 0.0], "abb")
+    assert found.difference.mean == pytest.approx(0.25)
+    assert found.p_value == pytest.approx(2 / 8, abs=0.015)
+
+
+def test_a_loss_is_as_improbable_as_a_win() -> None:
+    """The test is two-sided; differences -3, 1, 1, 1 sum to 0, which every flip reaches."""
+    assert paired([0.0] * 6, [1.0] * 6).p_value == paired([1.0] * 6, [0.0] * 6).p_value
+    found = paired([0.0, 0.4, 0.4, 0.4], [0.6, 0.2, 0.2, 0.2])
+    assert (found.p_value, found.wins, found.losses) == (1.0, 3, 1)
+
+
+def test_columns_are_compared_at_once_as_each_alone() -> None:
+    """They share resamples and flips."""
+    rng = np.random.default_rng(4)
+    a, b = rng.random((30, 2)), rng.random((30, 2))
+    both = compare(a, b, ["s"] * 30, seed=9)
+    (alone,) = compare(a[:, 1:], b[:, 1:], ["s"] * 30, seed=9)
+    assert both[1].p_value == alone.p_value
+    assert both[1].difference.low == pytest.approx(alone.difference.low)
+
+
+def test_holm_by_hand() -> None:
+    """The smallest times 4, the next times 3, then 2, then 1, and none below one before it."""
+    assert holm([0.02, 0.01, 0.04, 0.03]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
 
 
 def test_holm_never_falls_and_never_passes_one() -> None:

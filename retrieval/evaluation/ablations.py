@@ -1,0 +1,86 @@
+"""Parts of the ranking that can be switched off to see what each of them brings.
+
+An ablation makes a profile of a profile. To add one is a line in `ABLATIONS`; for a part that a field of the profile
+steers, `lambda profile: replace(profile, field=its_off_value)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from retrieval.errors import InvalidInput
+from retrieval.profiles import Profile
+from retrieval.types import Leg
+
+Ablation = Callable[[Profile], Profile]
+
+
+def without_leg(leg: Leg) -> Ablation:
+    """Weight 0 for a leg, fixed and in every intent; the others keep their proportions and sum to 1."""
+
+    def ablate(profile: Profile) -> Profile:
+        return replace(
+            profile,
+            fixed=_without(profile.fixed, leg, profile),
+            per_intent={intent: _without(weights, leg, profile) for intent, weights in profile.per_intent.items()},
+        )
+
+    return ablate
+
+
+ABLATIONS: Mapping[str, Ablation] = {
+    "vector": without_leg(Leg.VECTOR),
+    "bm25": without_leg(Leg.BM25),
+    "graph": without_leg(Leg.GRAPH),
+    "neighbours": lambda profile: replace(profile, neighbour_share=0.0),
+    "speakers": lambda profile: replace(profile, speaker_boost=0.0),
+    "periods": lambda profile: replace(profile, period_weight=0.0),
+    "anchors": lambda profile: replace(profile, anchors=0),
+    "adjacency": lambda profile: replace(profile, adjacency=0.0),
+    "noise-gates": lambda profile: replace(profile, vector_noise=2.0, bm25_noise=0.0),  # no two cosines differ by more
+}
+"""What can be switched off, by name."""
+
+
+def ablated_name(part: str, profile: Profile) -> str:
+    """The name of a profile without that part."""
+    return f"{profile.name}-without-{part}"
+
+
+def ablated(parts: Sequence[str], profile: Profile) -> dict[str, Profile]:
+    """The profile without each of these parts, by name.
+
+    Raises:
+        InvalidInput: nothing that ranks is left.
+    """
+    names = {part: ablated_name(part, profile) for part in parts}
+    return {name: replace(ABLATIONS[part](profile), name=name) for part, name in names.items()}
+
+
+def parse_parts(text: str) -> list[str]:
+    """Parts of a comma-separated list, each once; `all` stands for all of them.
+
+    Raises:
+        InvalidInput: there is no such part.
+
+    >>> parse_parts("graph, bm25,graph")
+    ['graph', 'bm25']
+    """
+    if text.strip() == "all":
+        return list(ABLATIONS)
+    parts = list(dict.fromkeys(part.strip() for part in text.split(",")))
+    for part in parts:
+        if part not in ABLATIONS:
+            raise InvalidInput(
+                f"{part!r} cannot be switched off; what can: {', '.join(ABLATIONS)}, or all of them: all"
+            )
+    return parts
+
+
+def _without(weights: Mapping[str, float], leg: Leg, profile: Profile) -> Mapping[str, float]:
+    """The weights with 0 for the leg, scaled to sum 1."""
+    left = sum(weight for name, weight in weights.items() if name != leg)
+    if left <= 0.0:
+        raise InvalidInput(f"profile {profile.label} ranks by {leg} alone somewhere; nothing is left without it")
+    return {name: 0.0 if name == leg else weight / left for name, weight in weights.items()}

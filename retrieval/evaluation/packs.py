@@ -1,0 +1,143 @@
+"""What context packs hold of the evidence, by token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from retrieval.errors import InvalidInput
+from retrieval.evaluation.folder import Query
+from retrieval.evaluation.intervals import Interval, Matrix, bootstrap
+from retrieval.evaluation.runner import Names, Progress, for_each
+from retrieval.evaluation.systems import System
+from retrieval.pack import DUPLICATE_OF, OVER_BUDGET
+from retrieval.types import DroppedItem, PackItem
+
+if TYPE_CHECKING:
+    from retrieval.engine import Trivet
+
+MIN_BUDGET, MAX_BUDGET = 64, 200_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackTable:
+    """Every system's packs for the same queries.
+
+    Attributes:
+        sets: the evaluation set of each query.
+        queries: what was asked.
+        budgets: tokens allowed, of each column.
+        recall: (queries, budgets) share of the evidence in the pack, by system.
+        tokens: (queries, budgets) tokens of the pack, by system.
+    """
+
+    sets: tuple[str, ...]
+    queries: tuple[Query, ...]
+    budgets: tuple[int, ...]
+    recall: Mapping[str, Matrix]
+    tokens: Mapping[str, Matrix]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BudgetCell:
+    """A system's packs under one budget: how many, mean evidence recall, mean tokens used."""
+
+    system: str
+    budget: int
+    queries: int
+    recall: Interval
+    tokens: float
+
+
+def parse_budgets(text: str) -> tuple[int, ...]:
+    """Token budgets of a comma-separated list, ascending, each once.
+
+    >>> parse_budgets("2048,512")
+    (512, 2048)
+    """
+    try:
+        budgets = tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError as exc:
+        raise InvalidInput(f"budgets are whole numbers of tokens such as 512,1024, not {text!r}") from exc
+    for budget in budgets:
+        if not MIN_BUDGET <= budget <= MAX_BUDGET:
+            raise InvalidInput(f"a budget is {MIN_BUDGET} to {MAX_BUDGET:,} tokens, not {budget}")
+    return budgets
+
+
+def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], relevant: Collection[str]) -> float:
+    """The share of the relevant memories that the pack holds, itself or by a duplicate that stands for it.
+
+    >>> item, twin = PackItem(id="a", tokens=9, citation="[1]"), DroppedItem(id="b", reason="duplicate_of:a")
+    >>> evidence_recall([item], [twin], {"b", "c"})
+    0.5
+    """
+    held = {item.id for item in items}
+    standing = {
+        drop.id
+        for drop in dropped
+        if drop.reason.startswith(DUPLICATE_OF) and drop.reason.removeprefix(DUPLICATE_OF) in held
+    }
+    wanted = set(relevant)
+    return len(wanted & (held | standing)) / len(wanted)
+
+
+async def pack_each(
+    engine: Trivet,
+    queries: Sequence[Query],
+    system: System,
+    names: Names,
+    budgets: Sequence[int],
+    *,
+    concurrency: int,
+    progress: Progress,
+) -> tuple[Matrix, Matrix]:
+    """The system's packs for the queries under each budget.
+
+    Returns:
+        (queries, budgets) evidence recall, and the same of tokens used.
+    """
+
+    async def ask(query: Query) -> list[tuple[float, int]]:
+        rows: list[tuple[float, int]] = []
+        for budget in budgets:
+            pack = await engine.context(names(query.namespace), system.context_request(query.text, budget))
+            rows.append((evidence_recall(pack.items, pack.dropped, query.relevant), pack.tokens_used))
+            if not any(drop.reason == OVER_BUDGET for drop in pack.dropped):  # more tokens would change nothing
+                break
+        return rows + rows[-1:] * (len(budgets) - len(rows))
+
+    found = np.array(await for_each(queries, ask, concurrency=concurrency, progress=progress), dtype=np.float64)
+    return found[:, :, 0], found[:, :, 1]
+
+
+def stacked_packs(tables: Sequence[PackTable]) -> PackTable:
+    """Several sets as one table; all have the same systems and budgets."""
+    return PackTable(
+        sets=tuple(name for table in tables for name in table.sets),
+        queries=tuple(query for table in tables for query in table.queries),
+        budgets=tables[0].budgets,
+        recall={system: np.vstack([table.recall[system] for table in tables]) for system in tables[0].recall},
+        tokens={system: np.vstack([table.tokens[system] for table in tables]) for system in tables[0].tokens},
+    )
+
+
+def budget_cells(table: PackTable, *, seed: int) -> list[BudgetCell]:
+    """Means over the queries, every set of the table alike."""
+    cells = []
+    for system, recalls in table.recall.items():
+        intervals = bootstrap(np.hstack([recalls, table.tokens[system]]), table.sets, seed=seed)
+        for at, budget in enumerate(table.budgets):
+            cells.append(
+                BudgetCell(
+                    system=system,
+                    budget=budget,
+                    queries=len(table.queries),
+                    recall=intervals[at],
+                    tokens=intervals[len(table.budgets) + at].mean,
+                )
+            )
+    return cells

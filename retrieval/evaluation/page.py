@@ -1,0 +1,141 @@
+"""An evaluation as one HTML file that needs nothing else: tables, charts, and what they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+
+from retrieval.evaluation.cells import MACRO, MACRO_SETS, OVERALL
+from retrieval.evaluation.charts import budgets_chart, differences_chart, outcomes_chart, types_chart
+from retrieval.evaluation.summary import Evaluation, Figures, Summary
+from retrieval.evaluation.systems import ADAPTIVE
+from retrieval.evaluation.tables import (
+    Table,
+    ablation_tables,
+    budget_tables,
+    headline,
+    quality_tables,
+    running_table,
+    verdict_lines,
+    verdict_tables,
+    versus_tables,
+)
+
+
+def write_page(path: Path, evaluation: Evaluation) -> None:
+    """Write the report."""
+    path.write_text(page(evaluation), encoding="utf-8")
+
+
+def page(evaluation: Evaluation) -> str:
+    """The report as HTML."""
+    names = [summary.dataset for summary in evaluation.sets]
+    title = "Evaluation of " + (names[0] if len(names) == 1 else f"{len(names)} sets")
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escape(title)}</title>",
+            f"<style>\n{style}</style></head>",
+            "<body>",
+            *_header(title, evaluation),
+            *(_macro(evaluation.macro, evaluation.sets) if evaluation.macro is not None else ()),
+            *(line for summary in evaluation.sets for line in _set(summary)),
+            "</body></html>",
+            "",
+        ]
+    )
+
+
+def _header(title: str, evaluation: Evaluation) -> Iterator[str]:
+    found = evaluation.provenance
+    counts = [summary.figures.queries for summary in evaluation.sets]
+    rows = {
+        "date": escape(found.date),
+        "queries": f"n = {sum(counts)}",
+        "seed": str(found.seed),
+        "profile": escape(found.profile),
+        "versions": escape(", ".join(f"{name} {version}" for name, version in found.versions.items())),
+        "models": "<br>".join(f"{escape(name)} <code>{sha256}</code>" for name, sha256 in found.models.items()),
+    }
+    yield f"<header><h1>{escape(title)}</h1>"
+    yield (
+        '<p class="soft">Means over queries with 95 % bootstrap intervals. Differences are paired; their p is that of '
+        "a randomisation test after Holm's correction. A filled point is significant at 5 %.</p>"
+    )
+    yield "<dl>" + "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows.items()) + "</dl>"
+    if len(evaluation.sets) > 1:
+        links = [f'<a href="#{_anchor(summary)}">{escape(summary.dataset)}</a>' for summary in evaluation.sets]
+        yield f"<nav>{' '.join(links)}</nav>"
+    yield "</header>"
+
+
+def _macro(macro: Figures, sets: Sequence[Summary]) -> Iterator[str]:
+    names = [summary.dataset for summary in sets]
+    yield f"<section><h2>All {len(names)} sets</h2>"
+    yield f'<p class="soft">The mean of each set\'s mean: every set counts alike. {escape(", ".join(names))}.</p>'
+    yield from _figures(macro, "all sets")
+    yield "".join(map(_table, verdict_tables(sets)))
+    yield "</section>"
+
+
+def _set(summary: Summary) -> Iterator[str]:
+    yield f'<section id="{_anchor(summary)}"><h2>{escape(summary.dataset)}</h2>'
+    yield from (f'<p class="soft">{escape(line)}</p>' for line in headline(summary).split("\n"))
+    yield from _figures(summary.figures, summary.dataset)
+    yield f"<details><summary>times</summary>{_table(running_table(summary.running))}</details></section>"
+
+
+def _figures(figures: Figures, name: str) -> Iterator[str]:
+    """Verdicts, tables and charts of one set or of all."""
+    if figures.verdicts:
+        pairs = zip(figures.verdicts, verdict_lines(figures), strict=True)
+        items = [f"<li{' class=worse' if verdict.worse else ''}>{escape(line)}</li>" for verdict, line in pairs]
+        yield f'<ul class="verdicts">{"".join(items)}</ul>'
+    whole, *groups = quality_tables(figures)
+    parts = {test.baseline for test in figures.ablations}
+    everything = [cell.system for cell in figures.cells if cell.group in (OVERALL, MACRO_SETS)]
+    systems = [system for system in everything if system not in parts]
+    yield _table(whole)
+    if len({cell.group for cell in figures.cells} - {OVERALL, MACRO, MACRO_SETS}) > 1:
+        yield _figure(
+            types_chart(figures.cells, systems, f"{name}: nDCG@10 by type of query"),
+            "By type of query; the lines are the intervals of adaptive",
+        )
+    if groups:
+        yield f"<details><summary>namespaces and types</summary>{''.join(map(_table, groups))}</details>"
+    if figures.versus:
+        chart = outcomes_chart(figures.versus, f"{name}: queries won, tied and lost")
+        yield _figure(chart, f"Queries that {escape(figures.versus[0].system)} wins, ties and loses against each other")
+        yield f"<details><summary>paired tests</summary>{''.join(map(_table, versus_tables(figures)))}</details>"
+    if figures.ablations:
+        chart = differences_chart(figures.ablations, f"{name}: what each part brings")
+        yield _figure(chart, "What each part brings: adaptive less adaptive without it")
+        yield "".join(map(_table, ablation_tables(figures)))
+    if figures.budgets:
+        chart = budgets_chart(figures.budgets, systems, f"{name}: evidence recall against tokens")
+        yield _figure(chart, "The share of the evidence that context packs hold; the band is the interval of adaptive")
+        yield "".join(map(_table, budget_tables(figures)))
+
+
+def _figure(svg: str, caption: str) -> str:
+    return f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
+
+
+def _table(table: Table) -> str:
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in table.headings)
+    rows = "".join(
+        f"<tr{' class=judged' if row[0] == ADAPTIVE else ''}>"
+        + "".join(f"<td>{escape(text)}</td>" for text in row)
+        + "</tr>"
+        for row in table.rows
+    )
+    return f'<h3>{escape(table.title)}</h3><div class="scroll"><table><tr>{head}</tr>{rows}</table></div>'
+
+
+def _anchor(summary: Summary) -> str:
+    """The set's place on the page."""
+    return "set-" + "".join(char if char.isalnum() else "-" for char in summary.dataset)

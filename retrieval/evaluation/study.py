@@ -1,0 +1,173 @@
+"""An evaluation from end to end: store the folders, ask every system, sum up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from retrieval.evaluation.answers import Answer
+from retrieval.evaluation.cells import Cell, macro_cells, set_cells
+from retrieval.evaluation.comparisons import against_each, verdicts
+from retrieval.evaluation.folder import EvaluationFolder, Query
+from retrieval.evaluation.packs import PackTable, budget_cells, pack_each, stacked_packs
+from retrieval.evaluation.runner import Ingestion, Names, Progress, check_complete, ingest, run_system
+from retrieval.evaluation.scores import ScoreTable, score_table, stacked
+from retrieval.evaluation.summary import Figures, Provenance, Summary, running
+from retrieval.evaluation.systems import ADAPTIVE, EQUAL_WEIGHTS, System, weighted_name
+
+if TYPE_CHECKING:
+    from retrieval.engine import Trivet
+
+Watch = Callable[[str, int], AbstractContextManager[Progress]]
+"""Opens a display of how far a piece of work is: its title and size."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """How folders are evaluated. `limit` queries are drawn by `seed`; None runs all."""
+
+    systems: Sequence[System]
+    limit: int | None
+    seed: int
+    top_k: int
+    concurrency: int
+    fresh: bool
+    language: str
+    budgets: tuple[int, ...] = ()
+
+    @property
+    def judged(self) -> str:
+        """The system that is held against the others."""
+        names = [system.name for system in self.systems]
+        return ADAPTIVE if ADAPTIVE in names else names[-1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What was found on one folder; `packs` is None without budgets."""
+
+    summary: Summary
+    answers: Mapping[str, Sequence[Answer]]
+    scores: ScoreTable
+    packs: PackTable | None
+
+
+async def evaluate(
+    engine: Trivet, folder: EvaluationFolder, plan: Plan, provenance: Provenance, watch: Watch
+) -> Result:
+    """Store a folder, ask its queries of every system, and sum up."""
+    queries = _sample(folder.judged, plan)
+    stored = await _store(engine, folder, plan, watch)
+    answers: dict[str, Sequence[Answer]] = {}
+    for system in plan.systems:
+        with watch(f"{folder.name}: {system.name}", len(queries)) as progress:
+            answers[system.name] = await run_system(
+                engine,
+                queries,
+                system,
+                _names(folder, system),
+                top_k=plan.top_k,
+                concurrency=plan.concurrency,
+                progress=progress,
+            )
+    packs = await _pack(engine, folder, queries, plan, watch) if plan.budgets else None
+    scores = score_table(folder.name, answers, plan.top_k)
+    summary = Summary(
+        dataset=folder.name,
+        language=plan.language,
+        skipped=len(folder.queries) - len(folder.judged),
+        sampled=len(queries) < len(folder.judged),
+        namespaces=len({query.namespace for query in queries}),
+        top_k=plan.top_k,
+        ingestion=stored,
+        running=running(answers),
+        figures=figures(scores, packs, set_cells(scores, seed=plan.seed), plan),
+        provenance=provenance,
+    )
+    return Result(summary=summary, answers=answers, scores=scores, packs=packs)
+
+
+def macro(results: Sequence[Result], plan: Plan) -> Figures:
+    """The figures over several folders: the mean of each folder's, whatever its size."""
+    scores = stacked([result.scores for result in results])
+    tables = [result.packs for result in results if result.packs is not None]
+    packs = stacked_packs(tables) if tables else None
+    return figures(scores, packs, macro_cells(scores, seed=plan.seed), plan)
+
+
+def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], plan: Plan) -> Figures:
+    """The cells with the tests of the plan's systems. Each family of tests has a correction of its own."""
+    whole = [system.name for system in plan.systems if not system.is_ablation]
+    parts = [system.name for system in plan.systems if system.is_ablation]
+    judged = plan.judged
+    return Figures(
+        queries=len(scores.queries),
+        cells=cells,
+        versus=against_each(scores, judged, whole, seed=plan.seed),
+        ablations=against_each(scores, ADAPTIVE, parts, seed=plan.seed),
+        verdicts=verdicts(scores, ADAPTIVE, weighted_name(EQUAL_WEIGHTS), seed=plan.seed) if judged == ADAPTIVE else (),
+        budgets=budget_cells(packs, seed=plan.seed) if packs is not None else (),
+    )
+
+
+async def _store(engine: Trivet, folder: EvaluationFolder, plan: Plan, watch: Watch) -> Ingestion:
+    """Store the corpus in every form that the systems ask; what became of the folder's own."""
+    stored: dict[str, Ingestion] = {}
+    for system in sorted(plan.systems, key=lambda system: not system.sessions):
+        prefix, form, names = _prefix(folder, system), _form(folder, system), _names(folder, system)
+        if prefix in stored:
+            continue
+        with watch(f"{folder.name}: storing", len(form.corpus)) as progress:
+            stored[prefix] = await ingest(
+                engine, form, names, language=plan.language, fresh=plan.fresh, progress=progress
+            )
+        await check_complete(engine, form, names, stored[prefix])
+    return next(iter(stored.values()))
+
+
+async def _pack(
+    engine: Trivet, folder: EvaluationFolder, queries: Sequence[Query], plan: Plan, watch: Watch
+) -> PackTable:
+    """Every system's packs under the plan's budgets."""
+    recall, tokens = {}, {}
+    for system in plan.systems:
+        with watch(f"{folder.name}: packs of {system.name}", len(queries)) as progress:
+            recall[system.name], tokens[system.name] = await pack_each(
+                engine,
+                queries,
+                system,
+                _names(folder, system),
+                plan.budgets,
+                concurrency=plan.concurrency,
+                progress=progress,
+            )
+    return PackTable(
+        sets=(folder.name,) * len(queries), queries=tuple(queries), budgets=plan.budgets, recall=recall, tokens=tokens
+    )
+
+
+def _form(folder: EvaluationFolder, system: System) -> EvaluationFolder:
+    """The folder as the system wants it stored."""
+    return folder if system.sessions else folder.sessionless
+
+
+def _prefix(folder: EvaluationFolder, system: System) -> str:
+    """What the names of the namespaces begin with; a folder without sessions has but one form."""
+    return f"eval:{folder.name}" if _form(folder, system) is folder else f"eval:{folder.name}+without-sessions"
+
+
+def _names(folder: EvaluationFolder, system: System) -> Names:
+    """The namespaces that the system searches."""
+    prefix = _prefix(folder, system)
+    return lambda namespace: f"{prefix}:{namespace}"
+
+
+def _sample(queries: Sequence[Query], plan: Plan) -> Sequence[Query]:
+    """At most `limit` queries, in the folder's order."""
+    if plan.limit is None or plan.limit >= len(queries):
+        return queries
+    chosen = sorted(random.Random(plan.seed).sample(range(len(queries)), plan.limit))
+    return [queries[index] for index in chosen]

@@ -1,0 +1,276 @@
+"""Means, tests and verdicts of an evaluation; what is printed and written of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from retrieval.evaluation.answers import Answer
+from retrieval.evaluation.cells import MACRO, macro_cells, set_cells
+from retrieval.evaluation.comparisons import against_each, verdicts
+from retrieval.evaluation.files import write_files
+from retrieval.evaluation.folder import Query
+from retrieval.evaluation.packs import PackTable
+from retrieval.evaluation.page import page
+from retrieval.evaluation.report import print_macro, print_report
+from retrieval.evaluation.runner import Ingestion
+from retrieval.evaluation.scores import ScoreTable, score_table, stacked
+from retrieval.evaluation.study import Plan, Result, figures, macro
+from retrieval.evaluation.summary import Evaluation, Provenance, Summary, running
+from retrieval.evaluation.systems import System
+from retrieval.evaluation.trec import read_qrels, read_run
+from retrieval.types import Mode
+
+
+def answers(*rankings: Sequence[str], types: Sequence[str] = ("fact", "fact", "why")) -> list[Answer]:
+    """Answers to three queries with the evidence `a`, of two namespaces."""
+    found = []
+    for number, (ranking, type_) in enumerate(zip(rankings, types, strict=True)):
+        asked = Query(f"q{number}", "n" if number else "m", "?", type_, ["a"])
+        scored = tuple((id_, 1.0 / rank) for rank, id_ in enumerate(ranking, start=1))
+        found.append(Answer(query=asked, ranking=scored, intent=None, degraded=("graph",) * number, total_ms=4.0))
+    return found
+
+
+GIVEN = {"bm25": answers("a", "xa", "x"), "adaptive": answers("a", "a", "xa"), "without-graph": answers("a", "x", "x")}
+PLAN = Plan(
+    systems=[
+        System(name="bm25", mode=Mode.BM25),
+        System(name="adaptive", mode=Mode.ADAPTIVE),
+        System(name="without-graph", mode=Mode.ADAPTIVE, profile="default-without-graph"),
+    ],
+    limit=None,
+    seed=0,
+    top_k=10,
+    concurrency=1,
+    fresh=False,
+    language="auto",
+    budgets=(512, 1024),
+)
+PROVENANCE = Provenance(
+    date="2026-01-02T03:04:05+00:00", seed=7, profile="default@1", versions={"trivet": "1"}, models={"a.onnx": "c0ffee"}
+)
+
+
+def result(dataset: str = "toy", given: Mapping[str, Sequence[Answer]] = GIVEN) -> Result:
+    """What was found on a folder with these answers."""
+    scores = score_table(dataset, given, 10)
+    packs = PackTable(
+        sets=scores.sets,
+        queries=scores.queries,
+        budgets=PLAN.budgets,
+        recall={system: np.full((3, 2), 0.5) for system in given},
+        tokens={system: np.array([[500.0, 900.0]] * 3) for system in given},
+    )
+    summary = Summary(
+        dataset=dataset,
+        language="auto",
+        skipped=1,
+        sampled=False,
+        namespaces=2,
+        top_k=10,
+        ingestion=Ingestion(counts={"created": 5}, rejected=[], seconds=0.5),
+        running=running(given),
+        figures=figures(scores, packs, set_cells(scores, seed=0), PLAN),
+        provenance=PROVENANCE,
+    )
+    return Result(summary=summary, answers=given, scores=scores, packs=packs)
+
+
+def test_cells_hold_the_means_of_their_groups() -> None:
+    """Overall over queries, macro over the two namespaces, and per type."""
+    found = result().summary.figures
+    assert found.cell("all", "bm25").measures["mrr@10"].mean == pytest.approx((1 + 0.5 + 0) / 3)
+    assert found.cell(MACRO, "bm25").measures["mrr@10"].mean == pytest.approx((1 + (0.5 + 0) / 2) / 2)
+    assert found.cell("fact", "bm25").measures["recall@10"].mean == 1.0
+    assert found.cell("why", "adaptive").measures["mrr@10"].mean == 0.5
+    assert found.cell("why", "bm25").queries == 1
+
+
+def test_a_single_namespace_has_no_macro_mean() -> None:
+    """It would repeat the overall figures."""
+    one = {"bm25": [answer for answer in GIVEN["bm25"] if answer.query.namespace == "n"]}
+    assert {cell.group for cell in set_cells(score_table("toy", one, 10), seed=0)} == {"all", "fact", "why"}
+
+
+def test_sets_count_alike_in_the_macro_mean() -> None:
+    """MRR 1, .5 and 0 in one set, 1 in another of one query: the mean of .5 and 1, not of the four."""
+    big = score_table("big", {"bm25": GIVEN["bm25"]}, 10)
+    small = score_table("small", {"bm25": GIVEN["bm25"][:1]}, 10)
+    (cell,) = macro_cells(stacked([big, small]), seed=0)
+    assert cell.measures["mrr@10"].mean == pytest.approx((0.5 + 1.0) / 2)
+    assert cell.queries == 4
+
+
+def table(**scores: Sequence[float]) -> ScoreTable:
+    """Systems with the same scores in nDCG@10 and recall@10."""
+    size = len(next(iter(scores.values())))
+    return ScoreTable(
+        sets=("s",) * size,
+        queries=tuple(Query(f"q{number}", "n", "?", "fact", ["a"]) for number in range(size)),
+        measures=("ndcg@10", "recall@10"),
+        values={system: np.column_stack([values, values]) for system, values in scores.items()},
+    )
+
+
+def test_corrections_are_over_the_tests_made_together() -> None:
+    """One baseline makes two tests: the p of ten wins is doubled."""
+    found = against_each(table(adaptive=[1.0] * 10, bm25=[0.0] * 10), "adaptive", ["bm25", "adaptive"], seed=0)
+    assert [(test.baseline, test.measure) for test in found] == [("bm25", "ndcg@10"), ("bm25", "recall@10")]
+    assert found[0].corrected_p == pytest.approx(2 * found[0].comparison.p_value)
+
+
+def test_the_verdict_is_on_the_best_leg_and_equal_weights() -> None:
+    """Losing every query is worse; ties and wins are not, nor are two losses, which may be chance."""
+    scores = {"vector": [0.9] * 12, "bm25": [0.2] * 12, "weights=1,1,1": [0.4, 0.4] + [0.3] * 10}
+    found = verdicts(table(adaptive=[0.3] * 12, **scores), "adaptive", "weights=1,1,1", seed=0)
+    assert [(verdict.versus.baseline, verdict.yardstick, verdict.worse) for verdict in found] == [
+        ("vector", "best single leg", True),
+        ("weights=1,1,1", "equal weights", False),
+    ] * 2
+
+
+def test_a_system_that_did_not_run_gives_no_verdict() -> None:
+    """Only what was measured is judged."""
+    assert verdicts(table(adaptive=[1.0]), "adaptive", "weights=1,1,1", seed=0) == []
+
+
+def test_ablations_are_a_family_of_their_own() -> None:
+    """They are not among the systems that adaptive is compared with."""
+    found = result().summary.figures
+    assert {test.baseline for test in found.versus} == {"bm25"}
+    assert {(test.system, test.baseline) for test in found.ablations} == {("adaptive", "without-graph")}
+    lost = found.ablations[0].comparison
+    assert (lost.queries, lost.wins, lost.ties, lost.losses) == (3, 2, 1, 0)
+
+
+def test_legs_that_failed_are_counted() -> None:
+    """A run with dead legs must not look like a good one."""
+    assert running(GIVEN)[0].degraded == {"graph": 3}
+
+
+def printed(terminal: bool = False) -> str:
+    """The printed report of one set and of two."""
+    out = io.StringIO()
+    console = Console(file=out, width=200, force_terminal=terminal)
+    print_report(result().summary, console)
+    both = [result(), result("other")]
+    print_macro(macro(both, PLAN), [one.summary for one in both], console)
+    return out.getvalue()
+
+
+def test_the_plain_report_names_every_figure() -> None:
+    """No terminal: aligned text without colours or boxes."""
+    text = printed()
+    for part in (
+        "toy: 3 queries in 2 namespaces, 1 without evidence skipped; top 10, seed 7",
+        "all (n=3)",
+        "why (n=1)",
+        "nDCG@10",
+        "adaptive - bm25",
+        "adaptive - without-graph",
+        "nDCG@10: adaptive is not significantly worse than bm25, the best single leg (+.",
+        ".500 [.500 .500] in 900",
+        "graph 3",
+        "2 sets, each counts alike: toy, other",
+        "macro over sets (n=6)",
+        "adaptive against the best single leg and equal weights\nset    n  nDCG@10 - best single leg",
+    ):
+        assert part in text
+    assert "\x1b" not in text
+
+
+def test_the_report_on_a_terminal_has_the_same_tables() -> None:
+    """With colours."""
+    text = printed(terminal=True)
+    assert "\x1b[36madaptive" in text
+    assert "macro over sets (n=6)" in text
+
+
+def test_files_can_be_read_back(tmp_path: Path) -> None:
+    """TREC files agree with the answers, the CSVs have a line per score, the JSON is complete."""
+    written = {path.name: path for path in write_files(tmp_path / "new" / "out", result())}
+    assert list(written) == [
+        "qrels.trec",
+        "run.bm25.trec",
+        "run.adaptive.trec",
+        "run.without-graph.trec",
+        "per_query.csv",
+        "packs.csv",
+        "summary.json",
+    ]
+    assert read_qrels(written["qrels.trec"]) == {"q0": {"a": 1}, "q1": {"a": 1}, "q2": {"a": 1}}
+    assert [id_ for id_, _ in read_run(written["run.bm25.trec"])["q1"]] == ["x", "a"]
+    lines = written["per_query.csv"].read_text().splitlines()
+    assert len(lines) == 1 + 3 * 3
+    assert lines[0].startswith("system,qid,namespace,type,intent,relevant,ndcg@10,recall@5,recall@10,mrr@10")
+    assert lines[2] == "bm25,q1,n,fact,,1,0.630930,1.000000,1.000000,0.500000,4.000,graph"
+    lines = written["packs.csv"].read_text().splitlines()
+    assert lines[:3] == ["system,qid,budget,evidence_recall,tokens_used", "bm25,q0,512,0.500000,500", lines[2]]
+    assert len(lines) == 1 + 3 * 3 * 2
+    data = json.loads(written["summary.json"].read_text())
+    assert data["figures"]["cells"][0]["measures"]["ndcg@10"].keys() == {"mean", "low", "high"}
+    assert data["provenance"]["models"] == {"a.onnx": "c0ffee"}
+
+
+class Links(HTMLParser):
+    """Collects what a page would load, and checks that its elements close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone_and_holds_everything() -> None:
+    """Nothing is loaded from elsewhere; charts take their colours from the page; names are escaped."""
+    named = result("<$toy$>")
+    evaluation = Evaluation(
+        provenance=PROVENANCE, sets=[named.summary, result("b").summary], macro=macro([named, result("b")], PLAN)
+    )
+    text = page(evaluation)
+    parser = Links()
+    parser.feed(text)
+    assert parser.open == []
+    assert all(link.startswith("#") for link in parser.loads)
+    assert "url(http" not in text
+    assert "@import" not in text
+    assert "<$toy$>" not in text
+    assert "&lt;$toy$&gt;" in text
+    assert text.count("<svg ") == 2 * 4 + 3  # types of queries are a set's own
+    for part in ("2026-01-02", "n = 6", "default@1", "c0ffee", "prefers-color-scheme: dark", "without-graph"):
+        assert part in text
+    drawn = "".join(re.findall(r"<svg .*?</svg>", text, re.DOTALL))
+    assert "var(--series-1)" in drawn
+    assert not re.search(r"#0[1-5]0[1-5]0", drawn)
+
+
+def test_the_page_of_one_set_without_extras() -> None:
+    """No macro section, no charts of what was not measured."""
+    one = result().summary
+    bare = replace(one, figures=replace(one.figures, ablations=[], budgets=[], verdicts=[], versus=[]))
+    text = page(Evaluation(provenance=PROVENANCE, sets=[bare], macro=None))
+    assert "Evaluation of toy" in text
+    assert "count alike" not in text
+    assert text.count("<svg ") == 1
