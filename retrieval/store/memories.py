@@ -14,9 +14,10 @@ from pgvector import HalfVector
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
+from graph.arrays import array_text
 from retrieval.errors import NotFound
 from retrieval.store.namespaces import Namespace
-from retrieval.store.visibility import ELIGIBLE, MATCHES, eligibility
+from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types import EntityInput, Filters, Kind, Memory, MemoryInput, RelationInput
 
 _INSERT = """
@@ -49,23 +50,27 @@ _HYDRATE = """
     from memory m where m.ns = %(ns)s and m.id = any(%(ids)s)
 """
 
-_FINGERPRINTS = "select id, fingerprint from memory where ns = %(ns)s and id = any(%(ids)s)"
-
-_LOCK = "select id, doc, fingerprint from memory where ns = %(ns)s and id = any(%(ids)s) order by id for update"
-
 _DELETE = "delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length, supersedes"
 
-_LOCK_MATCHING = "select m.doc from memory m where m.ns = %(ns)s and " + MATCHES + " order by m.id for update"
-
-_REFRESH_SUPERSESSION = """
-    update memory m set superseded_at = later.at
-    from (
-        select old.doc, min(new.created_at) as at
-        from memory old left join memory new on new.ns = %(ns)s and new.supersedes = old.id and new.id <> old.id
-        where old.ns = %(ns)s and old.id = any(%(ids)s) group by old.doc
-    ) as later
-    where m.ns = %(ns)s and m.doc = later.doc and m.superseded_at is distinct from later.at
+# Both conditions on `m.doc` are needed: the join alone may be planned as a scan of the namespace, while the
+# table is new and nothing is known of its size.
+_SET_EMBEDDINGS = """
+    update memory m set embedding = new.embedding
+    from unnest(%(docs)s::integer[], %(embeddings)b::halfvec[]) as new (doc, embedding)
+    where m.ns = %(ns)s and m.doc = new.doc and m.doc = any(%(docs)s::integer[])
 """
+
+_EMBEDDINGS_AT_ONCE = 1_000
+
+_SUPERSEDED_AT = """(
+    select min(new.created_at) from memory new
+    where new.ns = %(ns)s and new.supersedes = m.id and new.id <> m.id
+)"""
+
+_REFRESH_SUPERSESSION = (
+    "update memory m set superseded_at = " + _SUPERSEDED_AT
+    + " where m.ns = %(ns)s and m.id = any(%(ids)s) and m.superseded_at is distinct from " + _SUPERSEDED_AT
+)  # fmt: skip
 
 
 class StoredMemory(NamedTuple):
@@ -163,24 +168,6 @@ async def hydrate(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Ma
     return {row[0]: HydratedMemory(*row) for row in await cursor.fetchall()}
 
 
-async def fingerprints(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, bytes]:
-    """The fingerprint of each id that exists."""
-    cursor = await conn.execute(_FINGERPRINTS, {"ns": ns, "ids": list(ids)})
-    return {memory_id: bytes(fingerprint) for memory_id, fingerprint in await cursor.fetchall()}
-
-
-async def lock(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, tuple[int, bytes]]:
-    """Ordinal and fingerprint of each id that exists, locked until the transaction ends."""
-    cursor = await conn.execute(_LOCK, {"ns": ns, "ids": list(ids)})
-    return {memory_id: (doc, bytes(fingerprint)) for memory_id, doc, fingerprint in await cursor.fetchall()}
-
-
-async def lock_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[int]:
-    """Ordinals of all memories that meet the filters, locked until the transaction ends."""
-    cursor = await conn.execute(_LOCK_MATCHING, {**eligibility(filters), "ns": ns})
-    return [doc for (doc,) in await cursor.fetchall()]
-
-
 async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tuple[Mapping[int, int], Sequence[str]]:
     """Delete rows.
 
@@ -189,6 +176,16 @@ async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tu
     """
     rows = await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall()
     return {doc: length for doc, length, _ in rows}, sorted({old for _, _, old in rows if old is not None})
+
+
+async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
+    """Replace stored vectors, given by ordinal."""
+    # Each enters the HNSW index anew, so that very many would outlast one statement's time.
+    stored = list(embeddings)
+    for start in range(0, len(stored), _EMBEDDINGS_AT_ONCE):
+        docs = stored[start : start + _EMBEDDINGS_AT_ONCE]
+        vectors = [HalfVector(embeddings[doc]) for doc in docs]
+        await conn.execute(_SET_EMBEDDINGS, {"ns": ns, "docs": array_text(docs), "embeddings": vectors})
 
 
 async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> None:

@@ -41,6 +41,7 @@ _LOCK = "select ns from namespace where name = %(name)s for update"
 
 _DELETE = {
     "memories": "delete from memory where ns = %(ns)s",
+    "turns": "delete from turn where ns = %(ns)s",
     "bm25_tail": "delete from bm25_tail where ns = %(ns)s",
     "bm25_postings": "delete from bm25_posting where ns = %(ns)s",
     "bm25_segments": "delete from bm25_segment where ns = %(ns)s",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -103,8 +104,11 @@ def _term_id(term: str) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-def bag(text: str, title: str | None, language: str, *, title_weight: int) -> TermBag:
+def bag(text: str, title: str | None, language: str, *, title_weight: int, labels: Collection[str] = ()) -> TermBag:
     """The terms of a memory with their frequencies; a term of the title counts `title_weight` times.
+
+    `labels` are terms by which the memory can be found, such as its date, that are no part of what it
+    says: they add nothing to its length.
 
     Raises:
         InvalidInput: an unknown language.
@@ -120,11 +124,13 @@ def bag(text: str, title: str | None, language: str, *, title_weight: int) -> Te
     if title and title_weight:
         for term, count in Counter(analyze(title, language)).items():
             counts[term] += count * title_weight
+    length = sum(counts.values())
+    counts.update(labels)
     terms = np.fromiter(map(term_id, counts), dtype=np.int64, count=len(counts))
     tfs = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     order = np.argsort(terms)
     return TermBag(
         terms=terms[order],
         tfs=np.minimum(tfs[order], MAX_COUNT).astype(np.uint16),
-        length=min(int(tfs.sum()), MAX_COUNT),
+        length=min(length, MAX_COUNT),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from retrieval.text.cjk import RUN, bigrams
 
@@ -32,8 +33,12 @@ _EAST_ASIAN_NEGATION = re.compile("[不没沒無无非未別别莫]|ない|ま�
 _EAST_ASIAN_NUMERAL = re.compile("[〇零一二三四五六七八九十百千万萬億亿两兩]")
 _KEPT_PUNCTUATION = frozenset("'#%@&")  # C#, 5%, don't
 
-MAX_SQUEEZED = 8_000
-"""Longest text, in characters, that is looked at word by word; a longer one is one word with its punctuation."""
+MAX_SQUEEZED = 4_000
+"""Longest text, in characters, that is looked at word by word; a longer one is one word, as it is written.
+
+Two hundred texts are compared while a server answers nobody else: squeezing texts of any length would
+take half a second, and hashing them takes milliseconds.
+"""
 
 
 class _Squeeze(dict[int, str]):
@@ -49,7 +54,7 @@ class _Squeeze(dict[int, str]):
 _SQUEEZE = _Squeeze({ord("’"): "'"})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Wording:
     """A text without case, punctuation and spacing; equal wordings say the same.
 
@@ -67,9 +72,16 @@ class Wording:
     question: bool
     cased: str = field(compare=False)
 
-    def names(self) -> set[str]:
+    # Most texts resemble none and are never asked for these; one that resembles many is asked again and again.
+    @cached_property
+    def names(self) -> frozenset[str]:
         """The words with a capital letter, case-folded."""
-        return {word.casefold() for word in RUN.sub(" ", self.cased).split() if word[0].isupper()}
+        return frozenset(word.casefold() for word in RUN.sub(" ", self.cased).split() if word[0].isupper())
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """The words, each once."""
+        return frozenset(self.words)
 
 
 def without_speaker(text: str, speaker: str | None) -> str:
@@ -85,16 +97,16 @@ def without_speaker(text: str, speaker: str | None) -> str:
 
 
 def wording(text: str, speaker: str | None = None) -> Wording:
-    """The wording of a text, its speaker's prefix left out.
+    """The wording of a text, its speaker's prefix left out; texts above `MAX_SQUEEZED` are not looked into.
 
     >>> wording("I DON'T like 2 dogs!").words, wording("I DON'T like 2 dogs!").negations
     (('i', "don't", 'like', '2', 'dogs'), 1)
     """
-    plain = without_speaker(text, speaker)
-    if not plain.isascii():
+    plain = without_speaker(text, speaker).strip()
+    if len(plain) <= MAX_SQUEEZED and not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain)
-    if len(plain) > MAX_SQUEEZED:
-        return Wording(words=(" ".join(plain.casefold().split()),), numbers=(), negations=0, question=False, cased="")
+    if len(plain) > MAX_SQUEEZED:  # also what was normalised and grew: one character can become 18
+        return Wording(words=(plain.strip(),), numbers=(), negations=0, question=False, cased="")
     squeezed = plain.translate(_SQUEEZE)
     words = squeezed.casefold().split() or [plain.strip()]
     numbers = [number.replace(",", "") for number in _NUMBER.findall(plain)]
@@ -139,6 +151,6 @@ def contradicts(one: Wording, other: Wording) -> bool:
         one.numbers != other.numbers
         or one.negations != other.negations
         or one.question != other.question
-        or not one.names().issubset(other.words)
-        or not other.names().issubset(one.words)
+        or not one.names <= other.vocabulary
+        or not other.names <= one.vocabulary
     )

@@ -12,7 +12,11 @@ import psycopg
 import pytest
 
 from retrieval.errors import MigrationError, StoreUnavailable
+from retrieval.ingest import Ingest
 from retrieval.store.migrate import Applied, Migration, bundled, migrate, outstanding, pending
+from retrieval.store.pool import open_pool
+from retrieval.types import MemoryInput
+from tests.turns import HashedEmbedder, check_turns, own_vector, sessions_of, stored_turns
 
 FIRST = Migration(version=1, name="first", sql="create table a (x integer); create table b (x integer)")
 SECOND = Migration(version=2, name="second", sql="alter table a add y integer")
@@ -33,7 +37,9 @@ async def test_an_empty_database_gets_them_all_and_a_second_run_none(empty_datab
     assert await pending(empty_database_url) == versions
     assert tables(empty_database_url) == set(), "asking changes nothing"
     assert await migrate(empty_database_url) == versions
-    assert {"namespace", "memory", "bm25_tail", "entity", "mention", "trivet_migration"} <= tables(empty_database_url)
+    assert {"namespace", "memory", "turn", "bm25_tail", "entity", "mention", "trivet_migration"} <= tables(
+        empty_database_url
+    )
     assert await pending(empty_database_url) == []
     assert await migrate(empty_database_url) == []
 
@@ -52,6 +58,61 @@ async def test_an_older_database_with_rows_is_brought_up(empty_database_url: str
     assert await migrate(empty_database_url, series=[FIRST, SECOND]) == [2]
     with psycopg.connect(empty_database_url) as db:
         assert db.execute("select x, y from a").fetchall() == [(7, None)]
+
+
+TURNS = [  # id, session, position, minute, in the order of insertion
+    ("late", "by time", None, 30),
+    ("early", "by time", None, 10),
+    ("same time", "by time", None, 30),
+    ("b", "by position", 7, 1),
+    ("a", "by position", 7, 2),
+    ("é", "by position", 7, 3),
+    ("Z", "by position", 7, 4),
+    ("first", "by position", 0, 9),
+    ("alone", "lonely", None, 1),
+    ("fact", None, None, 1),
+]
+
+_MEMORY = """
+    insert into memory (ns, doc, id, kind, text, session_id, position, created_at, tags, metadata, entities,
+        relations, fingerprint, length, embedding)
+    values (%(ns)s, %(doc)s, %(id)s, 'message', %(id)s, %(session_id)s, %(position)s,
+        timestamptz '2024-01-01 00:00Z' + %(minute)s * interval '1 minute', '{}', '{}', '[]', '[]', '', 1,
+        %(embedding)s::halfvec)
+"""
+
+
+async def test_turns_of_the_first_release_get_their_places_and_context(empty_database_url: str) -> None:
+    assert await migrate(empty_database_url, series=bundled()[:1]) == [1]
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("insert into namespace (name, next_doc) values ('n', 10)")
+        for doc, (memory_id, session_id, position, minute) in enumerate(TURNS):
+            row = {
+                "ns": 1,
+                "doc": doc,
+                "id": memory_id,
+                "session_id": session_id,
+                "position": position,
+                "minute": minute,
+                "embedding": str(own_vector(memory_id).tolist()),
+            }
+            db.execute(_MEMORY, row)
+        db.execute(_MEMORY, {**row, "ns": 2, "id": "elsewhere", "session_id": "by time"})
+    assert (await migrate(empty_database_url))[0] == 2
+    assert stored_turns(empty_database_url)["elsewhere"].previous is None, "of another namespace"
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("delete from turn where ns = 2")
+        db.execute("delete from memory where ns = 2")
+    turns = {memory_id: memory_id for memory_id, session_id, _, _ in TURNS if session_id}
+    sessions = sessions_of(check_turns(empty_database_url, turns).values())
+    assert [(turn.id, turn.place) for turn in sessions["by time"]] == [("early", 0), ("late", 1), ("same time", 2)]
+    assert [turn.id for turn in sessions["by position"]] == ["first", "Z", "a", "b", "é"]
+    async with open_pool(empty_database_url, 1) as pool:
+        ingest = Ingest(pool, HashedEmbedder())
+        await ingest.add("n", [MemoryInput(id="next", text="next", session_id="by time")])
+        await ingest.delete("n", "late")
+    del turns["late"]
+    check_turns(empty_database_url, turns | {"next": "next"})
 
 
 async def test_a_failing_migration_leaves_nothing_of_itself_and_all_before_it(empty_database_url: str) -> None:
