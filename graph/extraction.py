@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log
 
-from graph.capitals import find_names, find_quoted, mostly_capitals
+from graph.capitals import find_names
 from graph.dates import find_dates
 from graph.identifiers import identifier
 from graph.names import normalize, singular_key
 from graph.phrases import CJK, find_cjk, find_phrases
-from graph.scan import MAX_WORD_CHARS, Token, scan
+from graph.quoted import find_quoted
+from graph.scan import MAX_WORD_CHARS, Token, mostly_capitals, scan
 
 MAX_MENTIONS = 64
 """Most entities of one memory; the weightiest stay."""
@@ -90,10 +91,10 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
     for date in find_dates(tokens):
         taken.update(date.tokens)
         yield date.name, normalize(date.name), "date", date.weight
-    codes = {at: code for at, token in enumerate(tokens) if (code := identifier(token))}
+    yield from _names(text, tokens, taken, f"{title or ''} {speaker or ''}")
+    codes = {at: code for at, token in enumerate(tokens) if at not in taken and (code := identifier(token))}
     for code in codes.values():
         yield code, normalize(code), "identifier", WEIGHTS["identifier"]
-    yield from _names(text, tokens, taken)
     taken.update(codes)
     for token in tokens:
         if len(token.text) <= MAX_WORD_CHARS * 8 and token.kind == "word" and CJK.search(token.text):
@@ -109,16 +110,31 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
 _BREAK = Token("mark", "|", -9, -9)
 
 
-def _names(text: str, tokens: list[Token], taken: set[int]) -> Iterator[tuple[str, str, str, float]]:
-    """The capitalised names; marks the tokens of those that are beyond doubt as taken."""
+def _names(text: str, tokens: list[Token], taken: set[int], told: str) -> Iterator[tuple[str, str, str, float]]:
+    """The names written with capitals; marks the tokens of those that are beyond doubt as taken.
+
+    The capital of a sentence's first word makes a name if the text writes the word nowhere else in
+    lower case, and it is in `told`, in a longer name or a name elsewhere.
+    """
     if mostly_capitals(tokens):
         return
-    for quoted in find_quoted(text):
-        yield quoted, normalize(quoted), "name", WEIGHTS["name"]
+    titles = list(find_quoted(text))
+    for title in titles:
+        yield title.name, normalize(title.name), "name", WEIGHTS["name"]
     words = {at for at in taken if tokens[at].kind == "word"}
-    found = [name for name in find_names(text, tokens) if not words.intersection(name.tokens)]
-    sure = {name.name.casefold() for name in found if not name.doubtful}
+    found = [name for name in find_names(text, tokens) if words.isdisjoint(name.tokens)]
+    sure = {part for name in found if not name.doubtful for part in name.name.casefold().split()}
+    if len(sure) < len(found):
+        sure.update(normalize(told).split())
+        sure.difference_update(token.text for token in tokens)
     for name in found:
-        if not name.doubtful or name.name.casefold() in sure:
-            taken.update(name.tokens)
-            yield name.name, normalize(name.name), "name", WEIGHTS["name"]
+        if name.doubtful and name.name.casefold() not in sure:
+            continue
+        start, end = tokens[name.tokens[0]].start, tokens[name.tokens[-1]].end
+        if len(name.tokens) == 1:
+            if not tokens[name.tokens[0]].text.isalpha() and identifier(tokens[name.tokens[0]]):
+                continue
+            if any(title.start <= start and end <= title.end and " " in title.name for title in titles):
+                continue
+        taken.update(name.tokens)
+        yield name.name, normalize(name.name), "name", WEIGHTS["name"]

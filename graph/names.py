@@ -8,11 +8,20 @@ import sys
 import unicodedata
 from functools import lru_cache
 
+from graph.stopwords import words
+
 MAX_KEY_CHARS = 256
 """Longest key. Four bytes a character keep it within one entry of a Postgres b-tree."""
 
 MAX_TOKEN_CHARS = 64
 
+_KEEP_THEIR_S = frozenset(words("species series news lens christmas texas"))
+_END_IN_IE = frozenset(
+    words(
+        "birdie brownie calorie cookie foodie freebie genie goalie hoodie movie newbie pixie prairie rookie selfie"
+        " smoothie townie veggie zombie"
+    )
+)
 _ARTICLES = frozenset({"a", "an", "the"})
 _POSSESSIVE = re.compile(r"['\u2019\u02bc](?:s\b)?(?!\w)")
 
@@ -73,12 +82,12 @@ def singular(word: str) -> str:
 
     Harman's S-stemmer (JASIS 42(1), 1991) with its exceptions; words it does not know stay.
 
-    >>> [singular(w) for w in ("stories", "groups", "boxes", "houses", "glass", "bus", "gas")]
-    ['story', 'group', 'box', 'house', 'glass', 'bus', 'gas']
+    >>> [singular(w) for w in ("stories", "movies", "groups", "boxes", "houses", "glass", "bus", "gas")]
+    ['story', 'movie', 'group', 'box', 'house', 'glass', 'bus', 'gas']
     """
-    if len(word) <= 3 or not word.endswith("s"):
+    if len(word) <= 3 or not word.endswith("s") or word in _KEEP_THEIR_S:
         return word
-    if word.endswith("ies") and len(word) > 4 and word[-4] not in "ae":
+    if word.endswith("ies") and word[:-1] not in _END_IN_IE and len(word) > 4 and word[-4] not in "ae":
         return word[:-3] + "y"
     if word.endswith(("sses", "shes", "ches", "xes", "zzes")):
         return word[:-2]

@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
 from graph.names import singular
 from graph.scan import Token
-from graph.stopwords import STOP_WORDS
+from graph.stopwords import FAINT_WORDS, STOP_WORDS, WEAK_WORDS, words
 
 MAX_PHRASE_WORDS = 3
 MIN_TERM_CHARS = 3
@@ -29,20 +31,63 @@ _CHINESE_FUNCTION = re.compile(
 )
 MAX_CJK_RUN = 8
 
+_MODIFIER = re.compile(r"\w{2,}(?:[^e]ed|ful|ous|less|iest)")
+_ADVERB = re.compile(r"\w{2,}[^\W_]ly")
+_CONTRACTION = re.compile(r".*'(?:ve|d|ll|re|m|t)")
+_NOUNS_ALL_THE_SAME = frozenset(
+    words(
+        "ally anomaly assembly belly bobsled bully butterfly dragonfly family firefly handful hatred homily hundred"
+        " infrared italy jelly july lily melancholy monopoly moped mouthful reply seabed shed sled spoonful supply"
+        " watershed"
+    )
+)
+"""Nouns that end like adverbs and participles."""
+
+_BEFORE_VERB = frozenset(
+    words(
+        "i we they he she can can't cannot could couldn't should shouldn't would wouldn't must might shall will won't"
+        " don't didn't doesn't dont didnt doesnt cant i'll we'll you'll they'll he'll she'll i'd we'd you'd they'd he'd"
+        " she'd let's"
+    )
+)
+_BEFORE_VERB_STILL = frozenset(
+    words("actually also always both even ever just never not often only really still then usually")
+)
+
+_Role = Literal["noun", "modifier", "faint", "break", "before verb", "before verb still"]
+
+
+class _Word(NamedTuple):
+    text: str
+    role: _Role
+
 
 def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
-    """Runs of content words, singular and folded: each word, each pair, and runs of three whole."""
-    run: list[str] = []
-    last_end = -1
+    """Runs of content words, singular and folded: each word, each pair, and runs of three whole.
+
+    What follows "I" or "can't" is a verb and part of no phrase. Modifiers end none, and faint
+    nouns such as "idea" do not stand alone.
+
+    >>> from graph.scan import scan
+    >>> list(find_phrases(scan("I adopted one from animal shelters")))
+    [('adopted',), ('animal',), ('shelter',), ('animal', 'shelter')]
+    """
+    run: list[_Word] = []
+    last_end, verb = -1, False
     for token in tokens:
-        word = _content(token)
-        if word and run and token.start - last_end != 1:
-            yield from _phrases_of_run(run)
-            run = []
-        if word:
+        word = _word(token.text) if token.kind == "word" else _BREAK
+        content = word.role in _IN_PHRASES
+        if content and not verb:
+            if run and token.start - last_end != 1:
+                yield from _phrases_of_run(run)
+                run = []
             run.append(word)
             last_end = token.end
-        elif run:
+            continue
+        if content:
+            yield from _phrases_of_run([word])
+        verb = word.role == "before verb" or (verb and word.role == "before verb still")
+        if run:
             yield from _phrases_of_run(run)
             run = []
     if run:
@@ -57,23 +102,44 @@ def find_cjk(text: str) -> Iterator[str]:
                 yield piece
 
 
-def _phrases_of_run(run: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _phrases_of_run(run: Sequence[_Word]) -> Iterator[tuple[str, ...]]:
     for word in run:
-        yield (word,)
+        if word.role != "faint":
+            yield (word.text,)
     for left, right in itertools.pairwise(run):
-        if left != right:
-            yield (left, right)
-    if len(run) == MAX_PHRASE_WORDS:
-        yield tuple(run)
+        empty = right.role == "modifier" or (right.role == "faint" and left.role == "modifier")
+        if not empty and left.text != right.text:
+            yield (left.text, right.text)
+    if len(run) == MAX_PHRASE_WORDS and run[-1].role != "modifier":
+        yield tuple(word.text for word in run)
 
 
-def _content(token: Token) -> str | None:
-    """The folded singular of a content word, None for any other token."""
-    if token.kind != "word":
-        return None
-    word = token.text.replace("\u2019", "'").casefold().removesuffix("'s")
+_IN_PHRASES = frozenset({"noun", "modifier", "faint"})
+_BREAK = _Word("", "break")
+
+
+@lru_cache(maxsize=65_536)
+def _word(text: str) -> _Word:
+    """What part a word may have in a phrase, with its folded singular."""
+    folded = text.replace("\u2019", "'").casefold()
+    if folded in _BEFORE_VERB:
+        return _Word(folded, "before verb")
+    if folded in _BEFORE_VERB_STILL:
+        return _Word(folded, "before verb still")
+    word = folded.removesuffix("'s")
     if not MIN_TERM_CHARS <= len(word) <= MAX_TERM_CHARS or word in STOP_WORDS or word[0].isdigit():
-        return None
-    if "_" in word or CJK.search(word):
-        return None
-    return singular(word)
+        return _BREAK
+    if "_" in word or CJK.search(word) or _CONTRACTION.fullmatch(word):
+        return _BREAK
+    one = singular(word)
+    if one in STOP_WORDS:
+        return _BREAK
+    if one in FAINT_WORDS:
+        return _Word(one, "faint")
+    if one in _NOUNS_ALL_THE_SAME:
+        return _Word(one, "noun")
+    if _ADVERB.fullmatch(word) and word not in WEAK_WORDS:
+        return _BREAK
+    if word in WEAK_WORDS or _MODIFIER.fullmatch(word):
+        return _Word(word, "modifier")
+    return _Word(one, "noun")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from graph.names import MARKS
@@ -44,3 +45,10 @@ def scan(text: str) -> list[Token]:
 def adjacent(text: str, left: Token, right: Token) -> bool:
     """Whether nothing but one or two blanks of the same line stand between two tokens."""
     return 0 < right.start - left.end <= 2 and text[left.end : right.start].strip(" \u00a0\t") == ""
+
+
+def mostly_capitals(tokens: Sequence[Token]) -> bool:
+    """Whether capitals say nothing here, since nearly every word is written in them."""
+    spelled = [token.text for token in tokens if token.kind == "word"]
+    loud = sum(word.isupper() and len(word) > 1 for word in spelled)
+    return len(spelled) > 3 and loud > 0.6 * len(spelled)

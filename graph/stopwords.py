@@ -22,22 +22,35 @@ through throughout thus till to together too toward towards under underneath unl
 usually various very via was wasn't we we'd we'll we're we've were weren't what what's whatever when when's whence
 whenever where where's whereas whereby wherein wherever whether which whichever while who who'd who'll who's
 whoever whole whom whomever whose why why's will with within without won't would wouldn't yet you you'd you'll
-you're you've your yours yourself yourselves yeah yep yes yup nope nah ya
-first second third last two three four five six seven eight nine ten dozen hundred thousand million billion
+you're you've your yours yourself yourselves yeah yep yes yup nope nah ya last past twice
+arent cant couldnt didnt doesnt dont hadnt hasnt havent hed hes ill im isnt itll ive shes shouldnt thats theres theyll
+theyre theyve wasnt werent weve whats wont wouldnt youd youll youre youve
+"""
+
+_NUMBERS = """
+first second third two three four five six seven eight nine ten eleven twelve thirteen fifteen twenty thirty forty fifty
+sixty seventy eighty ninety dozen hundred thousand million billion
+"""
+
+_INTERJECTIONS = """
+ah aha ahh alright amen aw aww awww bye cheers congrats congratulations damn dang gee goodbye gosh haha hahaha hello
+hey heya hi hiya hm hmm hmmm hola huh hurray lmao lol mm mmm nah nope oh ohh ok okay omg oo ooh ooo oooh oops ouch phew
+pls please rofl sorry tbh thanks thank thx ugh uh uhh um umm well whew whoa woah wow wowza yay yeah yep yes yikes yo yum
+yummy yup
 """
 
 _TALK = """
-absolutely actually agree agreed ah aha alright amazing appreciate awesome aw aww beautiful best better big bit bye
-certainly cheers clearly congrats congratulations cool course cute damn dang dear definitely easy enjoy epic
-exactly excellent excited exciting fantastic favorite favourite fine fun funny gonna good goodbye gotta gosh great
-guess guy guys haha happy hard hello hey hi hmm honestly hopefully hot huge impressive incredible inspiring
-interesting kind kinda lol lovely luck lucky new nice nicely obviously omg oops perfect pleased pretty proud sad
-sorry sort sounds sure super sweet thank thanks totally true truly tough ugh ultimately unfortunately wanna welcome
-well whoa woah wonderful wow yay yikes young able bad certain different early free full important large late little
-long main major old particular possible real recent recently right short similar simple small special specific
+absolutely actually agree agreed amazing appreciate awesome beautiful best better big bit btw
+certainly clearly cool course cute dear definitely delish dude dunno easy enjoy epic
+exactly excellent excited exciting fantastic favorite favourite fine finally fun funny glad gonna good gotta great
+guess guy guys happy hard honestly hopefully hot huge impressive incredible inspiring
+interesting kind kinda lovely luck lucky new nice nicely obviously perfect pleased pretty proud sad
+sort sorta sounds sure super sweet totally true truly tough ultimately unfortunately wanna welcome
+wonderful young able bad certain different early free full important large late little
+long main major old particular possible ready real recent recently right short similar simple small special specific
 successful wrong worth
-thing things stuff something way ways time times day days today tomorrow yesterday tonight morning afternoon evening
-night week weeks weekend month months year years moment hour hours minute minutes kinds sorts types type
+thing things stuff something way ways time times today tomorrow yesterday tonight week weeks weekend month months year
+years moment hour hours minute minutes kinds sorts types type
 """
 
 _VERBS = """
@@ -60,6 +73,36 @@ sold speak spend spent spoke stand start started starting starts stay stayed sta
 supported take taken takes taking talk talked talking talks tell telling tells think thinking thinks thought
 told took tried tries try trying turn turned use used uses using visited wait waiting want wanted wants
 was watch watched watching wear went wish won wonder work worked working works worry write written wrote
+ate became bet bite blew broke chose cried dealt drank drew drove fed flew forgot fought froze hid hung laid lit
+meaning overheard rang resembling rode sang sank shook slept sought spun stood stuck swam swore taught threw tore
+understood woke wore according belonging considering consisting depending
+hang hanging holding lay laying lean leaning lying posing sitting standing wearing
+"""
+
+_WEAK = """
+afraid alone amused angry annoyed anxious asleep aware awful awkward basic brave brief bright broad brown busy
+calm central cheap classic clean clear close cold common complete complex constant cozy crazy creative curious dark
+deep dense direct dry eager eastern effective efficient elegant empty entire exact extra extreme faint fair familiar
+famous far fast final firm fond formal former frank fresh friendly further future general gentle giant glad global
+gorgeous grateful green grey gray gross handsome handy happier harder harsh heavy helpful hidden high higher highest
+honest humble hungry ideal immediate individual inner innocent intense international keen largest latest lazy lively
+local lonely loud low lower mature medium mild minor modern multiple mutual mysterious narrow natural near neat
+nervous nice normal northern obvious odd okay older oldest online open opposite ordinary original overall passionate
+peaceful personal physical plain pleasant poor popular positive powerful present previous primary private professional
+prominent proper public quick quiet rare raw red regular relaxing rich rough round rude sad safe scared scary serious
+severe sharp shiny shy sick significant silly single slow smart smooth social soft solid southern stable steady
+steep straight strange strict strong stupid stylish subtle successful sudden suitable surprising sweet tall tender
+terrible thick thin tight tiny tired top total tough traditional tricky typical ugly unable unique unusual upcoming
+upset urban urgent useful usual valuable various vast vibrant warm weak weird western wet wide wild wise worse worst
+bubbly chilly costly curly daily deadly elderly ghostly monthly smelly weekly wobbly yearly
+younger youngest yellow blue black white pink purple orange available
+"""
+
+_FAINT = """
+afternoon amount area aspect behalf bunch case chance choice couple day detail difference effort end evening example
+front goal idea item line list look matter member middle morning night note number opportunity option part people
+person piece place point position purpose question range rate reason rest role sense side situation spot step term
+thought type view whole
 """
 
 _OTHER_LANGUAGES = """
@@ -78,14 +121,29 @@ def words(*texts: str) -> tuple[str, ...]:
     return tuple(word for text in texts for word in text.split())
 
 
-STOP_WORDS = frozenset(words(_FUNCTION, _TALK, _VERBS, _OTHER_LANGUAGES))
+STOP_WORDS = frozenset(words(_FUNCTION, _NUMBERS, _INTERJECTIONS, _TALK, _VERBS, _OTHER_LANGUAGES))
 """Folded function words, words of small talk and the commonest verbs."""
 
-FUNCTION_WORDS = frozenset(words(_FUNCTION, _OTHER_LANGUAGES))
-"""The function words alone."""
+ENGLISH_FUNCTION_WORDS = frozenset(words(_FUNCTION))
+FUNCTION_WORDS = frozenset(words(_FUNCTION, _NUMBERS, _OTHER_LANGUAGES))
+"""The function words and numbers alone."""
 
-CONNECTORS = frozenset(words("of the de del della van von der den di da du des la le al el bin ibn zu ter dos das"))
-"""Lower-case words that may stand inside a capitalised name."""
+ACRONYMS_TOO = (frozenset(words(_OTHER_LANGUAGES)) | {"us"}) - (ENGLISH_FUNCTION_WORDS - {"us"})
+"""Stop words that are acronyms when they are written in capitals: UN, LA, US."""
+
+NUMBER_WORDS = frozenset(words(_NUMBERS))
+
+INTERJECTIONS = frozenset(words(_INTERJECTIONS))
+"""Words of address and exclamation: next to a name, never of it."""
+
+WEAK_WORDS = frozenset(words(_WEAK))
+"""Adjectives: they begin a noun phrase and neither end one nor say anything alone."""
+
+FAINT_WORDS = frozenset(words(_FAINT))
+"""Nouns that say nothing alone and something in a phrase: "idea", "spare part"."""
+
+CONNECTORS = frozenset(words("of the de del della van von der den di da du des la le al el bin ibn zu ter dos das &"))
+"""What may stand, in lower case, inside a capitalised name."""
 
 ABBREVIATIONS = frozenset(words("dr mr mrs ms prof st mt jr sr lt gen col sgt capt rev hon ft vs inc ltd co corp"))
 """Words whose full stop ends no sentence."""

@@ -31,6 +31,18 @@ def found(text: str, type_: str, **given: str) -> set[str]:
         ("On Monday I will. On Friday too.", set()),
         ("THIS IS ALL VERY LOUD TEXT", set()),
         ("Мы живём в Москве", {"Москве"}),
+        ("The New York Times wrote about Las Vegas.", {"New York Times", "Las Vegas"}),
+        ("the First World War and the Fantastic Four", {"First World War", "Fantastic Four"}),
+        ("sold to 20th Century Fox", {"20th Century Fox"}),
+        ("on the 16th Maria came", {"Maria"}),
+        ("a Los Angeles-based band", {"Los Angeles"}),
+        ("the Museum of Science and Industry, Ann and Bob", {"Museum of Science and Industry", "Ann", "Bob"}),
+        ("i saw maria and mark my words", {"maria"}),
+        ("Maria, you did it! Mark my words.", {"Maria"}),
+        ("Tomaso says hello. Bread rises.", {"Tomaso"}),
+        ("Two MONTHS, really, and the UN said no", {"UN"}),
+        ("# Consistent Endpoint Design\nIt is good.", set()),
+        ('She said "Yes, I think it is" and left', set()),
     ],
 )
 def test_names(text: str, names: set[str]) -> None:
@@ -66,6 +78,22 @@ def test_phrases_of_lower_case_text_meet_in_the_singular() -> None:
     one = {m.key for m in extract("i joined the local support groups") if m.type == "phrase"}
     two = {m.key for m in extract("she runs a support group") if m.type == "phrase"}
     assert "support group" in one & two
+
+
+def test_a_word_of_the_title_opens_a_sentence_as_a_name() -> None:
+    assert found("Richie has written columns.", "name", title="Ross Richie") == {"Richie"}
+    assert found("Church services are held. The church is old.", "name", title="Liberty Baptist Church") == set()
+
+
+@pytest.mark.parametrize(
+    "text", ["we had a lot of fun", "it was a good time last week", "people sitting, what a great idea"]
+)
+def test_small_talk_makes_no_phrase(text: str) -> None:
+    assert found(text, "phrase") == set()
+
+
+def test_movies_and_a_movie_meet() -> None:
+    assert "horror movie" in found("horror movies", "phrase") & found("a horror movie", "phrase")
 
 
 def test_title_and_speaker_count_and_the_speakers_prefix_does_not() -> None:

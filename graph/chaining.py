@@ -1,0 +1,227 @@
+"""What follows from stated relations by rules, each conclusion with its derivation.
+
+Forward and semi-naive (Bancilhon and Ramakrishnan, SIGMOD 1986, doi:10.1145/16856.16859): a round joins
+only what the last one brought with what is known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, TypeAlias
+
+from graph.rules import Atom, Rule, fold_relation
+
+DECAY = 0.9
+"""The confidence of an inferred relation is DECAY ** depth, that of a stated one 1."""
+
+MAX_TRIED = 4_096
+"""Most edges that one call tries as premises: some milliseconds of work."""
+
+Key: TypeAlias = tuple[int, str, int]
+"""Source, folded relation, target."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Stated:
+    """A relation that a memory states; its depth is 0, as no rule was needed."""
+
+    depth: ClassVar[int] = 0
+
+    source: int
+    relation: str
+    target: int
+    doc: int
+
+    @property
+    def key(self) -> Key:
+        """What it says, whoever says it."""
+        return self.source, fold_relation(self.relation), self.target
+
+    @property
+    def evidence(self) -> tuple[Stated, ...]:
+        """Itself."""
+        return (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """A relation that follows.
+
+    Attributes:
+        source, relation, target: what is said; the relation's name is folded.
+        rule: name of the rule applied last.
+        premises: what it was applied to, in the order of the rule's premises.
+        evidence: the stated relations that it comes down to, each once, in the order of the premises.
+        depth: 1 more than that of the deepest premise.
+    """
+
+    source: int
+    relation: str
+    target: int
+    rule: str
+    premises: tuple[Edge, ...]
+    evidence: tuple[Stated, ...]
+    depth: int
+
+    @property
+    def key(self) -> Key:
+        """What it says, however it was inferred."""
+        return self.source, self.relation, self.target
+
+    @property
+    def docs(self) -> frozenset[int]:
+        """The memories without any of which this derivation would not stand."""
+        return frozenset(stated.doc for stated in self.evidence)
+
+    @property
+    def confidence(self) -> float:
+        """0.9 ** depth, in (0, 1)."""
+        return float(DECAY**self.depth)
+
+
+Edge: TypeAlias = Stated | Inferred
+
+
+def infer(
+    edges: Iterable[Stated],
+    rules: Sequence[Rule],
+    *,
+    max_inferred: int,
+    max_rounds: int,
+    max_tried: int = MAX_TRIED,
+) -> list[Inferred]:
+    """All that follows from the edges, or as much as the bounds allow; the order of the input does not matter.
+
+    Of several derivations the least deep wins, then the one with the least evidence. A relation that
+    several memories state is taken from the latest.
+
+    Args:
+        edges: those stated.
+        rules: as many as there is time for.
+        max_inferred: most edges returned; within a round those with the least evidence come first.
+        max_rounds: greatest depth.
+        max_tried: most edges tried as premises, over all rounds; what would have followed later is not found.
+
+    Returns:
+        Edges between two entities that are not stated, each once; by depth, then least evidence first.
+
+    >>> from graph.rules import transitive
+    >>> stated = [Stated(1, "part of", 2, 7), Stated(2, "part of", 3, 8)]
+    >>> [found] = infer(stated, [transitive("part_of")], max_inferred=10, max_rounds=4)
+    >>> found.key, found.rule, found.depth, sorted(found.docs)
+    ((1, 'part_of', 3), 'transitive', 1, [7, 8])
+    """
+    facts = _Facts(iter(range(max_tried)))
+    for stated in sorted(edges, key=lambda edge: (edge.doc, edge), reverse=True):
+        if stated.key not in facts.known:
+            facts.add(stated)
+    plans = _plans(tuple(rules))
+    inferred: list[Inferred] = []
+    fresh: Sequence[Edge] = list(facts.known.values())
+    for depth in range(1, max_rounds + 1):
+        found: dict[Key, tuple[_Rank, Inferred]] = {}
+        for rule, premises, (source, target) in facts.matches(plans, fresh):
+            key = source, rule.then.relation, target
+            if source == target or key in facts.known:
+                continue
+            evidence = tuple(dict.fromkeys(stated for premise in premises for stated in premise.evidence))
+            rank = len(evidence), rule, tuple(premise.key for premise in premises)
+            if key not in found or rank < found[key][0]:
+                found[key] = rank, Inferred(*key, rule.name, premises, evidence, depth)
+        ranked = sorted(found.items(), key=lambda item: (item[1][0][0], item[0]))
+        fresh = new = [edge for _, (_, edge) in ranked[: max_inferred - len(inferred)]]
+        if not new:
+            break
+        for edge in new:
+            facts.add(edge)
+        inferred += new
+    return inferred
+
+
+_Rank: TypeAlias = tuple[int, Rule, tuple[Key, ...]]
+_Plans: TypeAlias = Mapping[str, Sequence[tuple[Rule, tuple[int, ...]]]]
+_Choice: TypeAlias = tuple[Mapping[int, Edge], Mapping[str, int]]
+"""Premises by their place in the rule, and the entities that its variables stand for."""
+
+
+@lru_cache(maxsize=64)
+def _plans(rules: tuple[Rule, ...]) -> _Plans:
+    """For each relation the rules that it is a premise of, and the order in which to look for the others."""
+    plans: dict[str, list[tuple[Rule, tuple[int, ...]]]] = {}
+    for rule in sorted(set(rules)):
+        for place, atom in enumerate(rule.when):
+            plans.setdefault(atom.relation, []).append((rule, rule.join_order(place)))
+    return plans
+
+
+class _Facts:
+    """What is known, by what it says and by either end; it may be searched for as long as `tries` last."""
+
+    def __init__(self, tries: Iterator[int]) -> None:
+        self.known: dict[Key, Edge] = {}
+        self._of_source: dict[tuple[int, str], list[Edge]] = defaultdict(list)
+        self._of_target: dict[tuple[str, int], list[Edge]] = defaultdict(list)
+        self._tries = tries
+
+    def add(self, edge: Edge) -> None:
+        source, relation, target = key = edge.key
+        self.known[key] = edge
+        self._of_source[source, relation].append(edge)
+        self._of_target[relation, target].append(edge)
+
+    def matches(self, plans: _Plans, fresh: Iterable[Edge]) -> Iterator[tuple[Rule, tuple[Edge, ...], tuple[int, int]]]:
+        """Each way to meet a rule with a fresh edge, all of one depth: premises, then the conclusion's ends."""
+        for edge in fresh:
+            for rule, order in plans.get(edge.key[1], ()):
+                for chosen, bound in self._choose(rule, order, [edge], {}, {}):
+                    premises = tuple(chosen[place] for place in range(len(order)))
+                    yield rule, premises, (bound[rule.then.source_var], bound[rule.then.target_var])
+
+    def _choose(
+        self,
+        rule: Rule,
+        order: Sequence[int],
+        offered: Sequence[Edge],
+        chosen: Mapping[int, Edge],
+        bound: Mapping[str, int],
+    ) -> Iterator[_Choice]:
+        """Ways to take one of the edges offered as the next premise and to find those after it."""
+        place = order[len(chosen)]
+        atom = rule.when[place]
+        for edge in offered:
+            if next(self._tries, None) is None:
+                return
+            # Before the first fresh premise stand older ones, or the same choice would come up for each of them.
+            if chosen and place < order[0] and edge.depth == chosen[order[0]].depth:
+                continue
+            extended = _bind(atom, edge, bound)
+            if extended is None:
+                continue
+            choice = {**chosen, place: edge}
+            if len(choice) == len(order):
+                yield choice, extended
+            else:
+                following = self._fitting(rule.when[order[len(choice)]], extended)
+                yield from self._choose(rule, order, following, choice, extended)
+
+    def _fitting(self, atom: Atom, bound: Mapping[str, int]) -> Sequence[Edge]:
+        """The edges that an atom may stand for, one of its variables being bound or both."""
+        source, target = bound.get(atom.source_var), bound.get(atom.target_var)
+        if source is None:
+            return () if target is None else self._of_target.get((atom.relation, target), ())
+        if target is None:
+            return self._of_source.get((source, atom.relation), ())
+        edge = self.known.get((source, atom.relation, target))
+        return () if edge is None else (edge,)
+
+
+def _bind(atom: Atom, edge: Edge, bound: Mapping[str, int]) -> Mapping[str, int] | None:
+    """The bindings with those of an edge taken for an atom; None where they contradict each other."""
+    extended = dict(bound)
+    for variable, entity in zip(atom.variables, (edge.source, edge.target), strict=True):
+        if extended.setdefault(variable, entity) != entity:
+            return None
+    return extended

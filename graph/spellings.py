@@ -1,0 +1,199 @@
+"""What else the names of a query may be written like: initials, titles, nicknames, acronyms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from graph.extraction import ExtractedMention
+from graph.names import normalize, singular
+from graph.nicknames import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
+from graph.stopwords import CONNECTORS, ENGLISH_FUNCTION_WORDS, INTERJECTIONS, STOP_WORDS, words
+
+MAX_QUERY_WORDS = 64
+"""Words of the query that are looked at; longer queries are pasted text, not questions."""
+
+MAX_NAME_WORDS = 6
+MAX_ACRONYM_CHARS = 6
+MIN_PREFIX_CHARS = 3
+
+HONORIFICS = frozenset(words("dr doctor mr mister mrs ms miss prof professor sir lady lord madam mx"))
+"""Titles of people: part of a name as written, not of who it is."""
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_UNSAID = CONNECTORS | frozenset(words("and for in a an"))
+_WRITTEN_OUT = {"dr": "doctor", "mr": "mister", "prof": "professor", "st": "saint", "mt": "mount", "ft": "fort"}
+_ABBREVIATED = {long: short for short, long in _WRITTEN_OUT.items()}
+_NO_VOWEL = re.compile(r"[^aeiouy\d\W_]{2,3}")
+_LOUD = re.compile(r"[A-Z]{2,6}|(?:[A-Z]\.){2,6}")
+
+_NEVER_ACRONYMS = (ENGLISH_FUNCTION_WORDS - {"us"}) | INTERJECTIONS
+_UNNAMED = STOP_WORDS | HONORIFICS
+
+_TWO_LETTERS = frozenset(words("ai dc eu la nz ny sf uk un us"))
+"""Acronyms of two letters that are taken for such; others are the initials of too many people."""
+
+Means = Literal["spelling", "nickname", "acronym"]
+
+
+class Variant(NamedTuple):
+    """Another key for words of the query: by what means, and of which word or name."""
+
+    means: Means
+    of: str
+
+
+@dataclass(slots=True)
+class Spellings:
+    """The keys that a query's names may have.
+
+    Attributes:
+        spans: keys to look up with the positions of the words that they cover, variants included.
+        variants: those of them that the query does not write itself.
+        words: of the query that may be a part of a name.
+        rivals: full given names that a nickname could mean as well, or another one's nickname does.
+        prefixes: names that may be the beginning of a longer one.
+        acronyms: written in the query.
+        alone: words that are not part of a longer name in the query.
+    """
+
+    spans: dict[str, frozenset[int]] = field(default_factory=dict)
+    variants: dict[str, Variant] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+    rivals: set[str] = field(default_factory=set)
+    prefixes: list[str] = field(default_factory=list)
+    acronyms: list[str] = field(default_factory=list)
+    alone: set[str] = field(default_factory=set)
+
+
+def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
+    """Every key worth a look, from the words of a query and what `extract` finds in it.
+
+    >>> from graph.extraction import extract
+    >>> found = spellings("Did J.K. Rowling meet Mel?", extract("Did J.K. Rowling meet Mel?"))
+    >>> found.variants["jk rowling"].means, found.variants["melanie"].of
+    ('spelling', 'mel')
+    """
+    pieces = query.split()[:MAX_QUERY_WORDS]
+    said = [word for piece in pieces for word in normalize(piece).split()][:MAX_QUERY_WORDS]
+    found = Spellings()
+    _add_spans(found, said, mentions)
+    found.words = [key for key in found.spans if " " not in key and key not in _UNNAMED and len(key) > 1]
+    names = [mention.key for mention in mentions if mention.type == "name"]
+    longer = {part for name in names if " " in name for part in name.split()}
+    found.alone = {word for at, word in enumerate(said) if word not in longer and (at == 0 or len(said[at - 1]) > 1)}
+    found.acronyms = [
+        acronym
+        for piece in pieces
+        if (loud := _LOUD.fullmatch(piece.strip("?!,;:'\"()")))
+        and (acronym := loud.group().replace(".", "").casefold()) not in _NEVER_ACRONYMS
+        and (len(acronym) > 2 or acronym in _TWO_LETTERS)
+    ]
+    if query.isupper() and len(pieces) > 2:
+        found.acronyms = []
+    found.prefixes = [
+        name
+        for name in names
+        if len(name) >= MIN_PREFIX_CHARS
+        and " " not in name
+        and not (name in GIVEN_NAMES or name in longer or name in found.acronyms)
+    ]
+    # Where the query has capitals, what it writes without them is no name with an acronym.
+    named_by = ("name", "phrase") if query.islower() else ("name",)
+    named = {mention.key for mention in mentions if mention.type in named_by}
+    heads = {word for word in said if _is_written_otherwise(word)}
+    for key in list(found.spans):
+        first, blank, _ = key.partition(" ")
+        if blank and (first in heads or key in named):
+            for other, means in _other_spellings(key, key in named):
+                _add_variant(found, other, means, key)
+    if not GIVEN_NAMES.isdisjoint(said):
+        _add_nicknames(found, set(names))
+    return found
+
+
+def initials(key: str) -> frozenset[str]:
+    """The acronyms of a name: with its small words and without them.
+
+    >>> sorted(initials("united states of america"))
+    ['usa', 'usoa']
+    """
+    parts = key.split()
+    return frozenset(("".join(part[0] for part in parts), "".join(part[0] for part in parts if part not in _UNSAID)))
+
+
+def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[ExtractedMention]) -> None:
+    bare = [singular(word) for word in said]
+    for size in range(min(MAX_NAME_WORDS, len(said)), 0, -1):
+        for start in range(len(said) - size + 1):
+            end = start + size
+            if said[start] not in _ARTICLES and not STOP_WORDS.issuperset(said[start:end]):
+                where = frozenset(range(start, end))
+                found.spans.setdefault(" ".join(said[start:end]), where)
+                found.spans.setdefault(" ".join(bare[start:end]), where)
+    for mention in mentions:
+        if mention.key not in found.spans:
+            parts = set(mention.key.split())
+            found.spans[mention.key] = frozenset(
+                at for at, word in enumerate(said) if word in parts or bare[at] in parts
+            )
+
+
+def _add_variant(found: Spellings, key: str, means: Means, of: str) -> None:
+    if key not in found.spans and key not in (_NEVER_ACRONYMS if means == "acronym" else STOP_WORDS):
+        found.spans[key] = found.spans[of]
+        found.variants[key] = Variant(means, of)
+
+
+def is_acronym(word: str, of: str) -> bool:
+    """Whether a word abbreviates a name, which is not a person's.
+
+    >>> is_acronym("nba", "national basketball association"), is_acronym("kb", "karen blixen")
+    (True, False)
+    """
+    if len(word) == 2 and word not in _TWO_LETTERS:
+        return False
+    return 1 < len(word) <= MAX_ACRONYM_CHARS and word in initials(of) and of.partition(" ")[0] not in GIVEN_NAMES
+
+
+def _is_written_otherwise(word: str) -> bool:
+    return len(word) == 1 or word in _WRITTEN_OUT or word in _ABBREVIATED or bool(_NO_VOWEL.fullmatch(word))
+
+
+def _other_spellings(key: str, named: bool) -> Iterator[tuple[str, Means]]:
+    """Of words: initials apart and together, titles in full and short; the acronym of what is named."""
+    first, _, rest = key.partition(" ")
+    if len(first) == 1:
+        letters, last = first, rest
+        while len(last) > 1 and last[1] == " ":
+            letters, last = letters + last[0], last[2:]
+        if len(letters) > 1 and len(last) > 1:
+            yield f"{letters} {last}", "spelling"
+    elif _NO_VOWEL.fullmatch(first):
+        yield f"{' '.join(first)} {rest}", "spelling"
+    if other := _WRITTEN_OUT.get(first) or _ABBREVIATED.get(first):
+        yield f"{other} {rest}", "spelling"
+    if named:
+        for acronym in sorted(initials(key)):
+            if is_acronym(acronym, key):
+                yield acronym, "acronym"
+
+
+def _add_nicknames(found: Spellings, names: set[str]) -> None:
+    """Full names of nicknames and the reverse, for given names at the head of a name of the query."""
+    for key in list(found.spans):
+        first, _, rest = key.partition(" ")
+        if key in found.variants or not (first in FORMAL_NAMES or first in NICKNAMES):
+            continue
+        if key not in names and (rest or first in ORDINARY_NAMES or first not in found.alone):
+            continue
+        formals = FORMAL_NAMES.get(first, frozenset())
+        nicknames = NICKNAMES.get(first, frozenset())
+        for other in (*sorted(formals), *sorted(nicknames)):
+            _add_variant(found, f"{other} {rest}".rstrip(), "nickname", key)
+        if not rest:
+            found.rivals |= formals
+            for nickname in nicknames:
+                found.rivals |= FORMAL_NAMES[nickname] - {first}

@@ -1,0 +1,245 @@
+"""Relations that a text states in so many words: few patterns, each of them rarely wrong."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from graph.dates import MONTHS, WEEKDAYS, is_year
+from graph.names import normalize, singular
+from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, words
+from graph.wordings import (
+    ANOTHER_WORK,
+    BORNE_BY,
+    BOTH,
+    CALLED,
+    DENIED,
+    IS_BEFORE,
+    KIN,
+    NO_LONGER,
+    NOT_NAMED_SO,
+    POSSESSOR,
+    QUOTED_WORK,
+    SUBJECT,
+    TARGETS,
+    TRIGGER,
+    UNSURE,
+    WORDINGS,
+)
+
+MAX_SIDE_CHARS = 120
+"""How far from the stating words a name is looked for, and doubt before them twice as far."""
+
+_STOP = re.compile(
+    r"(?<![\s.(][A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bMrs)(?<!\bProf)[.!?]+[\"\u201d')]*(?=\s|\Z)|\n|;"
+)
+_ASIDE = re.compile(
+    r"(?:\b(?:also|now|currently|just|still|later|then|originally|recently|finally|actually|already|have|has|been|am|is"
+    r"|was|got|get|both|happily|proud|an|a|integral|co)\s|(?<=\w)['\u2019](?:s|m|ve)\s)+\Z"
+)
+_ASKS = frozenset(
+    words("is was are were do does did has have had can could will would should if when where who why how")
+)
+_OPENERS = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | frozenset(words("today yesterday tomorrow lately guess"))) - {
+    "may"
+}
+_OF_SOMEBODY = KIN.keys() | {"fan", "member", "student", "people", "part", "one", "some", "most", "half", "relative"}
+_NO_NAMES = WEEKDAYS | frozenset(MONTHS) | frozenset(words("am pm ok tv mom mum dad work love life"))
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Source, relation and target; `text[start:end]` states it, but for a source before it.
+
+    `relation` is one of married_to, sibling_of, parent_of, child_of, friend_of, colleague_of,
+    works_at, lives_in, born_in, from, founded, owns, has_pet, directed, wrote, created,
+    located_in, part_of, capital_of and member_of.
+    """
+
+    source: str
+    relation: str
+    target: str
+    start: int
+    end: int
+
+
+_Told = tuple[str, str, str, int]
+"""Source, relation, target and where the words that state it end."""
+
+
+class _Place(NamedTuple):
+    """Where a trigger stands.
+
+    Attributes:
+        text, end: where to read on after it, and up to where.
+        before: what its sentence has before it.
+        opens: whether the sentence is the text's first.
+        sure: whether nothing before it makes a wish or a guess of it.
+        speaker, title: as given.
+    """
+
+    text: str
+    end: int
+    before: str
+    opens: bool
+    sure: bool
+    speaker: str | None
+    title: str | None
+
+
+def find_relations(text: str, *, speaker: str | None = None, title: str | None = None) -> list[Statement]:
+    """What a text states, in its order, each once; nothing that is denied, asked or supposed.
+
+    Time is linear in the length of the text.
+
+    Args:
+        text: a turn of a conversation or a passage.
+        speaker: who "I" is; without one the first person states nothing.
+        title: what the first sentence of an encyclopaedic text is about.
+
+    >>> [(s.source, s.relation, s.target) for s in find_relations("My sister Ann works at Acme.", speaker="Bo")]
+    [('Bo', 'sibling_of', 'Ann'), ('Ann', 'works_at', 'Acme')]
+    """
+    triggers = list(TRIGGER.finditer(text))
+    if not triggers:
+        return []
+    first = len(speaker) + 1 if speaker and text.startswith(f"{speaker}:") else 0
+    stops = list(_STOP.finditer(text, first))
+    ends = [stop.end() for stop in stops]
+    bare = re.sub(r"\s*\([^()]*\)\s*\Z", "", title) if title else None
+    found: dict[tuple[str, str, str], Statement] = {}
+    for trigger in triggers:
+        number = bisect_right(ends, trigger.start())
+        start = ends[number - 1] if number else first
+        end = stops[number].start() if number < len(stops) else len(text)
+        near = max(start, trigger.start() - 2 * MAX_SIDE_CHARS)
+        if number < len(stops) and "?" in stops[number].group():
+            continue
+        reach = min(end, trigger.end() + MAX_SIDE_CHARS)
+        # "I can't cook, but my sister Ann can": a name beside a relative is only denied in its own clause.
+        clause = text.rfind(",", near, trigger.start()) + 1 if trigger.lastgroup in ("mine", "whose") else 0
+        if DENIED.search(text, max(near, clause), trigger.end()) or NO_LONGER.search(text, trigger.end(), reach):
+            continue
+        before = text[max(start, trigger.start() - MAX_SIDE_CHARS) : trigger.start()]
+        sure = not UNSURE.search(text, near, trigger.end())
+        for told in _read(trigger, _Place(text, reach, before, number == 0, sure, speaker, bare)):
+            statement = Statement(*told[:3], start=trigger.start(), end=told[3])
+            if normalize(statement.source) != normalize(statement.target):
+                found.setdefault(told[:3], statement)
+    return list(found.values())
+
+
+def _read(trigger: re.Match[str], place: _Place) -> Iterator[_Told]:
+    """The statements of a trigger."""
+    kind = trigger.lastgroup or ""
+    if kind in ("mine", "whose"):
+        yield from _relatives(trigger, KIN[trigger[kind]], place)
+    elif not place.sure:
+        return
+    elif kind == "both":
+        if place.speaker and (name := _subject(place, "third")):
+            yield place.speaker, BOTH[trigger["both"]], name, trigger.end()
+    elif kind in ("of", "has"):
+        follows = CALLED.match(place.text, trigger.end() - 1, place.end)
+        who = _subject(place, "any" if kind == "has" else "third")
+        name = _clean(follows["target"]) if follows else None
+        if follows and who and name:
+            source, target = (who, name) if kind == "has" else (name, who)
+            yield source, KIN[trigger[kind]], target, follows.end()
+    else:
+        yield from _worded(int(kind[1:]), trigger.end(), place)
+
+
+def _worded(number: int, at: int, place: _Place) -> Iterator[_Told]:
+    wording = WORDINGS[number]
+    if wording.said.startswith("moved") and place.title:
+        return  # players move to clubs, stations to frequencies
+    match = TARGETS[number].match(place.text, at, place.end)
+    if not match:
+        return
+    about_title = place.title is not None and place.opens and _is_about(place.before, place.title)
+    if wording.who == "before":
+        source = _subject(place, wording.persons)
+        if source is None and wording.persons == "third" and about_title and not BORNE_BY.search(place.before):
+            source = place.title
+        target = (
+            match["target"].strip('"\u201c\u201d ,.') if match["target"][0] in '"\u201c' else _clean(match["target"])
+        )
+        if source and target:
+            yield source, wording.relation, target, match.end()
+        return
+    if quoted := QUOTED_WORK.search(place.before):
+        work: str | None = quoted[1].strip(" ,.")
+    elif about_title:
+        work = None if ANOTHER_WORK.search(place.before) else place.title
+    else:
+        work = _subject(place, "third")
+    for maker in match.groups() if work else ():
+        if maker and work and (name := _clean(maker)):
+            yield name, wording.relation, work, match.end()
+
+
+def _relatives(trigger: re.Match[str], relation: str, place: _Place) -> Iterator[_Told]:
+    """Relatives by name: "my sister Ann", "Bo's sister Ann", "Ann is my sister", "Ann is Bo's sister"."""
+    before, owner = place.before, place.speaker
+    if trigger.lastgroup == "whose":
+        possessor = POSSESSOR.search(before)
+        owner = _clean(possessor["name"]) if possessor else None
+        before = before[: possessor.start()] if possessor else ""
+    if not owner:
+        return
+    if called := CALLED.match(place.text, trigger.end(), place.end):
+        name = _clean(called["target"])
+        if name and normalize(name).split()[0] not in NOT_NAMED_SO:
+            yield owner, relation, name, called.end()
+        return
+    after = place.text[trigger.end() : trigger.end() + 1]
+    identified = IS_BEFORE.search(before) if place.sure and after not in ("'", "\u2019") else None
+    if not identified or (identified.group().endswith(", ") and after != ","):
+        return
+    if (name := _clean(identified["name"])) and not BORNE_BY.search(before[: identified.start()]):
+        yield owner, relation, name, trigger.end()
+
+
+def _subject(place: _Place, persons: str) -> str | None:
+    """The subject that ends before the stating words: the speaker for "I", or a name."""
+    bare = _ASIDE.sub("", place.before)
+    match = SUBJECT.search(bare)
+    if not match:
+        return None
+    if match["me"]:
+        return place.speaker if persons != "third" else None
+    if persons == "first" or BORNE_BY.search(bare[: match.start()]):
+        return None
+    return _clean(match["name"])
+
+
+def _is_about(before: str, title: str) -> bool:
+    """Whether a sentence starts with the title."""
+    key = normalize(title)
+    return bool(key) and normalize(before).startswith(key)
+
+
+def _unquoted(name: str) -> str | None:
+    return name.strip('"\u201c\u201d ,.') if name[0] in '"\u201c' else None
+
+
+def _clean(name: str) -> str | None:
+    """The name without what opens a sentence; None for questions, pronouns, months and years."""
+    parts = name.split()
+    while parts and parts[0].casefold().replace("\u2019", "'") in _OPENERS:
+        if parts[0].casefold() in _ASKS:
+            return None
+        del parts[0]
+    while parts and parts[-1].casefold() in _OPENERS:
+        del parts[-1]
+    if not parts or not parts[0][0].isupper() or is_year(parts[0]):
+        return None
+    if parts[1:2] == ["of"] and singular(parts[0].casefold()) in _OF_SOMEBODY:
+        return None
+    if len(parts) == 1 and parts[0].casefold() in _NO_NAMES:
+        return None
+    return " ".join(parts)
