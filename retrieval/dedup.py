@@ -22,16 +22,18 @@ MAX_WORDS = 600
 MAX_COMPARED = 32
 """Most survivors that one text is compared with; more share a shingle only if they are made to."""
 
-_SHINGLE = 3
+THRESHOLD = 0.85
+"""Least share of common shingles of near duplicates: docs/decisions/0005-near-duplicates.md."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """A memory to be compared; who said it counts."""
+    """A memory to be compared; who said it and what it is a part of count."""
 
     id: str
     text: str
     speaker: str | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,17 +49,19 @@ class _Survivor:
     id: str
     place: int
     speaker: str | None
+    title: str | None
     wording: Wording
     shingles: frozenset[int]
     duplicates: list[str]
 
 
-def deduplicate(candidates: Sequence[Candidate], *, threshold: float = 0.85) -> list[Kept]:
+def deduplicate(candidates: Sequence[Candidate], *, threshold: float = THRESHOLD) -> list[Kept]:
     """Group duplicates; the best ranked of each group survives, in the order given.
 
-    Exact duplicates are the same after NFKC, case folding and squeezing of whitespace and punctuation.
-    Two texts that differ in a number, a negation, a name or in being a question are never duplicates,
-    nor are those of two different speakers.
+    Exact duplicates are the same after NFKC, case folding and squeezing of whitespace and punctuation
+    (very long ones as they are written: `wording.MAX_SQUEEZED`). Two texts that differ in a number, a
+    negation, a name or in being a question are never duplicates, nor are those of two different speakers
+    or under two different titles.
 
     Args:
         candidates: best first, ids unique.
@@ -76,14 +80,16 @@ def deduplicate(candidates: Sequence[Candidate], *, threshold: float = 0.85) -> 
     prefixes: dict[int, list[_Survivor]] = {}
     for candidate in candidates:
         own = wording(candidate.text, candidate.speaker)
-        found = next((s for s in exact.get(own, ()) if _same_speaker(s, candidate)), None)
+        found = next((s for s in exact.get(own, ()) if _same_origin(s, candidate)), None)
         shingles: frozenset[int] = frozenset()
         if found is None:
             shingles = _shingles(own.words)
             prefix = _prefix(shingles, threshold)
             found = _near(candidate, own, shingles, prefix, prefixes, threshold)
             if found is None:
-                survivor = _Survivor(candidate.id, len(survivors), candidate.speaker, own, shingles, [])
+                survivor = _Survivor(
+                    candidate.id, len(survivors), candidate.speaker, candidate.title, own, shingles, []
+                )
                 survivors.append(survivor)
                 exact.setdefault(own, []).append(survivor)
                 for shingle in prefix:
@@ -91,12 +97,14 @@ def deduplicate(candidates: Sequence[Candidate], *, threshold: float = 0.85) -> 
                 continue
         found.duplicates.append(candidate.id)
         found.speaker = found.speaker or candidate.speaker
+        found.title = found.title or candidate.title
     return [Kept(id=survivor.id, duplicates=tuple(survivor.duplicates)) for survivor in survivors]
 
 
-def _same_speaker(survivor: _Survivor, candidate: Candidate) -> bool:
-    """Whether one person may have said both; a group without a speaker takes the first one that comes."""
-    return not survivor.speaker or not candidate.speaker or survivor.speaker == candidate.speaker
+def _same_origin(survivor: _Survivor, candidate: Candidate) -> bool:
+    """Whether speakers and titles may be the same; a group that lacks one takes the first that comes."""
+    pairs = ((survivor.speaker, candidate.speaker), (survivor.title, candidate.title))
+    return all(not one or not other or one == other for one, other in pairs)
 
 
 def _near(
@@ -116,9 +124,9 @@ def _near(
             break
     for _, survivor in sorted(similar.items())[:MAX_COMPARED]:
         if (
-            _same_speaker(survivor, candidate)
-            and _jaccard(shingles, survivor.shingles) >= threshold
+            _same_origin(survivor, candidate)
             and not contradicts(own, survivor.wording)
+            and _jaccard(shingles, survivor.shingles) >= threshold
         ):
             return survivor
     return None

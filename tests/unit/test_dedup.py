@@ -1,10 +1,12 @@
 """Which memories say the same, and which only look like it."""
 
 import random
+import time
 
 import pytest
 
 from retrieval.dedup import MAX_WORDS, Candidate, deduplicate
+from retrieval.text.wording import MAX_SQUEEZED
 
 LONG = (
     "We drove up the coast on the weekend with both kids and the dog, stayed in a small cabin by the lake, "
@@ -79,6 +81,34 @@ def test_the_speakers_prefix_does_not_tell_texts_apart() -> None:
     assert groups(("Ann", "Ann: I like tea."), ("Ann", "I like tea.")) == [("0", "1")]
 
 
+@pytest.mark.parametrize("other", [LONG, f"so {LONG}"], ids=["same", "near"])
+def test_texts_under_two_titles_never_say_the_same(other: str) -> None:
+    """Articles that begin with the same words."""
+    candidates = [
+        Candidate(id="0", text=LONG, title="Managers"),
+        Candidate(id="1", text=other, title="Seasons"),
+        Candidate(id="2", text=other, title="Managers"),
+    ]
+    assert [(kept.id, *kept.duplicates) for kept in deduplicate(candidates)] == [("0", "2"), ("1",)]
+
+
+def test_a_group_takes_the_first_title_that_comes() -> None:
+    candidates = [
+        Candidate(id="0", text=LONG),
+        Candidate(id="1", text=LONG, title="Managers"),
+        Candidate(id="2", text=LONG, title="Seasons"),
+    ]
+    assert [(kept.id, *kept.duplicates) for kept in deduplicate(candidates)] == [("0", "1"), ("2",)]
+
+
+@pytest.mark.parametrize(("length", "folded"), [(60, True), (30, False)])
+def test_one_other_word_makes_a_near_duplicate_of_a_long_text_only(length: int, folded: bool) -> None:
+    """It costs three shingles on either side: 55 / 61 = .90 of 60 words, 25 / 31 = .81 of 30."""
+    words = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(length)]
+    edited = [*words[: length // 2], "another", *words[length // 2 + 1 :]]
+    assert (len(groups(" ".join(words), " ".join(edited))) == 1) is folded
+
+
 def test_near_duplicates_are_measured_from_the_survivor_not_chained() -> None:
     """Each text is near the one before it, the last is far from the first."""
     words = [f"word{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(60)]
@@ -113,6 +143,31 @@ def test_prefix_filtering_misses_no_pair() -> None:
 def test_very_long_texts_are_duplicates_only_when_the_same() -> None:
     text = "word " * MAX_WORDS
     assert groups(text + "end", text + "ends", text.upper() + "END") == [("0", "2"), ("1",)]
+
+
+@pytest.mark.parametrize("length", [MAX_SQUEEZED - 1, MAX_SQUEEZED, MAX_SQUEEZED + 1, 60_000])
+def test_exact_duplicates_of_any_length_are_found(length: int) -> None:
+    text = ("Ab, " * length)[:length]
+    assert groups(text, text + "x", f"  {text}\n", "x" + text[1:]) == [("0", "2"), ("1",), ("3",)]
+
+
+def test_case_tells_texts_apart_only_where_they_are_very_long() -> None:
+    text = "Ab " * (MAX_SQUEEZED // 3)
+    assert groups(text, text.upper()) == [("0", "1")]
+    assert groups(text * 2, text.upper() * 2) == [("0",), ("1",)]
+
+
+def test_many_very_long_texts_take_little_time() -> None:
+    """It runs on the event loop; looking at every word took half a second."""
+    durations = []
+    for run in range(3):
+        # New strings each time: Python keeps the hash of one that it has hashed.
+        texts = [f"{run} {number} " + "Une pensée. " * 5_000 for number in range(200)]
+        candidates = [Candidate(id=str(number), text=text) for number, text in enumerate(texts)]
+        start = time.process_time()
+        assert len(deduplicate(candidates)) == len(texts)
+        durations.append(time.process_time() - start)
+    assert min(durations) < 0.06
 
 
 @pytest.mark.parametrize("text", ["", "   ", "!!!", "\x00", "\ud800", "😀"])
