@@ -47,7 +47,7 @@ class IntentClassifier:
         """
         if not model_path.is_file():
             raise FileNotFoundError(f"no intent model at {model_path}")
-        self._session = _open_session(model_path)
+        self._session = open_session(model_path)
         _check(self._session, model_path)
 
     def predict(self, text: str, embedding: NDArray[np.float32] | None = None) -> IntentPrediction:
@@ -73,7 +73,8 @@ class IntentClassifier:
         return IntentPrediction(label=label, probabilities=probabilities, confidence=probabilities[label])
 
 
-def _open_session(model_path: Path) -> ort.InferenceSession:
+def open_session(model_path: Path) -> ort.InferenceSession:
+    """Open a small model on one thread that sleeps between runs."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from retrieval.pack import PackCandidate, Packed
-from retrieval.pipeline import Answer, Found
+from retrieval.pipeline import Answer
+from retrieval.selection import Found
 from retrieval.snippet import snippet
 from retrieval.types import (
     ChatMessage,
@@ -94,9 +95,15 @@ def pack_candidates(found: Sequence[Found]) -> list[PackCandidate]:
 
 
 def as_search(request: ContextRequest) -> SearchRequest:
-    """The search behind a context pack; without a query, for the last message of the user."""
-    fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name != "query"}
-    return SearchRequest(query=request.query or last_user_message(request.messages), **fields)
+    """The search behind a context pack; without a query, for the last message of the user.
+
+    Sources are capped by the packer, which says what it left out.
+    """
+    fields = {
+        name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in ("query", "source_cap")
+    }
+    query = request.query or last_user_message(request.messages)
+    return SearchRequest(query=query, source_cap=request.top_k, **fields)
 
 
 def last_user_message(messages: Sequence[ChatMessage]) -> str:
@@ -123,9 +130,7 @@ def _result(found: Found, request: SearchRequest, language: str) -> SearchResult
         score=found.fused.score,
         fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
         legs={
-            leg.value: LegEvidence(
-                rank=rank, score=hit.score, path=list(hit.path) if request.explain and hit.path else None
-            )
+            leg.value: LegEvidence(rank=rank, score=hit.score, path=list(hit.path) or None, why=hit.why)
             for leg, (rank, hit) in found.evidence.items()
         },
         duplicates=list(found.duplicates) if request.explain else UNSET,

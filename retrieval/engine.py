@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from classifier.inference import IntentClassifier
+from classifier.trust import LegTrust
 from retrieval.answers import as_search, context_response, pack_candidates, search_response
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
@@ -20,7 +21,7 @@ from retrieval.legs.vector import VectorRetriever
 from retrieval.models_dir import models_dir
 from retrieval.pack import pack
 from retrieval.parsing import check_storable
-from retrieval.pipeline import Pipeline
+from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles import PROFILES, Profile, find_profile
 from retrieval.settings import Settings
 from retrieval.stopwatch import Stopwatch
@@ -70,6 +71,7 @@ class Trivet:
             pool=pool,
             embedder=embedder,
             classifier=IntentClassifier(models / "intent.onnx"),
+            trust=LegTrust(models / "weights.onnx"),
             retrievers={
                 Leg.VECTOR: VectorRetriever(pool),
                 Leg.BM25: Bm25Retriever(pool),
@@ -81,9 +83,7 @@ class Trivet:
 
     @classmethod
     @asynccontextmanager
-    async def open(
-        cls, settings: Settings, *, profiles: Mapping[str, Profile] = PROFILES
-    ) -> AsyncIterator[Trivet]:
+    async def open(cls, settings: Settings, *, profiles: Mapping[str, Profile] = PROFILES) -> AsyncIterator[Trivet]:
         """Start or reach the database, migrate it, load the models; close all of it at the end.
 
         `profiles` are those that requests may name.
@@ -117,13 +117,14 @@ class Trivet:
         """Create a namespace or change its settings.
 
         Raises:
-            InvalidInput: a bad name, an unknown language or profile.
+            InvalidInput: a bad name, an unknown language or profile, a rule that cannot be used.
             Conflict: the language would change under stored memories.
         """
         _check_name(name)
         check_storable(settings)
         resolve_language(settings.language)
         find_profile(settings.profile, self._profiles)
+        settings.graph_rules()
         async with self._pool.connection() as conn:
             await namespaces.put(conn, name, settings)
         return await self.get_namespace(name)
@@ -228,17 +229,19 @@ class Trivet:
             InvalidInput: a request that cannot be answered.
             AllLegsFailed: no leg answered.
         """
+        return search_response(await self.answer(namespace, request), request)
+
+    async def answer(self, namespace: str, request: SearchRequest) -> Answer:
+        """What `search` answers from, with all that each leg found: for experiments; raises as `search` does."""
         _check_name(namespace)
-        answer = await self._pipeline.search(namespace, request, Stopwatch())
-        return search_response(answer, request)
+        return await self._pipeline.search(namespace, request, Stopwatch())
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation; raises as `search` does."""
-        _check_name(namespace)
         if request.query is None and not any(message.content.strip() for message in request.messages):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         search = as_search(request)
-        answer = await self._pipeline.search(namespace, search, Stopwatch())
+        answer = await self.answer(namespace, search)
         with answer.stopwatch.span("pack"):
             packed = await asyncio.to_thread(  # counting the tokens of long texts takes its time
                 pack,
@@ -247,7 +250,7 @@ class Trivet:
                 format=request.format,
                 order=request.order,
                 count=self._count_tokens,
-                source_cap=None,
+                source_cap=answer.profile.source_cap if request.source_cap is None else request.source_cap,
             )
         return context_response(answer, packed, search, request.max_tokens)
 

@@ -4,52 +4,53 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from classifier.evidence import Evidence
 from classifier.inference import IntentClassifier, IntentPrediction
-from retrieval.dedup import Candidate, Kept, deduplicate
+from classifier.trust import LegTrust
 from retrieval.embedding.base import Embedder
 from retrieval.errors import AllLegsFailed, LegTimedOut
-from retrieval.fusion import Fused, weighted_rrf
+from retrieval.fusion import weighted_rrf
 from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
+from retrieval.noise import above_noise
 from retrieval.parsing import check_storable
 from retrieval.profiles import Profile, find_profile
+from retrieval.selection import Found, Limits, select
 from retrieval.stopwatch import Stopwatch
-from retrieval.store import memories, namespaces
-from retrieval.store.memories import HydratedMemory
+from retrieval.store import namespaces
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.types import Degradation, Leg, Mode, SearchRequest
-from retrieval.weighting import Weighting, adaptive_weighting, certain, check_weights, explicit_weighting
+from retrieval.weighting import (
+    Weighting,
+    adaptive_weighting,
+    certain,
+    check_weights,
+    evidence_of,
+    explicit_weighting,
+    refined,
+)
 
 log = logging.getLogger(__name__)
-
-SPARE_CANDIDATES = 8
-"""Memories read beyond those asked for, to take the places of duplicates; more are read if that is not enough."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """One memory of an answer with all that is known of how it got there."""
-
-    memory: HydratedMemory
-    fused: Fused
-    fused_rank: int
-    evidence: Mapping[Leg, tuple[int, Hit]]
-    duplicates: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a search found, best first, and how."""
+    """What a search found, best first, and how.
+
+    `rankings` are the legs' above their noise, as they were fused; `evidence` is there where it counted.
+    """
 
     namespace: Namespace
     found: Sequence[Found]
     prediction: IntentPrediction
+    evidence: Evidence | None
     weighting: Weighting
     profile: Profile
     rrf_k: int
@@ -68,6 +69,7 @@ class Pipeline:
         pool: Pool,
         embedder: Embedder,
         classifier: IntentClassifier,
+        trust: LegTrust,
         retrievers: Mapping[Leg, Retriever],
         profiles: Mapping[str, Profile],
         leg_timeout_s: float,
@@ -75,6 +77,7 @@ class Pipeline:
         self._pool = pool
         self._embedder = embedder
         self._classifier = classifier
+        self._trust = trust
         self._retrievers = retrievers
         self._profiles = profiles
         self._leg_timeout_s = leg_timeout_s
@@ -94,10 +97,12 @@ class Pipeline:
                 namespace = await namespaces.find(conn, name)
             profile = find_profile(request.profile or namespace.settings.profile, self._profiles)
             explicit = explicit_weighting(request.mode, request.weights, profile)
-            legs = [leg for leg in request.mode.legs if explicit is None or explicit.weights[leg] > 0]
-            query = _leg_query(namespace, request, embedding, fan_out=max(profile.fan_out, 2 * request.top_k))
+            weights = explicit.weights if explicit else profile.fixed
+            legs = [leg for leg in request.mode.legs if weights[leg] > 0]
+            running: dict[Leg, asyncio.Task[LegRanking | Degradation]] = {}
+            query = self._leg_query(namespace, request, profile, embedding, partial(self._others, running), stopwatch)
             async with asyncio.TaskGroup() as group:
-                running = {leg: group.create_task(self._run_leg(leg, query, stopwatch)) for leg in legs}
+                running |= {leg: group.create_task(self._run_leg(leg, query, stopwatch)) for leg in legs}
                 classifying = group.create_task(self._classify(request, embedding, stopwatch))
         outcomes = {leg: task.result() for leg, task in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
@@ -107,17 +112,25 @@ class Pipeline:
         if request.rescore:
             degraded.append(Degradation(leg="rescorer", reason=f"profile {profile.label} has none"))
 
-        weighting = explicit or adaptive_weighting(classifying.result(), profile)
+        prediction = classifying.result()
+        weighting, evidence = explicit or adaptive_weighting(prediction, profile), None
+        if explicit is None and len(rankings) == len(Leg):
+            with stopwatch.span("weigh"):
+                evidence = evidence_of(request.query, rankings, prediction)
+                weighting = refined(weighting, self._trust.weights(evidence), profile)
         rrf_k = request.rrf_k or profile.rrf_k
+        rankings = above_noise(rankings, profile, enough=request.top_k)
         with stopwatch.span("fuse"):
             ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
             fused = weighted_rrf(ids, {leg: weighting.weights[leg] for leg in rankings}, rrf_k=rrf_k)
         with stopwatch.span("hydrate"):
-            found = await self._hydrate(namespace, fused, rankings, request.top_k)
+            async with self._pool.connection() as conn:
+                found = await select(conn, namespace.ns, fused, rankings, Limits.of(request, profile))
         return Answer(
             namespace=namespace,
             found=found,
-            prediction=classifying.result(),
+            prediction=prediction,
+            evidence=evidence,
             weighting=weighting,
             profile=profile,
             rrf_k=rrf_k,
@@ -144,6 +157,37 @@ class Pipeline:
         with stopwatch.span("classify"):
             return self._classifier.predict(request.query, vector)
 
+    def _leg_query(
+        self,
+        namespace: Namespace,
+        request: SearchRequest,
+        profile: Profile,
+        embedding: Embedding,
+        others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]],
+        stopwatch: Stopwatch,
+    ) -> LegQuery:
+        return LegQuery(
+            ns=namespace.ns,
+            language=namespace.settings.language,
+            text=request.query,
+            embedding=embedding,
+            filters=request.filters,
+            as_of=request.as_of,
+            include_superseded=request.include_superseded,
+            fan_out=max(profile.fan_out, 2 * request.top_k),
+            ef_search=request.ef_search,
+            max_hops=request.max_hops,
+            min_similarity=request.min_similarity,
+            explain=request.explain,
+            docs_given_out=namespace.next_doc,
+            asked_at=request.query_timestamp,
+            profile=profile,
+            rules=namespace.settings.graph_rules(),
+            others=others,
+            patience_s=self._leg_timeout_s / 4,
+            stopwatch=stopwatch,
+        )
+
     async def _run_leg(self, leg: Leg, query: LegQuery, stopwatch: Stopwatch) -> LegRanking | Degradation:
         """One leg within its deadline; its failure is its own and never the query's."""
         try:
@@ -157,36 +201,15 @@ class Pipeline:
             reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
         return Degradation(leg=leg.value, reason=reason)
 
-    async def _hydrate(
-        self, namespace: Namespace, fused: Sequence[Fused], rankings: Mapping[Leg, LegRanking], top_k: int
-    ) -> list[Found]:
-        """Texts for the best of the fusion, duplicates folded into the first of each."""
-        places = {
-            leg: {hit.id: (rank, hit) for rank, hit in enumerate(ranking.hits, 1)} for leg, ranking in rankings.items()
-        }
-        order = {each.id: (rank, each) for rank, each in enumerate(fused, 1)}
-        texts: dict[str, HydratedMemory] = {}
-        kept: list[Kept] = []
-        at, step = 0, top_k + SPARE_CANDIDATES
-        async with self._pool.connection() as conn:
-            while at < len(fused) and len(kept) < top_k:
-                ids = [each.id for each in fused[at : at + step]]
-                rows = await memories.hydrate(conn, namespace.ns, ids)
-                texts |= {memory_id: rows[memory_id] for memory_id in ids if memory_id in rows}
-                kept = deduplicate(
-                    [Candidate(id=each.id, text=each.text, speaker=each.speaker) for each in texts.values()]
-                )
-                at += step
-        return [
-            Found(
-                memory=texts[each.id],
-                fused=order[each.id][1],
-                fused_rank=order[each.id][0],
-                evidence=_best_evidence((each.id, *each.duplicates), places),
-                duplicates=each.duplicates,
-            )
-            for each in kept[:top_k]
-        ]
+    async def _others(
+        self, running: Mapping[Leg, asyncio.Task[LegRanking | Degradation]]
+    ) -> Mapping[Leg, Sequence[Hit]]:
+        """What the legs that wait for no other have found, once they have; half a deadline at most is waited."""
+        tasks = {leg: task for leg, task in running.items() if leg is not Leg.GRAPH}
+        if tasks:
+            await asyncio.wait(tasks.values(), timeout=self._leg_timeout_s / 2)
+        done = {leg: task.result() for leg, task in tasks.items() if task.done() and not task.cancelled()}
+        return {leg: outcome.hits for leg, outcome in done.items() if isinstance(outcome, LegRanking)}
 
 
 class Embedding:
@@ -220,32 +243,3 @@ class Embedding:
         """Drop a computation that nobody waits for any more; its failure was reported by the vector leg."""
         if self._task is not None and not self._task.cancel() and not self._task.cancelled():
             self._task.exception()
-
-
-def _leg_query(namespace: Namespace, request: SearchRequest, embedding: Embedding, *, fan_out: int) -> LegQuery:
-    return LegQuery(
-        ns=namespace.ns,
-        language=namespace.settings.language,
-        text=request.query,
-        embedding=embedding,
-        filters=request.filters,
-        as_of=request.as_of,
-        include_superseded=request.include_superseded,
-        fan_out=fan_out,
-        ef_search=request.ef_search,
-        max_hops=request.max_hops,
-        min_similarity=request.min_similarity,
-        explain=request.explain,
-        docs_given_out=namespace.next_doc,
-    )
-
-
-def _best_evidence(
-    ids: Sequence[str], places: Mapping[Leg, Mapping[str, tuple[int, Hit]]]
-) -> Mapping[Leg, tuple[int, Hit]]:
-    """The best place that any of some duplicates has in each leg."""
-    evidence = {}
-    for leg, place in places.items():
-        if ranked := [place[each] for each in ids if each in place]:
-            evidence[leg] = min(ranked, key=lambda item: item[0])
-    return evidence

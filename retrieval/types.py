@@ -12,6 +12,11 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from classifier.intents import Intent
+from graph.rules import DEFAULT_RULES, MAX_PREMISES, MAX_RULES, Atom, Rule, RuleError, check_count
+from graph.rules import inverse as inverse_rules
+from graph.rules import symmetric as symmetric_rule
+from graph.rules import transitive as transitive_rule
+from retrieval.errors import InvalidInput
 
 MAX_TEXT_CHARS = 60_000
 """Longest memory text. Longer documents belong into `chunk`s; term counts up to here fit 16 bits."""
@@ -180,6 +185,9 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     rrf_k: Annotated[int, Meta(ge=1, le=1_000, description="null: as the profile says")] | None = None
     filters: Filters = Filters()
     as_of: Annotated[Zoned | None, _about("answer as the namespace stood then; null: now")] = None
+    query_timestamp: Annotated[
+        Zoned | None, _about('when the query was asked, from which "last week" counts; null: `as_of`, or now')
+    ] = None
     include_superseded: Annotated[bool, _about("also memories that a newer one supersedes")] = False
     min_similarity: (
         Annotated[float, Meta(ge=-1, le=1, description="least cosine similarity in the vector leg")] | None
@@ -187,6 +195,13 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ef_search: Annotated[int, Meta(ge=1, le=200, description="breadth of the HNSW search")] = 64
     max_hops: Annotated[int, Meta(ge=0, le=4, description="hops of the graph walk beyond the query's entities")] = 2
     rescore: Annotated[bool | None, _about("the learned last step on or off; null: as the profile says")] = None
+    source_cap: (
+        Annotated[int, Meta(ge=1, le=200, description="most memories of one session or document; null: the profile's")]
+        | None
+    ) = None
+    diversity: (
+        Annotated[float, Meta(ge=0, le=1, description="0: relevance alone; up to 1: unlike those before it")] | None
+    ) = None
     explain: Annotated[bool, _about("with paths, duplicates and the reasons for the weights")] = False
 
 
@@ -197,11 +212,12 @@ class SearchRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class LegEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where one leg had a memory. `path` is the graph leg's, with `explain`."""
+    """Where one leg had a memory. `path` and `why`, the same as a sentence, are the graph leg's, with `explain`."""
 
     rank: int
     score: float
     path: list[str] | None = None
+    why: str | None = None
 
 
 class FusedEvidence(Struct, frozen=True, kw_only=True):
@@ -338,11 +354,90 @@ class ClassifyResponse(Struct, frozen=True, kw_only=True):
     timings_ms: dict[str, float]
 
 
+class SymmetricRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="symmetric"):
+    """If x is so related to y, then y is to x."""
+
+    relation: Label
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """As the graph applies it."""
+        return (symmetric_rule(self.relation),)
+
+
+class InverseRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="inverse"):
+    """Two relations that are each other backwards."""
+
+    relation: Label
+    inverse: Label
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """As the graph applies it: one rule each way."""
+        return inverse_rules(self.relation, self.inverse)
+
+
+class TransitiveRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="transitive"):
+    """If x is so related to y, and y to z, then x is to z."""
+
+    relation: Label
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """As the graph applies it."""
+        return (transitive_rule(self.relation),)
+
+
+Triple = Annotated[tuple[Label, Label, Label], _about("a variable, a relation and a variable")]
+
+
+class CustomRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="custom"):
+    """Whenever all of `when` hold for some entities, `then` does; entities are variables such as `x`."""
+
+    name: Label
+    when: Annotated[list[Triple], Meta(min_length=1, max_length=MAX_PREMISES)]
+    then: Triple
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """As the graph applies it."""
+        return (Rule(self.name, tuple(Atom(*triple) for triple in self.when), Atom(*self.then)),)
+
+
+RuleInput = SymmetricRule | InverseRule | TransitiveRule | CustomRule
+
+
 class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a namespace's owner may set. The language of analysis is fixed by the first memory."""
 
     language: Annotated[str, Meta(max_length=32)] = "auto"
     profile: Annotated[str, Meta(max_length=128)] | None = None
+    rules: Annotated[
+        Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,
+        _about("what follows from relations; null: rules for common relations; an empty list: nothing"),
+    ] = None
+
+    def graph_rules(self) -> tuple[Rule, ...]:
+        """The rules in force, the default ones if none are set.
+
+        Raises:
+            InvalidInput: a rule that cannot be used, or too many; names the place.
+
+        >>> settings = NamespaceSettings(rules=[InverseRule(relation="Parent of", inverse="child-of")])
+        >>> [rule.then.relation for rule in settings.graph_rules()]
+        ['child_of', 'parent_of']
+        """
+        if self.rules is None:
+            return DEFAULT_RULES
+        rules: list[Rule] = []
+        for at, given in enumerate(self.rules):
+            try:
+                rules += given.as_rules()
+            except RuleError as exc:
+                # only a custom rule has the fields that the fault may lie in
+                loc = exc.loc if isinstance(given, CustomRule) else ()
+                raise InvalidInput(str(exc), loc=("rules", at, *loc)) from exc
+        try:
+            check_count(rules)
+        except RuleError as exc:
+            raise InvalidInput(str(exc), loc=("rules",)) from exc
+        return tuple(rules)
 
 
 class NamespaceInfo(Struct, frozen=True, kw_only=True):

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from classifier.evidence import Evidence, Findings
 from classifier.inference import IntentPrediction
 from classifier.intents import Intent
 from classifier.weights import mix_weights
 from retrieval.errors import InvalidInput
+from retrieval.legs.base import LegRanking
 from retrieval.profiles import Profile
 from retrieval.types import IntentReport, Leg, LegWeights, Mode
 
@@ -63,6 +65,35 @@ def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weight
         weights={leg: mixed[leg] for leg in Leg},
         reason=f"the query reads as {likely}; the weights of these intents are mixed in that proportion and drawn "
         f"towards the fixed weights of profile {profile.label} as far as the intent is uncertain",
+    )
+
+
+def evidence_of(query: str, rankings: Mapping[Leg, LegRanking], prediction: IntentPrediction) -> Evidence:
+    """What the legs' answers say of each other and of the query; for this all three must have answered."""
+    findings = {
+        leg: Findings([hit.id for hit in ranking.hits], [hit.score for hit in ranking.hits])
+        for leg, ranking in rankings.items()
+    }
+    return Evidence(
+        vector=findings[Leg.VECTOR],
+        bm25=findings[Leg.BM25],
+        graph=findings[Leg.GRAPH],
+        attainable=rankings[Leg.BM25].attainable,
+        rarities=rankings[Leg.GRAPH].rarities,
+        words=len(query.split()),
+        probabilities=prediction.probabilities,
+    )
+
+
+def refined(weighting: Weighting, learned: Mapping[str, float], profile: Profile) -> Weighting:
+    """Weights moved towards those that are learned from what the legs found, as far as the profile trusts them."""
+    trust = profile.trust
+    weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in Leg}
+    total = sum(weights.values())
+    found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
+    return Weighting(
+        weights={leg: weight / total for leg, weight in weights.items()},
+        reason=f"{weighting.reason}; what the legs found for it asks for {found}, which counts {trust:.0%}",
     )
 
 

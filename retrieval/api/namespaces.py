@@ -47,7 +47,18 @@ _PUT = Operation(
     request=NamespaceSettings,
     response=NamespaceInfo,
     errors=(409,),
-    example={"language": "en"},
+    example={
+        "language": "en",
+        "rules": [
+            {"kind": "symmetric", "relation": "married_to"},
+            {
+                "kind": "custom",
+                "name": "grandparent",
+                "when": [["x", "parent_of", "y"], ["y", "parent_of", "z"]],
+                "then": ["x", "grandparent_of", "z"],
+            },
+        ],
+    },
     answer=_INFO,
 )
 _GET = Operation(

@@ -23,7 +23,7 @@ _INTENT = {
 _ANSWERED_BY = {
     "intent": _INTENT,
     "weights": {"vector": 0.31, "bm25": 0.55, "graph": 0.14},
-    "profile": "default@1",
+    "profile": "default@2",
     "degraded": [],
     "timings_ms": {"classify": 0.1, "embed": 1.6, "vector": 1.2, "bm25": 1.1, "graph": 1.4, "total": 4.1},
 }
@@ -31,11 +31,14 @@ _SEARCH = Operation(
     id="search",
     tag="retrieval",
     summary="Ranked memories",
-    description="Three legs run side by side: `vector` (embeddings), `bm25` (words) and `graph` (entities). Their "
-    "rankings are fused by weighted reciprocal ranks. `mode` picks how: `adaptive` weighs the legs by the query's "
-    "intent, `hybrid` by the profile's fixed weights, the others run one leg. `weights` overrides both. Filters hold "
-    "in every leg, before the cut to `top_k`. `as_of` answers as the namespace stood then. A leg that fails or is "
-    "late is named in `degraded` and the others answer; when none answers it is a 503.",
+    description="Three legs run side by side: `vector` (embeddings), `bm25` (words) and `graph` (entities, walking on "
+    "from what the other two found first). Their rankings, cut where they say nothing any more, are fused by weighted "
+    "reciprocal ranks. `mode` picks how: `adaptive` weighs the legs by the query's intent and by what they found, "
+    "`hybrid` by the profile's fixed weights, the others run one leg. `weights` overrides both. A turn of a session "
+    'is found with the turns around it. A time in the query ("in June", "last week", counted from '
+    "`query_timestamp`) is a preference. Filters hold in every leg, before the cut to `top_k`. `as_of` answers as the "
+    "namespace stood then. A leg that fails or is late is named in `degraded` and the others answer; when none "
+    "answers it is a 503.",
     request=SearchRequest,
     response=SearchResponse,
     errors=(404, 503),

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.rules import Rule
+from retrieval.profiles import DEFAULT, Profile
+from retrieval.stopwatch import Stopwatch
 from retrieval.types import Filters, Leg
+
+
+async def _alone() -> Mapping[Leg, Sequence[Hit]]:
+    """No leg runs beside this one."""
+    return {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +40,13 @@ class LegQuery:
         min_similarity: least cosine similarity the vector leg returns; None for no bound.
         explain: whether to return paths and details.
         docs_given_out: ordinals the namespace has given out, an upper bound of its memories.
+        asked_at: when the query was asked, from which "last week" counts; None for `as_of` or now.
+        profile: what the legs do with turns, periods and each other's results.
+        rules: what follows from the relations that memories state.
+        others: awaits the hits of the legs that wait for no other, best first, by leg; a leg that failed
+            or is late is not among them.
+        patience_s: how long a leg waits for what it can do without.
+        stopwatch: takes the times of a leg's own stages.
     """
 
     ns: int
@@ -47,23 +62,48 @@ class LegQuery:
     min_similarity: float | None
     explain: bool
     docs_given_out: int
+    asked_at: datetime | None = None
+    profile: Profile = DEFAULT
+    rules: Sequence[Rule] = ()
+    others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _alone
+    patience_s: float = 0.5
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """One memory that a leg found, with the leg's own score."""
+    """One memory that a leg found.
+
+    Attributes:
+        id, doc: the memory and its ordinal.
+        score: the leg's own.
+        path, why: names of the entities that led to it, and the same as a sentence; the graph leg's,
+            where an explanation is wanted.
+    """
 
     id: str
+    doc: int
     score: float
-    path: tuple[str, ...] | None = None
+    path: tuple[str, ...] = ()
+    why: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LegRanking:
-    """A leg's answer: hits best first (score descending, ties by id ascending), each id once."""
+    """A leg's answer.
+
+    Attributes:
+        hits: best first (score descending, ties by id ascending), each id once.
+        details: what `explain` shows of how they were found.
+        attainable: the score of a memory that could not match better; 0 where the leg knows of none.
+        rarities: of the entities of the query that the leg knows, in [0, 1]: 1 is one that a single
+            memory mentions.
+    """
 
     hits: tuple[Hit, ...]
     details: dict[str, Any]
+    attainable: float = 0.0
+    rarities: tuple[float, ...] = ()
 
 
 class Retriever(Protocol):

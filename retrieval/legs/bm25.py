@@ -1,33 +1,45 @@
-"""The keyword leg: exact BM25 over all memories that contain any of the query's terms."""
+"""The keyword leg: BM25 over all memories that contain any of the query's terms, turns in their context."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.arrays import array_text
+from graph.names import normalize
+from retrieval.legs import okapi
 from retrieval.legs.base import Hit, LegQuery, LegRanking
-from retrieval.store import postings
+from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES
+from retrieval.profiles import Profile
+from retrieval.store import postings, windows
 from retrieval.store.pool import Pool
-from retrieval.store.postings import Postings
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.text.analysis import analyze, term_id
+from retrieval.text.calendar_terms import Period, period_terms
+from retrieval.text.periods import find_periods
 from retrieval.types import Leg
 
-K1 = 1.2
-"""How soon repetitions of a term stop to count."""
+BESIDE = 2
+"""Turns this near to a good one are scored too, even if they share no term with the query."""
 
-LENGTH_PIVOT = 30.0
-"""Average length, in terms, at which a memory's length counts half against it."""
+GRACE = timedelta(days=1)
+"""How much later than the period that a query speaks of a memory of it may have been written."""
 
+SHORT_CHARS = 160
+"""A turn up to this long that ends with a question mark only asks."""
+
+_REACH = BESIDE + max(len(BEFORE_SHARES), len(AFTER_SHARES))
 _ATTEMPTS = 3
 
 _WHICH = (
     """
-    select m.doc, m.id, """
+    select m.doc, m.id, m.speaker, m.session_id is not null as is_turn, m.length,
+        length(m.text) <= %(short)s and right(rtrim(m.text), 1) = '?' as asks, """
     + ELIGIBLE
     + """ as eligible
     from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
@@ -35,41 +47,14 @@ _WHICH = (
 )
 
 
-def length_penalty(average: float) -> float:
-    """The parameter b for a namespace whose memories have that many terms on average.
-
-    Length says little about a chat turn and much about an article; one constant is wrong for one of
-    them (docs/decisions/0002-bm25-length.md).
-
-    >>> length_penalty(10), length_penalty(90)
-    (0.25, 0.75)
-    """
-    return average / (average + LENGTH_PIVOT)
-
-
-def score(found: Postings) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """BM25 of every memory that contains at least one of the terms (OR semantics).
-
-    score(d) = sum over terms t of idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / avg|d|)),
-    idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)), b of `length_penalty`. Robertson and Zaragoza, "The
-    Probabilistic Relevance Framework: BM25 and Beyond", 2009, with the idf that cannot be negative.
-
-    Returns:
-        Ordinals, ascending, and their scores; shape (n,) each.
-    """
-    if not found.terms:
-        return np.empty(0, np.int32), np.empty(0)
-    first = min(int(term.docs.min()) for term in found.terms.values())
-    last = max(int(term.docs.max()) for term in found.terms.values())
-    scores = np.zeros(last - first + 1)
-    average = found.length / found.memories
-    b = length_penalty(average)
-    for term in found.terms.values():
-        idf = np.log1p((found.memories - term.docs.size + 0.5) / (term.docs.size + 0.5))
-        saturation = K1 * (1 - b + (b / average) * term.lengths)
-        scores[term.docs - first] += idf * (K1 + 1) * term.tfs / (term.tfs + saturation)
-    matched = np.flatnonzero(scores)
-    return (matched + first).astype(np.int32), scores[matched]
+class _Row(NamedTuple):
+    doc: int
+    id: str
+    speaker: str | None
+    is_turn: bool
+    length: int
+    asks: bool
+    eligible: bool
 
 
 class Bm25Retriever:
@@ -83,38 +68,115 @@ class Bm25Retriever:
     async def search(self, query: LegQuery) -> LegRanking:
         """The best eligible memories by BM25; nothing where no term occurs."""
         terms = {term_id(term): term for term in analyze(query.text, query.language)}
-        if not terms:
-            return LegRanking(hits=(), details={"terms": {}})
+        periods = find_periods(query.text, asked_at=query.asked_at or query.as_of or datetime.now(UTC))
+        dates = {term_id(term): term for period in periods for term in period_terms(_told(period))}
         async with self._pool.connection() as conn:
             for _ in range(_ATTEMPTS):
-                found = await postings.read(conn, query.ns, list(terms))
-                hits = await self._best(conn, query, found)
-                if hits is not None:
+                found = await postings.read(conn, query.ns, [*terms, *dates])
+                weighed = okapi.weigh(found, periods=dates, period_weight=query.profile.period_weight)
+                best = await self._best(conn, query, weighed)
+                if best is not None:
                     break
             else:
-                hits = await self._best(conn, query, found, moved_is_gone=True) or ()
-        frequencies = {text: int(found.terms[term].docs.size) for term, text in terms.items() if term in found.terms}
-        return LegRanking(hits=hits, details={"terms": frequencies, "memories": found.memories})
+                best = await self._best(conn, query, weighed, moved_is_gone=True) or {}
+            hits = await self._in_context(conn, query, weighed, best)
+        details: dict[str, Any] = {
+            "terms": {text: int(found.terms[term].docs.size) for term, text in terms.items() if term in found.terms},
+            "memories": found.memories,
+        }
+        if periods:
+            details["periods"] = [str(period) for period in periods]
+        return LegRanking(hits=hits, details=details, attainable=okapi.attainable(found, terms))
 
     async def _best(
-        self, conn: AsyncConnection[Any], query: LegQuery, found: Postings, *, moved_is_gone: bool = False
-    ) -> tuple[Hit, ...] | None:
-        """The best eligible hits; None when a memory was replaced since the postings were read."""
-        docs, scores = score(found)
+        self,
+        conn: AsyncConnection[Any],
+        query: LegQuery,
+        weighed: okapi.Query | None,
+        *,
+        moved_is_gone: bool = False,
+    ) -> dict[_Row, float] | None:
+        """The best eligible memories, each on its own; None when one was replaced since the postings were read."""
+        best: dict[_Row, float] = {}
+        if weighed is None:
+            return best
+        docs, scores = okapi.score(weighed)
         order = np.lexsort((docs, -scores))
         docs, scores = docs[order], scores[order]
-        hits: list[Hit] = []
         at, step = 0, query.fan_out
-        parameters = eligibility(query.filters, as_of=query.as_of, include_superseded=query.include_superseded)
-        while at < docs.size and len(hits) < query.fan_out:
+        while at < docs.size and len(best) < query.fan_out:
             # Up to the last of equal scores, so that ties are broken by id and not by ordinal.
             end = int(np.searchsorted(-scores, -scores[min(at + step, docs.size) - 1], side="right"))
             chunk = {int(doc): float(value) for doc, value in zip(docs[at:end], scores[at:end], strict=True)}
-            cursor = await conn.execute(_WHICH, {**parameters, "ns": query.ns, "docs": array_text(chunk)}, binary=True)
-            rows = await cursor.fetchall()
+            rows = await _which(conn, query, chunk)
             if len(rows) < len(chunk) and not moved_is_gone:
                 return None
-            hits += [Hit(id=memory_id, score=chunk[doc]) for doc, memory_id, eligible in rows if eligible]
+            best |= {row: chunk[row.doc] for row in rows if row.eligible}
             at, step = end, step * 8
+        return best
+
+    async def _in_context(
+        self, conn: AsyncConnection[Any], query: LegQuery, weighed: okapi.Query | None, best: Mapping[_Row, float]
+    ) -> tuple[Hit, ...]:
+        """The hits, best first, turns scored anew with what was said around them."""
+        scores = dict(best)
+        share = query.profile.neighbour_share
+        turns = [row.doc for row in best if row.is_turn] if share else []
+        if weighed is not None and turns:
+            around = await _windows(conn, query, turns)
+            rows = {row.doc: row for row in best}
+            beside = {doc for doc, window in around.items() if doc not in rows}
+            rows |= {row.doc: row for row in await _which(conn, query, beside) if row.eligible}
+            lengths = {doc: rows[doc].length for doc in around if doc in rows}
+            before = {doc: window.before for doc, window in around.items()}
+            after = {doc: window.after for doc, window in around.items()}
+            in_context = okapi.score_in_context(weighed, lengths, before, after, share=share)
+            scores |= {rows[doc]: value for doc, value in in_context.items() if value > 0}
+        named = _named(query.text, (row.speaker for row in scores))
+        hits = [
+            Hit(id=row.id, doc=row.doc, score=value * _prior(row, named, query.profile))
+            for row, value in scores.items()
+        ]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
         return tuple(hits[: query.fan_out])
+
+
+async def _which(conn: AsyncConnection[Any], query: LegQuery, docs: Iterable[int]) -> list[_Row]:
+    parameters = eligibility(query.filters, as_of=query.as_of, include_superseded=query.include_superseded)
+    parameters |= {"ns": query.ns, "docs": array_text(docs), "short": SHORT_CHARS}
+    return [_Row(*row) for row in await (await conn.execute(_WHICH, parameters, binary=True)).fetchall()]
+
+
+async def _windows(conn: AsyncConnection[Any], query: LegQuery, turns: Sequence[int]) -> dict[int, windows.Window]:
+    """What is around each of these turns and around those beside them, as far as it counts."""
+    wide = await windows.around(conn, query.ns, turns, reach=_REACH, as_of=query.as_of)
+    around: dict[int, windows.Window] = {}
+    for window in wide:
+        session = [*reversed(window.before), window.doc, *window.after]
+        centre = len(window.before)
+        for at in range(max(0, centre - BESIDE), min(len(session), centre + BESIDE + 1)):
+            before = session[max(0, at - len(BEFORE_SHARES)) : at][::-1]
+            around[session[at]] = windows.Window(session[at], before, session[at + 1 : at + 1 + len(AFTER_SHARES)])
+    return around
+
+
+def _told(period: Period) -> Period:
+    """The period and a day more: what happened is often told the day after."""
+    if period.end is None or period.end > datetime.max.replace(tzinfo=period.end.tzinfo) - GRACE:
+        return period
+    return replace(period, end=period.end + GRACE)
+
+
+def _prior(row: _Row, named: Collection[str], profile: Profile) -> float:
+    """What a memory's score counts for who said it, and how.
+
+    A turn that only asks is seldom what is looked for; what it asks about counts in the answer after it.
+    """
+    said_by = 1 + profile.speaker_boost if row.speaker in named else 1.0
+    return said_by * (profile.asking_share if row.is_turn and row.asks else 1.0)
+
+
+def _named(text: str, speakers: Iterable[str | None]) -> set[str]:
+    """The speakers whom a text names, in full."""
+    words = f" {normalize(text)} "
+    return {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in words}

@@ -11,7 +11,7 @@ from retrieval.store.pool import Connection, Pool
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types import Leg
 
-EXACT_UP_TO = 2_000
+EXACT_UP_TO = 5_000
 """Ordinals given out up to which a namespace is scanned: faster there than HNSW, and exact."""
 
 # Whether the index serves is decided here: a plan that is made once for all filters cannot know how few
@@ -24,7 +24,7 @@ _GO_BY_INDEX = """
 
 _BY_INDEX: LiteralString = (
     """
-    select m.id, -(m.embedding <#> %(embedding)s) as similarity
+    select m.id, m.doc, -(m.embedding <#> %(embedding)s) as similarity
     from memory m where m.ns = %(ns)s and """
     + ELIGIBLE
     + """
@@ -35,7 +35,7 @@ _BY_INDEX: LiteralString = (
 # `0 +` keeps the planner from the HNSW index.
 _BY_SCAN: LiteralString = (
     """
-    select m.id, -(m.embedding <#> %(embedding)s) as similarity
+    select m.id, m.doc, -(m.embedding <#> %(embedding)s) as similarity
     from memory m where m.ns = %(ns)s and """
     + ELIGIBLE
     + """
@@ -66,7 +66,9 @@ class VectorRetriever:
                 plan.append("exact scan")
                 rows = await (await conn.execute(_BY_SCAN, parameters, binary=True)).fetchall()
         least = -1.0 if query.min_similarity is None else query.min_similarity
-        hits = [Hit(id=memory_id, score=similarity) for memory_id, similarity in rows if similarity >= least]
+        hits = [
+            Hit(id=memory_id, doc=doc, score=similarity) for memory_id, doc, similarity in rows if similarity >= least
+        ]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
         return LegRanking(hits=tuple(hits), details={"plan": ", then ".join(plan), "ef_search": query.ef_search})
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from classifier.inference import IntentClassifier
+from classifier.trust import LegTrust
 from retrieval.embedding.base import Embedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import AllLegsFailed
 from retrieval.ingest import Ingest
-from retrieval.legs.base import LegQuery, LegRanking, Retriever
+from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.models_dir import models_dir
 from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles import PROFILES
 from retrieval.stopwatch import Stopwatch
@@ -45,6 +48,38 @@ class Breaking:
         return ranking
 
 
+class Silent:
+    """A leg that never answers and asks for nothing."""
+
+    def __init__(self, leg: Leg) -> None:
+        self.leg = leg
+
+    async def search(self, query: LegQuery) -> LegRanking:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        raise AssertionError(query)
+
+
+class Listening:
+    """The graph leg, with what it was told of the others."""
+
+    leg = Leg.GRAPH
+
+    def __init__(self, real: Retriever) -> None:
+        self._real = real
+        self.told: Mapping[Leg, Sequence[Hit]] = {}
+
+    async def search(self, query: LegQuery) -> LegRanking:
+        """What the real one finds."""
+
+        async def others() -> Mapping[Leg, Sequence[Hit]]:
+            self.told = await query.others()
+            return self.told
+
+        self.told = {}
+        return await self._real.search(replace(query, others=others))
+
+
 class DeadEmbedder:
     """An embedding provider that does not answer."""
 
@@ -62,6 +97,15 @@ class DeadEmbedder:
         """Hold nothing."""
 
 
+class SilentEmbedder(DeadEmbedder):
+    """An embedding provider that keeps the connection and never answers."""
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        raise AssertionError(text)
+
+
 class Bench:
     """A pipeline over a real database, some of whose parts may be broken."""
 
@@ -69,6 +113,7 @@ class Bench:
         self.pool = pool
         self.embedder = embedder
         self._classifier = classifier
+        self._trust = LegTrust(models_dir() / "weights.onnx")
 
     def legs(self) -> dict[Leg, Retriever]:
         """The real ones."""
@@ -86,6 +131,7 @@ class Bench:
             pool=self.pool,
             embedder=embedder or self.embedder,
             classifier=self._classifier,
+            trust=self._trust,
             retrievers=retrievers,
             profiles=PROFILES,
             leg_timeout_s=DEADLINE_S,
@@ -130,6 +176,56 @@ async def test_a_leg_that_is_late(bench: Bench, broken: Leg) -> None:
         assert answer.found[0].memory.id == "a"
     whole = await bench.search(legs)
     assert (list(whole.degraded), set(whole.rankings)) == ([], set(Leg))
+
+
+@pytest.mark.parametrize("silent", [[Leg.VECTOR], [Leg.BM25], [Leg.VECTOR, Leg.BM25]])
+async def test_a_leg_that_never_answers_does_not_take_the_graph_leg_along(bench: Bench, silent: list[Leg]) -> None:
+    """It walks on from what the others have found by then, in time for the answer."""
+    legs = bench.legs()
+    listening = Listening(legs[Leg.GRAPH])
+    answer = await bench.search({**legs, **{leg: Silent(leg) for leg in silent}, Leg.GRAPH: listening})
+    assert [each.leg for each in answer.degraded] == [leg.value for leg in silent]
+    assert set(answer.rankings) == set(Leg) - set(silent)
+    assert set(listening.told) == {Leg.VECTOR, Leg.BM25} - set(silent)
+    assert "a" in [hit.id for hit in answer.rankings[Leg.GRAPH].hits]
+    assert answer.found[0].memory.id == "a"
+
+
+async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
+    """Best first, those of legs that raised not among them; and nothing when it runs alone."""
+    legs = bench.legs()
+    listening = Listening(legs[Leg.GRAPH])
+    answer = await bench.search({**legs, Leg.GRAPH: listening})
+    assert set(listening.told) == {Leg.VECTOR, Leg.BM25}
+    for leg, hits in listening.told.items():
+        assert [hit.id for hit in hits][: len(answer.rankings[leg].hits)] == [
+            hit.id for hit in answer.rankings[leg].hits
+        ]
+    await bench.search({**legs, Leg.VECTOR: Breaking(legs[Leg.VECTOR]), Leg.GRAPH: listening})
+    assert set(listening.told) == {Leg.BM25}
+    await bench.search({**legs, Leg.GRAPH: listening}, Mode.GRAPH)
+    assert listening.told == {}
+
+
+async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(bench: Bench) -> None:
+    """The graph leg ranks without similarity rather than not at all."""
+    answer = await bench.search(bench.legs(), embedder=SilentEmbedder())
+    assert [each.leg for each in answer.degraded] == ["vector"]
+    assert set(answer.rankings) == {Leg.BM25, Leg.GRAPH}
+    assert answer.found[0].memory.id == "a"
+    assert (await bench.search(bench.legs(), Mode.GRAPH, embedder=SilentEmbedder())).found[0].memory.id == "a"
+
+
+async def test_learned_weights_count_only_where_every_leg_answered(bench: Bench) -> None:
+    """What a leg did not say is no evidence."""
+    legs = bench.legs()
+    whole = await bench.search(legs)
+    assert whole.evidence is not None
+    assert sum(whole.weighting.weights.values()) == pytest.approx(1.0)
+    for leg in Leg:
+        answer = await bench.search({**legs, leg: Breaking(legs[leg])})
+        assert answer.evidence is None
+    assert (await bench.search(legs, Mode.HYBRID)).evidence is None
 
 
 async def test_all_legs_failing_is_an_error(bench: Bench) -> None:

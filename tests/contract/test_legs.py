@@ -218,3 +218,104 @@ async def test_odd_queries_and_texts(bench: Bench) -> None:
         for at, text in enumerate(texts[:-1]):  # an underscore is no term
             assert f"m{at}" in await bench.ids(text)
     assert "m2" in await bench.ids("Was kaufte Ünal in Zürich?")
+
+
+TALK = (
+    "Hello there.",
+    "Otto Brandt painted the barn.",
+    "All of it?",
+    "Every board, in red.",
+    "And the fence?",
+    "No, somebody else did that.",
+)
+
+
+def talk(session: str = "s", prefix: str = "t", **fields: object) -> list[MemoryInput]:
+    """A chat, a turn a day."""
+    return [
+        MemoryInput(id=f"{prefix}{at}", text=text, session_id=session, position=at, created_at=day(at + 1), **fields)  # type: ignore[arg-type]
+        for at, text in enumerate(TALK)
+    ]
+
+
+async def test_a_turn_that_fits_comes_before_those_around_it(bench: Bench) -> None:
+    """Which come with it."""
+    await bench.add(*talk())
+    found = await bench.ids()
+    assert found[0] == "t1"
+    assert "t2" in found
+
+
+async def test_filters_hold_in_a_chat(bench: Bench) -> None:
+    """For what is found by its own words as for what is found through others."""
+    await bench.add(*talk(), *talk("other", "o", speaker="Zoe"))
+    for filters, expected in (
+        (Filters(session_id=["s"]), {f"t{at}" for at in range(len(TALK))}),
+        (Filters(speaker=["Zoe"]), {f"o{at}" for at in range(len(TALK))}),
+        (Filters(session_id=["s"], created_after=day(2)), {"t2", "t3", "t4", "t5"}),
+        (Filters(session_id=["s"], created_before=day(2)), {"t0"}),
+        (Filters(speaker=["Bo"]), set[str]()),
+    ):
+        assert set(await bench.ids(filters=filters)) <= expected
+    assert set(await bench.ids(as_of=day(2))) <= {"t0", "t1", "o0", "o1"}
+    assert {"t1", "o1"} <= set(await bench.ids(as_of=day(2)))
+
+
+async def test_a_deleted_turn_leaves_no_trace(bench: Bench) -> None:
+    """A chat without it answers as one that never had it."""
+    await bench.add(*talk(), *(painted(f"m{at}", f"barn {at}") for at in range(5)))
+    await bench.delete("t1")
+    left = await bench.hits()
+    await bench.add(*talk()[:1], *talk()[2:], *(painted(f"m{at}", f"barn {at}") for at in range(5)), namespace="never")
+    assert [hit.id for hit in left] == [hit.id for hit in await bench.hits(namespace="never")]
+    scores = [hit.score for hit in await bench.hits(namespace="never")]
+    assert [hit.score for hit in left] == pytest.approx(scores, abs=2e-3)
+
+
+async def test_chats_of_another_namespace_change_nothing(bench: Bench) -> None:
+    """Although sessions and ids are the same."""
+    await bench.add(*talk())
+    before = await bench.hits()
+    await bench.add(*talk(), painted("x", "the barn", session_id="s", position=1), namespace="other")
+    assert await bench.hits() == before
+
+
+async def test_the_order_of_arrival_changes_nothing(bench: Bench) -> None:
+    """Turns in order, one by one, or backwards."""
+    turns = [*talk(), *talk("other", "o")]
+    await bench.add(*turns, namespace="at once")
+    for one in turns:
+        await bench.add(one, namespace="in order")
+    for one in reversed(turns):
+        await bench.add(one, namespace="backwards")
+    at_once = await bench.hits(namespace="at once")
+    for name in ("in order", "backwards"):
+        hits = await bench.hits(namespace=name)
+        assert {hit.id: hit.score for hit in hits} == pytest.approx({hit.id: hit.score for hit in at_once}, abs=1e-3)
+        if bench.leg is not Leg.VECTOR:  # stored vectors are mixed from rounded ones, as the neighbours were then
+            assert [hit.id for hit in hits] == [hit.id for hit in at_once]
+
+
+async def test_the_same_question_has_the_same_answer(bench: Bench) -> None:
+    await bench.add(*talk(), *(painted(f"m{at}", f"barn {at}") for at in range(20)))
+    assert await bench.hits() == await bench.hits() == await bench.hits()
+
+
+async def test_a_leg_answers_whatever_the_others_found(bench: Bench) -> None:
+    """Nothing, memories that are gone, or all there are."""
+    await bench.add(*talk(), *(painted(f"m{at}", f"barn {at}") for at in range(5)))
+    everything = [Hit(id="any", doc=doc, score=1 / (doc + 1)) for doc in range(40)]
+
+    def told(hits: list[Hit]) -> Callable[[], Awaitable[Mapping[Leg, list[Hit]]]]:
+        async def others() -> Mapping[Leg, list[Hit]]:
+            return {Leg.VECTOR: hits, Leg.BM25: hits}
+
+        return others
+
+    stored = {f"t{at}" for at in range(len(TALK))} | {f"m{at}" for at in range(5)}
+    for hits in ([], everything, everything[::-1][-1:]):
+        found = await bench.ids(others=told(hits))
+        assert set(found) <= stored
+        assert found
+    gone = await bench.ids(others=told([Hit(id="gone", doc=9_999, score=1.0)]))
+    assert set(gone) <= stored

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from retrieval.legs.bm25 import K1, length_penalty, score
+from retrieval.legs.okapi import K1, length_penalty, score, weigh
 from retrieval.store import compaction, postings
 from retrieval.store.pool import Connection, Pool
 from retrieval.text.analysis import analyze, bag, term_id
@@ -49,7 +49,8 @@ async def remove(conn: Connection, ns: int, texts: Texts) -> None:
 
 async def scores(conn: Connection, ns: int, query: str) -> dict[int, float]:
     found = await postings.read(conn, ns, [term_id(term) for term in analyze(query)])
-    return {int(doc): float(value) for doc, value in zip(*score(found), strict=True)}
+    weighed = weigh(found)
+    return {} if weighed is None else {int(doc): float(value) for doc, value in zip(*score(weighed), strict=True)}
 
 
 def random_texts(seed: int, count: int) -> Texts:

@@ -1,0 +1,113 @@
+"""What the legs returned, as numbers that say how far each of them can be trusted for this query.
+
+Scale-free throughout: shares, ranks and differences of cosines, never a corpus' size, its lengths or its
+kind, so that what is learned on some corpora holds on others (query performance prediction: Shtok et al.,
+"Predicting Query Performance by Query-Drift Estimation", TOIS 2012, doi:10.1145/2180868.2180873).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from classifier.intents import INTENTS, Intent
+
+EVIDENCE_VERSION = 1
+"""Counts up when a feature changes its meaning; a model for another version is refused."""
+
+_NEAR, _FAR = 5, 20
+"""Depths at which rankings are compared and their scores are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """One leg's ranking, best first: ids and the leg's own scores."""
+
+    ids: Sequence[str] = ()
+    scores: Sequence[float] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What is known of a query once the legs have answered.
+
+    Attributes:
+        vector, bm25, graph: the rankings; empty for a leg that did not answer.
+        attainable: the BM25 of a memory that had all of the query's terms without end, those that no
+            memory has included.
+        rarities: of each entity that the query names, in [0, 1]: 1 is one that a single memory mentions.
+        words: of the query.
+        probabilities: of the intents.
+    """
+
+    vector: Findings
+    bm25: Findings
+    graph: Findings
+    attainable: float
+    rarities: Sequence[float]
+    words: int
+    probabilities: Mapping[Intent, float]
+
+
+FEATURES = (
+    *("bm25_share", "bm25_share_near", "bm25_drop_near", "bm25_drop_far"),
+    *("cosine", "cosine_drop_near", "cosine_drop_far"),
+    *("graph_drop_near", "graph_drop_far"),
+    *("vector_bm25_near", "vector_graph_near", "bm25_graph_near"),
+    *("vector_bm25_far", "vector_graph_far", "bm25_graph_far"),
+    *("bm25_best_in_vector", "vector_best_in_bm25", "graph_best_in_vector", "graph_best_in_bm25"),
+    *("entities", "rarest_entity", "mean_rarity", "words"),
+    *(f"p_{intent.value}" for intent in INTENTS),
+)
+"""Names of the features, in order."""
+
+
+def evidence_row(evidence: Evidence) -> NDArray[np.float32]:
+    """The features of one query, shape (len(FEATURES),), finite."""
+    vector, bm25, graph = evidence.vector, evidence.bm25, evidence.graph
+    attainable = evidence.attainable or 1.0
+    cosine = _at(vector.scores, 0)
+    rarities = evidence.rarities or (0.0,)
+    row = [
+        _at(bm25.scores, 0) / attainable,
+        float(np.mean(bm25.scores[:_NEAR])) / attainable if bm25.scores else 0.0,
+        _drop(bm25.scores, _NEAR),
+        _drop(bm25.scores, _FAR),
+        cosine,
+        cosine - _at(vector.scores, _NEAR - 1),
+        cosine - _at(vector.scores, _FAR - 1),
+        _drop(graph.scores, _NEAR),
+        _drop(graph.scores, _FAR),
+        *(_overlap(one, other, _NEAR) for one, other in ((vector, bm25), (vector, graph), (bm25, graph))),
+        *(_overlap(one, other, _FAR) for one, other in ((vector, bm25), (vector, graph), (bm25, graph))),
+        *(_best_in(one, other) for one, other in ((bm25, vector), (vector, bm25), (graph, vector), (graph, bm25))),
+        min(len(evidence.rarities), 8) / 8,
+        max(rarities),
+        sum(rarities) / len(rarities),
+        float(np.log1p(evidence.words)) / 3,
+        *(evidence.probabilities[intent] for intent in INTENTS),
+    ]
+    return np.array(row, np.float32)
+
+
+def _at(scores: Sequence[float], place: int) -> float:
+    """The score at a place from 0, or the last one of a shorter ranking; 0 for none."""
+    return scores[min(place, len(scores) - 1)] if scores else 0.0
+
+
+def _drop(scores: Sequence[float], depth: int) -> float:
+    """By which share the score at a depth lies below the best one's."""
+    return 1.0 - _at(scores, depth - 1) / scores[0] if scores and scores[0] > 0 else 0.0
+
+
+def _overlap(one: Findings, other: Findings, depth: int) -> float:
+    """Which share of the best of one ranking is among the best of another."""
+    return len(set(one.ids[:depth]) & set(other.ids[:depth])) / depth
+
+
+def _best_in(one: Findings, other: Findings) -> float:
+    """The reciprocal of the rank that one ranking's best has in another; 0 if it has none."""
+    return 1.0 / (other.ids.index(one.ids[0]) + 1) if one.ids and one.ids[0] in other.ids else 0.0

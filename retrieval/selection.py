@@ -1,0 +1,142 @@
+"""From the fused order to the memories of an answer: texts, duplicates folded, sources capped, variety."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from retrieval.dedup import Candidate, Kept, deduplicate
+from retrieval.diversity import cap_sources, maximal_marginal_relevance
+from retrieval.fusion import Fused
+from retrieval.legs.base import Hit, LegRanking
+from retrieval.profiles import Profile
+from retrieval.store import memories, vectors
+from retrieval.store.memories import HydratedMemory
+from retrieval.store.pool import Connection
+from retrieval.types import Leg, SearchRequest
+
+SPARE_CANDIDATES = 8
+"""Memories read beyond those asked for, to take the places of duplicates; more are read if that is not enough."""
+
+CHOICE = 4
+"""Memories to choose from, for each one asked for, where the order is not by relevance alone."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """One memory of an answer with all that is known of how it got there."""
+
+    memory: HydratedMemory
+    fused: Fused
+    fused_rank: int
+    evidence: Mapping[Leg, tuple[int, Hit]]
+    duplicates: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What an answer may hold.
+
+    Attributes:
+        top_k: memories.
+        source_cap: most of one session or document while others can take the place; None for no bound.
+        diversity: in [0, 1]; 0 orders by relevance alone.
+    """
+
+    top_k: int
+    source_cap: int | None
+    diversity: float
+
+    @classmethod
+    def of(cls, request: SearchRequest, profile: Profile) -> Limits:
+        """What the request says, and where it says nothing the profile."""
+        return cls(
+            top_k=request.top_k,
+            source_cap=profile.source_cap if request.source_cap is None else request.source_cap,
+            diversity=profile.diversity if request.diversity is None else request.diversity,
+        )
+
+    @property
+    def wanted(self) -> int:
+        """Distinct memories to choose the answer from."""
+        capped = self.source_cap is not None and self.source_cap < self.top_k
+        return CHOICE * self.top_k if capped or self.diversity else self.top_k
+
+
+async def select(
+    conn: Connection, ns: int, fused: Sequence[Fused], rankings: Mapping[Leg, LegRanking], limits: Limits
+) -> list[Found]:
+    """The memories of an answer, best first; the first of several duplicates stands for all of them."""
+    texts, kept = await _distinct(conn, ns, fused, limits.wanted)
+    if limits.diversity:
+        kept = await _varied(conn, ns, kept, {each.id: each.score for each in fused}, limits.diversity)
+    kept = cap_sources(kept, lambda each: _source(texts[each.id]), cap=limits.source_cap, top_k=limits.top_k)
+    order = {each.id: (rank, each) for rank, each in enumerate(fused, 1)}
+    places = {
+        leg: {hit.id: (rank, hit) for rank, hit in enumerate(ranking.hits, 1)} for leg, ranking in rankings.items()
+    }
+    return [
+        Found(
+            memory=texts[each.id],
+            fused=order[each.id][1],
+            fused_rank=order[each.id][0],
+            evidence=_best_evidence((each.id, *each.duplicates), places),
+            duplicates=each.duplicates,
+        )
+        for each in kept[: limits.top_k]
+    ]
+
+
+async def _distinct(
+    conn: Connection, ns: int, fused: Sequence[Fused], wanted: int
+) -> tuple[Mapping[str, HydratedMemory], list[Kept]]:
+    """The best memories that say different things, with their texts; fewer only if there are no more."""
+    texts: dict[str, HydratedMemory] = {}
+    kept: list[Kept] = []
+    at, step = 0, wanted + SPARE_CANDIDATES
+    while at < len(fused) and len(kept) < wanted:
+        ids = [each.id for each in fused[at : at + step]]
+        rows = await memories.hydrate(conn, ns, ids)
+        texts |= {memory_id: rows[memory_id] for memory_id in ids if memory_id in rows}
+        kept = deduplicate(
+            [Candidate(id=each.id, text=each.text, speaker=each.speaker, title=each.title) for each in texts.values()]
+        )
+        at += step
+    return texts, kept
+
+
+async def _varied(
+    conn: Connection, ns: int, kept: Sequence[Kept], scores: Mapping[str, float], diversity: float
+) -> list[Kept]:
+    """The same memories, each as relevant as it is unlike those before it."""
+    embeddings = await vectors.of(conn, ns, [each.id for each in kept])
+    there = [each for each in kept if each.id in embeddings]
+    if not there:
+        return list(kept)
+    order = maximal_marginal_relevance(
+        np.array([scores[each.id] for each in there]),
+        np.stack([embeddings[each.id] for each in there]),
+        diversity=diversity,
+        count=len(there),
+    )
+    return [there[at] for at in order]
+
+
+def _source(memory: HydratedMemory) -> tuple[str, str] | None:
+    """The document or session that a memory is from, None for one that stands alone."""
+    if memory.document_id is not None:
+        return ("document", memory.document_id)
+    return ("session", memory.session_id) if memory.session_id is not None else None
+
+
+def _best_evidence(
+    ids: Sequence[str], places: Mapping[Leg, Mapping[str, tuple[int, Hit]]]
+) -> Mapping[Leg, tuple[int, Hit]]:
+    """The best place that any of some duplicates has in each leg."""
+    evidence = {}
+    for leg, place in places.items():
+        if ranked := [place[each] for each in ids if each in place]:
+            evidence[leg] = min(ranked, key=lambda item: item[0])
+    return evidence

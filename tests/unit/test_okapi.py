@@ -1,0 +1,251 @@
+"""BM25 of turns in their context, by hand and by its properties."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from retrieval.legs.okapi import (
+    AFTER_SHARES,
+    BEFORE_SHARES,
+    K1,
+    LENGTH_PIVOT,
+    Query,
+    attainable,
+    length_penalty,
+    score,
+    score_in_context,
+    weigh,
+)
+from retrieval.store.postings import Postings, TermPostings
+
+Texts = Mapping[int, Mapping[int, int]]
+"""How often each term stands in each memory, by ordinal."""
+
+
+def index(texts: Texts, *, padding: int = 0) -> Postings:
+    """Postings over all memories, each of which has `padding` terms that nobody asks for."""
+    lengths = {doc: padding + sum(counts.values()) for doc, counts in texts.items()}
+    terms: dict[int, TermPostings] = {}
+    for term in {term for counts in texts.values() for term in counts}:
+        docs = sorted(doc for doc, counts in texts.items() if counts.get(term))
+        terms[term] = TermPostings(
+            np.array(docs, np.int32),
+            np.array([texts[doc][term] for doc in docs], np.uint16),
+            np.array([lengths[doc] for doc in docs], np.int32),
+        )
+    return Postings(terms, len(texts), sum(lengths.values()))
+
+
+def lengths_of(texts: Texts, *, padding: int = 0) -> dict[int, int]:
+    return {doc: padding + sum(counts.values()) for doc, counts in texts.items()}
+
+
+def weighed(found: Postings, **options: object) -> Query:
+    query = weigh(found, **options)  # type: ignore[arg-type]
+    assert query is not None
+    return query
+
+
+def alone(query: Query) -> dict[int, float]:
+    return {int(doc): float(value) for doc, value in zip(*score(query), strict=True)}
+
+
+def around(order: Sequence[int]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+    """The turns before and after each turn of one session, nearest first, as far as they count."""
+    before = {doc: list(order[max(0, at - len(BEFORE_SHARES)) : at])[::-1] for at, doc in enumerate(order)}
+    after = {doc: list(order[at + 1 : at + 1 + len(AFTER_SHARES)]) for at, doc in enumerate(order)}
+    return before, after
+
+
+# Four memories of 10 terms each; the average is 10, so b = 10 / 40 and the length changes nothing: the
+# saturation is K1 * (1 - b + b) = 1.2. Term 7 stands in memories 1 and 4, term 8 in memory 3.
+HAND = {1: {7: 1}, 2: {}, 3: {8: 2}, 4: {7: 3}}
+IDF_7 = math.log(1 + (4 - 2 + 0.5) / (2 + 0.5))
+IDF_8 = math.log(1 + (4 - 1 + 0.5) / (1 + 0.5))
+
+
+def hand_query() -> Query:
+    terms = {
+        7: TermPostings(np.array([1, 4], np.int32), np.array([1, 3], np.uint16), np.array([10, 10], np.int32)),
+        8: TermPostings(np.array([3], np.int32), np.array([2], np.uint16), np.array([10], np.int32)),
+    }
+    return weighed(Postings(terms, 4, 40))
+
+
+def saturated(tf: float) -> float:
+    return tf * 2.2 / (tf + 1.2)
+
+
+def test_scores_alone_by_hand() -> None:
+    assert alone(hand_query()) == pytest.approx(
+        {1: IDF_7 * 1.0, 3: IDF_8 * saturated(2), 4: IDF_7 * saturated(3)}, rel=1e-12
+    )
+
+
+def test_scores_in_context_by_hand() -> None:
+    """The nearest turn before counts .4 and the next .3; after, .3 and .2. Before saturation, not after."""
+    before, after = around([1, 2, 3, 4])
+    got = score_in_context(hand_query(), dict.fromkeys((1, 2, 3, 4), 10), before, after, share=1.0)
+    expected = {
+        1: IDF_7 * saturated(1 + 0.1 * 3) + IDF_8 * saturated(0.2 * 2),  # 4 is the third after it, 3 the second
+        2: IDF_7 * saturated(0.4 * 1 + 0.2 * 3) + IDF_8 * saturated(0.3 * 2),
+        3: IDF_7 * saturated(0.3 * 1 + 0.3 * 3) + IDF_8 * saturated(2),
+        4: IDF_7 * saturated(3 + 0.2 * 1) + IDF_8 * saturated(0.4 * 2),
+    }
+    assert got == pytest.approx(expected, rel=1e-12)
+    halved = score_in_context(hand_query(), {2: 10}, before, after, share=0.5)
+    assert halved == pytest.approx({2: IDF_7 * saturated(0.5 * (0.4 + 0.6)) + IDF_8 * saturated(0.5 * 0.6)}, rel=1e-12)
+
+
+def test_a_turn_s_own_length_counts_and_not_that_of_its_neighbours() -> None:
+    before, after = around([1, 2])
+    by_length = [score_in_context(hand_query(), {2: length}, before, after, share=1.0)[2] for length in (1, 10, 50)]
+    assert by_length == sorted(by_length, reverse=True)
+    b = 10 / (10 + LENGTH_PIVOT)
+    assert by_length[2] == pytest.approx(IDF_7 * 0.4 * 2.2 / (0.4 + K1 * (1 - b + b * 5)))
+
+
+def test_turns_without_neighbours_and_no_turns_at_all() -> None:
+    assert score_in_context(hand_query(), {}, {}, {}, share=1.0) == {}
+    assert score_in_context(hand_query(), {1: 10, 99: 4}, {}, {}, share=1.0) == pytest.approx({1: IDF_7, 99: 0.0})
+
+
+def test_neighbours_beyond_those_that_count_change_nothing() -> None:
+    far = {2: [0, 0, 0, 0, 1, 4]}
+    near = {2: [0, 0, 0, 0]}
+    assert score_in_context(hand_query(), {2: 10}, far, far, share=1.0) == pytest.approx(
+        score_in_context(hand_query(), {2: 10}, near, near, share=1.0)
+    )
+
+
+COUNTS = st.dictionaries(st.integers(0, 3), st.integers(1, 5), max_size=3)
+SESSIONS = st.lists(COUNTS, min_size=1, max_size=12).map(lambda turns: dict(enumerate(turns)))
+
+
+@given(SESSIONS, st.integers(1, 30), st.randoms(use_true_random=False))
+def test_share_0_is_the_plain_score(texts: Texts, padding: int, random: object) -> None:
+    """In whatever order the turns stand."""
+    assume(any(texts.values()))
+    order = list(texts)
+    random.shuffle(order)  # type: ignore[attr-defined]
+    query = weighed(index(texts, padding=padding))
+    plain = alone(query)
+    got = score_in_context(query, lengths_of(texts, padding=padding), *around(order), share=0.0)
+    assert got == pytest.approx({doc: plain.get(doc, 0.0) for doc in texts}, rel=1e-9, abs=1e-12)
+
+
+@given(SESSIONS, st.integers(1, 30), st.floats(0.05, 1.0), st.data())
+def test_a_neighbour_s_term_raises_a_score_and_never_as_far_as_the_turn_s_own(
+    texts: dict[int, Mapping[int, int]], padding: int, share: float, data: st.DataObject
+) -> None:
+    """The term comes into the session's neighbour; statistics and lengths stay those of before."""
+    assume(any(texts.values()) and len(texts) > 1)
+    query = weighed(index(texts, padding=padding))
+    lengths = lengths_of(texts, padding=padding)
+    turn = data.draw(st.sampled_from(sorted(texts)))
+    term = data.draw(st.sampled_from(sorted({term for counts in texts.values() for term in counts})))
+    before, after = around(list(texts))
+    neighbour = data.draw(st.sampled_from(sorted({*before[turn], *after[turn]})))
+    in_it = with_term(texts, neighbour, term, query, padding)
+    in_the_turn = with_term(texts, turn, term, query, padding)
+
+    def scored(asked: Query) -> float:
+        return score_in_context(asked, {turn: lengths[turn]}, before, after, share=share)[turn]
+
+    assert scored(query) < scored(in_it) < scored(in_the_turn)
+
+
+def with_term(texts: Mapping[int, Mapping[int, int]], doc: int, term: int, query: Query, padding: int) -> Query:
+    """The query as if the term stood once more in a memory, with the idf and the average that it had."""
+    more = {**texts, doc: {**texts[doc], term: texts[doc].get(term, 0) + 1}}
+    changed = weighed(index(more, padding=padding))
+    idf = {tuple(each.postings.docs.tolist()): each.idf for each in query.terms}
+    before = index(texts, padding=padding)
+    return Query(
+        terms=[
+            type(each)(each.postings, idf[tuple(before.terms[number].docs.tolist())])
+            for number, each in zip(index(more, padding=padding).terms, changed.terms, strict=True)
+        ],
+        average=query.average,
+        timely=changed.timely,
+        timeliness=changed.timeliness,
+        first=changed.first,
+        last=changed.last,
+    )
+
+
+@given(st.integers(1, 8), st.integers(1, 60), st.integers(1, 4))
+def test_equal_turns_have_equal_scores(terms: int, sessions: int, length: int) -> None:
+    """To the last bit, or ties would go by the place of a turn in the arithmetic and not by id."""
+    texts: dict[int, Mapping[int, int]] = {}
+    windows: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
+    for session in range(sessions):
+        first = session * (length + 1)
+        for at in range(length + 1):
+            texts[first + at] = {term: 1 + (term * 7 + at) % 3 for term in range(terms) if (term + at) % 2}
+        for side, more in zip(windows, around(range(first, first + length + 1)), strict=True):
+            side.update(more)
+    assume(any(texts.values()))
+    got = score_in_context(weighed(index(texts, padding=3)), lengths_of(texts, padding=3), *windows, share=1.0)
+    for at in range(length + 1):
+        assert len({got[session * (length + 1) + at] for session in range(sessions)}) == 1
+
+
+@given(SESSIONS, st.integers(1, 30))
+def test_no_score_is_above_what_is_attainable(texts: Texts, padding: int) -> None:
+    """Neither alone nor in context; a term that no memory has makes more attainable."""
+    assume(any(texts.values()))
+    found = index(texts, padding=padding)
+    terms = list(found.terms)
+    most = attainable(found, terms)
+    query = weighed(found)
+    in_context = score_in_context(query, lengths_of(texts, padding=padding), *around(list(texts)), share=1.0)
+    assert max(*alone(query).values(), *in_context.values()) < most
+    assert attainable(found, [*terms, 999]) > most
+
+
+def test_nothing_is_attainable_without_terms_and_nothing_weighed_without_postings() -> None:
+    nothing = Postings({}, 0, 0)
+    assert attainable(nothing, []) == 0.0
+    assert weigh(nothing) is None
+    assert weigh(Postings({}, 3, 30), periods=[5], period_weight=1.0) is None
+
+
+# Term 7 in memory 1; terms 20 and 21 stand for days of one period: memories 2 and 3, memory 3 has both.
+def dated() -> Postings:
+    def one(*docs: int) -> TermPostings:
+        return TermPostings(np.array(docs, np.int32), np.ones(len(docs), np.uint16), np.full(len(docs), 10, np.int32))
+
+    return Postings({7: one(1), 20: one(3, 2), 21: one(3)}, 5, 50)
+
+
+def test_a_period_is_one_term_which_a_memory_has_or_has_not() -> None:
+    """However many of its days stand in it; the terms of the period are no others."""
+    query = weighed(dated(), periods=[20, 21, 22], period_weight=0.5)
+    idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
+    idf_7 = math.log(1 + (5 - 1 + 0.5) / (1 + 0.5))
+    assert alone(query) == pytest.approx({1: idf_7, 2: 0.5 * idf_period, 3: 0.5 * idf_period})
+
+
+def test_a_neighbour_s_date_is_not_a_turn_s_own() -> None:
+    query = weighed(dated(), periods=[20, 21], period_weight=1.0)
+    idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
+    got = score_in_context(query, {3: 10, 4: 10}, {4: [3], 3: []}, {3: [4], 4: []}, share=1.0)
+    assert got == pytest.approx({3: idf_period, 4: 0.0})
+
+
+def test_without_weight_a_period_counts_nothing() -> None:
+    assert set(alone(weighed(dated(), periods=[20, 21]))) == {1}
+    assert weigh(Postings({20: dated().terms[20]}, 5, 50), periods=[20]) is None
+
+
+@pytest.mark.parametrize("average", [1e-3, 1.0, 30.0, 1e6])
+def test_the_length_penalty_is_a_share_that_grows_with_the_average(average: float) -> None:
+    assert 0 < length_penalty(average) < 1
+    assert length_penalty(average) < length_penalty(average * 2)
