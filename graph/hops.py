@@ -40,7 +40,7 @@ class Bounds:
     enough: int = 40
     memories_per_seed: int = 32
     memories_per_entity: int = 16
-    entities_per_hop: int = 24
+    entities_per_hop: int = 16
     memories_per_hop: int = 6
     mentions_per_memory: int = 10
     nodes: int = 320

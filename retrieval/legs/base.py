@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graph.rules import Rule
 from retrieval.profiles import DEFAULT, Profile
 from retrieval.stopwatch import Stopwatch
+from retrieval.store.visibility import eligibility
 from retrieval.types import Filters, Leg
 
 
@@ -68,6 +69,11 @@ class LegQuery:
     others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _alone
     patience_s: float = 0.5
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def eligibility(self) -> dict[str, Any]:
+        """The parameters of the predicate that says which memories the query may see."""
+        return eligibility(self.filters, as_of=self.as_of, include_superseded=self.include_superseded)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

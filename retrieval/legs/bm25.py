@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from graph.arrays import array_text
 from graph.names import normalize
 from retrieval.legs import okapi
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES
 from retrieval.profiles import Profile
-from retrieval.store import postings, windows
+from retrieval.store import candidates, postings
+from retrieval.store.candidates import Candidate, Window
 from retrieval.store.pool import Pool
-from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.calendar_terms import Period, period_terms
 from retrieval.text.periods import find_periods
@@ -30,31 +30,8 @@ BESIDE = 2
 GRACE = timedelta(days=1)
 """How much later than the period that a query speaks of a memory of it may have been written."""
 
-SHORT_CHARS = 160
-"""A turn up to this long that ends with a question mark only asks."""
-
 _REACH = BESIDE + max(len(BEFORE_SHARES), len(AFTER_SHARES))
 _ATTEMPTS = 3
-
-_WHICH = (
-    """
-    select m.doc, m.id, m.speaker, m.session_id is not null as is_turn, m.length,
-        length(m.text) <= %(short)s and right(rtrim(m.text), 1) = '?' as asks, """
-    + ELIGIBLE
-    + """ as eligible
-    from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
-"""
-)
-
-
-class _Row(NamedTuple):
-    doc: int
-    id: str
-    speaker: str | None
-    is_turn: bool
-    length: int
-    asks: bool
-    eligible: bool
 
 
 class Bm25Retriever:
@@ -95,9 +72,9 @@ class Bm25Retriever:
         weighed: okapi.Query | None,
         *,
         moved_is_gone: bool = False,
-    ) -> dict[_Row, float] | None:
+    ) -> dict[Candidate, float] | None:
         """The best eligible memories, each on its own; None when one was replaced since the postings were read."""
-        best: dict[_Row, float] = {}
+        best: dict[Candidate, float] = {}
         if weighed is None:
             return best
         docs, scores = okapi.score(weighed)
@@ -108,7 +85,7 @@ class Bm25Retriever:
             # Up to the last of equal scores, so that ties are broken by id and not by ordinal.
             end = int(np.searchsorted(-scores, -scores[min(at + step, docs.size) - 1], side="right"))
             chunk = {int(doc): float(value) for doc, value in zip(docs[at:end], scores[at:end], strict=True)}
-            rows = await _which(conn, query, chunk)
+            rows = await candidates.read(conn, query.ns, chunk, query.eligibility)
             if len(rows) < len(chunk) and not moved_is_gone:
                 return None
             best |= {row: chunk[row.doc] for row in rows if row.eligible}
@@ -116,22 +93,23 @@ class Bm25Retriever:
         return best
 
     async def _in_context(
-        self, conn: AsyncConnection[Any], query: LegQuery, weighed: okapi.Query | None, best: Mapping[_Row, float]
+        self, conn: AsyncConnection[Any], query: LegQuery, weighed: okapi.Query | None, best: Mapping[Candidate, float]
     ) -> tuple[Hit, ...]:
         """The hits, best first, turns scored anew with what was said around them."""
         scores = dict(best)
         share = query.profile.neighbour_share
         turns = [row.doc for row in best if row.is_turn] if share else []
         if weighed is not None and turns:
-            around = await _windows(conn, query, turns)
-            rows = {row.doc: row for row in best}
-            beside = {doc for doc, window in around.items() if doc not in rows}
-            rows |= {row.doc: row for row in await _which(conn, query, beside) if row.eligible}
-            lengths = {doc: rows[doc].length for doc in around if doc in rows}
-            before = {doc: window.before for doc, window in around.items()}
-            after = {doc: window.after for doc, window in around.items()}
-            in_context = okapi.score_in_context(weighed, lengths, before, after, share=share)
-            scores |= {rows[doc]: value for doc, value in in_context.items() if value > 0}
+            wide, beside = await candidates.around(
+                conn, query.ns, turns, query.eligibility, reach=_REACH, beside=BESIDE
+            )
+            rows = {row.doc: row for row in (*best, *beside) if row.eligible}
+            found, around = _in_their_context(wide)
+            known = [at for at, doc in enumerate(found.tolist()) if doc in rows]
+            chosen = [rows[doc] for doc in found[known].tolist()]
+            lengths = np.array([row.length for row in chosen], np.int64)
+            in_context = okapi.score_in_context(weighed, found[known], lengths, around[known], share=share)
+            scores |= {row: value for row, value in zip(chosen, in_context.tolist(), strict=True) if value > 0}
         named = _named(query.text, (row.speaker for row in scores))
         hits = [
             Hit(id=row.id, doc=row.doc, score=value * _prior(row, named, query.profile))
@@ -141,23 +119,23 @@ class Bm25Retriever:
         return tuple(hits[: query.fan_out])
 
 
-async def _which(conn: AsyncConnection[Any], query: LegQuery, docs: Iterable[int]) -> list[_Row]:
-    parameters = eligibility(query.filters, as_of=query.as_of, include_superseded=query.include_superseded)
-    parameters |= {"ns": query.ns, "docs": array_text(docs), "short": SHORT_CHARS}
-    return [_Row(*row) for row in await (await conn.execute(_WHICH, parameters, binary=True)).fetchall()]
+def _in_their_context(wide: Sequence[Window]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The turns of the windows and those beside them, each once, and what counts around each.
 
-
-async def _windows(conn: AsyncConnection[Any], query: LegQuery, turns: Sequence[int]) -> dict[int, windows.Window]:
-    """What is around each of these turns and around those beside them, as far as it counts."""
-    wide = await windows.around(conn, query.ns, turns, reach=_REACH, as_of=query.as_of)
-    around: dict[int, windows.Window] = {}
-    for window in wide:
-        session = [*reversed(window.before), window.doc, *window.after]
-        centre = len(window.before)
-        for at in range(max(0, centre - BESIDE), min(len(session), centre + BESIDE + 1)):
-            before = session[max(0, at - len(BEFORE_SHARES)) : at][::-1]
-            around[session[at]] = windows.Window(session[at], before, session[at + 1 : at + 1 + len(AFTER_SHARES)])
-    return around
+    Shapes (n,) and (n, 7), the second in the order of `SHARES`; -1 where a session begins or ends.
+    """
+    sessions = np.full((len(wide), 2 * _REACH + 1), -1, np.int64)
+    for row, window in zip(sessions, wide, strict=True):
+        row[_REACH - len(window.before) : _REACH] = window.before[::-1]
+        row[_REACH] = window.doc
+        row[_REACH + 1 : _REACH + 1 + len(window.after)] = window.after
+    offsets = [*range(-1, -len(BEFORE_SHARES) - 1, -1), *range(1, len(AFTER_SHARES) + 1)]
+    places = range(_REACH - BESIDE, _REACH + BESIDE + 1)
+    turns = np.concatenate([sessions[:, place] for place in places])
+    around = np.concatenate([sessions[:, [place + offset for offset in offsets]] for place in places])
+    each, first = np.unique(turns, return_index=True)
+    first = first[each >= 0]
+    return turns[first], around[first]
 
 
 def _told(period: Period) -> Period:
@@ -167,7 +145,7 @@ def _told(period: Period) -> Period:
     return replace(period, end=period.end + GRACE)
 
 
-def _prior(row: _Row, named: Collection[str], profile: Profile) -> float:
+def _prior(row: Candidate, named: Collection[str], profile: Profile) -> float:
     """What a memory's score counts for who said it, and how.
 
     A turn that only asks is seldom what is looked for; what it asks about counts in the answer after it.

@@ -20,7 +20,7 @@ from graph.traversal import Bounds, View, Walk, begin, walk
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.wayfinding import Reason, reasons
 from retrieval.store.pool import Pool
-from retrieval.store.visibility import ELIGIBLE, eligibility
+from retrieval.store.visibility import ELIGIBLE
 from retrieval.types import Leg
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 SIMILARITY_FLOOR = 0.1
 """score = activation * ((floor + max(cosine, 0)) / (floor + 1))^2: nearness alone still counts."""
 
-MAX_COMPARED = 160
+MAX_COMPARED = 100
 """Most memories, nearest first, whose similarity to the query is computed."""
 
 MAX_BESIDE = 16
@@ -81,7 +81,7 @@ class GraphRetriever:
 
         A hit's score is its activation in [0, 1], weighed by similarity where there is an embedding.
         """
-        params = eligibility(query.filters, as_of=query.as_of, include_superseded=query.include_superseded)
+        params = query.eligibility
         view = View(ns=query.ns, memories=max(query.docs_given_out, 1), eligible=ELIGIBLE, params=params)
         bounds = replace(self._bounds, max_hops=query.max_hops)
         async with self._pool.connection() as conn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,8 @@ AFTER_SHARES = (0.3, 0.2, 0.1)
 
 Chosen on development conversations; docs/decisions/0004-chat-turns.md.
 """
+
+SHARES = (*BEFORE_SHARES, *AFTER_SHARES)
 
 
 def length_penalty(average: float) -> float:
@@ -127,12 +129,12 @@ def score(query: Query) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
 
 def score_in_context(
     query: Query,
-    lengths: Mapping[int, int],
-    before: Mapping[int, Sequence[int]],
-    after: Mapping[int, Sequence[int]],
+    turns: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    around: NDArray[np.int64],
     *,
     share: float,
-) -> dict[int, float]:
+) -> NDArray[np.float64]:
     """BM25 of turns whose neighbours are a field of small weight.
 
     As `score`, with tf(t, d) + share * sum over neighbours n of share(n) * tf(t, n) for tf: fields are
@@ -141,32 +143,25 @@ def score_in_context(
 
     Args:
         query: the query's terms.
-        lengths: the turns to be scored, by ordinal, with their number of terms.
-        before: the turns before each of them, nearest first.
-        after: the turns after each of them, nearest first.
+        turns: ordinals of the turns to be scored, shape (n,).
+        lengths: their numbers of terms, shape (n,).
+        around: ordinals of the turns around each, in the order of `SHARES`, -1 for none; shape (n, 7).
         share: scales the shares of all neighbours; 0 scores every turn alone.
+
+    Returns:
+        Scores, shape (n,).
     """
-    docs = sorted({*lengths, *(doc for around in (before, after) for turn in lengths for doc in around.get(turn, ()))})
-    column = {doc: at for at, doc in enumerate(docs)}
-    frequencies = _frequencies(query, np.array(docs, np.int64))
-    turns = np.array([column[doc] for doc in lengths], np.int64)
-    in_context = frequencies[:, turns]
-    for around, shares in ((before, BEFORE_SHARES), (after, AFTER_SHARES)):
-        for distance, one_share in enumerate(shares):
-            pairs = [
-                (at, column[around[doc][distance]])
-                for at, doc in enumerate(lengths)
-                if len(around.get(doc, ())) > distance
-            ]
-            if pairs:
-                at, neighbour = np.array(pairs, np.int64).T
-                in_context[:, at] += share * one_share * frequencies[:, neighbour]
-    saturation = _saturation(np.fromiter(lengths.values(), np.int64, len(lengths)), query.average)
+    docs = np.unique(np.concatenate([turns, around.ravel()]))
+    frequencies = _frequencies(query, docs)
+    in_context = frequencies[:, np.searchsorted(docs, turns)]
+    for column, one_share in enumerate(SHARES):
+        in_context = in_context + share * one_share * frequencies[:, np.searchsorted(docs, around[:, column])]
+    saturation = _saturation(lengths, query.average)
     idf = np.array([term.idf for term in query.terms])
     # A sum in the order of the terms, unlike a matrix product's, gives equal turns equal scores.
     scores = (idf[:, np.newaxis] * (in_context * (K1 + 1) / (in_context + saturation))).sum(axis=0)
-    scores[np.isin(list(lengths), query.timely)] += query.timeliness
-    return dict(zip(lengths, scores.tolist(), strict=True))
+    scores[np.isin(turns, query.timely)] += query.timeliness
+    return np.asarray(scores)
 
 
 def _saturation(lengths: NDArray[np.integer], average: float) -> NDArray[np.float64]:

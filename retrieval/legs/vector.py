@@ -8,7 +8,7 @@ from pgvector import HalfVector
 
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.store.pool import Connection, Pool
-from retrieval.store.visibility import ELIGIBLE, eligibility
+from retrieval.store.visibility import ELIGIBLE
 from retrieval.types import Leg
 
 EXACT_UP_TO = 5_000
@@ -55,7 +55,7 @@ class VectorRetriever:
     async def search(self, query: LegQuery) -> LegRanking:
         """The eligible memories most similar to the query; scores are cosines in [-1, 1]."""
         embedding = HalfVector(await query.embedding())
-        parameters = eligibility(query.filters, as_of=query.as_of, include_superseded=query.include_superseded)
+        parameters = query.eligibility
         parameters |= {"ns": query.ns, "embedding": embedding, "fan_out": query.fan_out}
         plan, rows = [], list[tuple[Any, ...]]()
         async with self._pool.connection() as conn:

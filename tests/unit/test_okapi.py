@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from retrieval.legs import okapi
 from retrieval.legs.okapi import (
     AFTER_SHARES,
     BEFORE_SHARES,
@@ -19,7 +20,6 @@ from retrieval.legs.okapi import (
     attainable,
     length_penalty,
     score,
-    score_in_context,
     weigh,
 )
 from retrieval.store.postings import Postings, TermPostings
@@ -40,6 +40,25 @@ def index(texts: Texts, *, padding: int = 0) -> Postings:
             np.array([lengths[doc] for doc in docs], np.int32),
         )
     return Postings(terms, len(texts), sum(lengths.values()))
+
+
+def score_in_context(
+    query: Query,
+    lengths: Mapping[int, int],
+    before: Mapping[int, Sequence[int]],
+    after: Mapping[int, Sequence[int]],
+    *,
+    share: float,
+) -> dict[int, float]:
+    """The scores by ordinal of turns given with those before and after each, nearest first."""
+    rows = np.full((len(lengths), len(okapi.SHARES)), -1)
+    for row, doc in zip(rows, lengths, strict=True):
+        for first, most, near in ((0, len(BEFORE_SHARES), before), (len(BEFORE_SHARES), len(AFTER_SHARES), after)):
+            turns = list(near.get(doc, ()))[:most]
+            row[first : first + len(turns)] = turns
+    docs = np.array(list(lengths), np.int64)
+    scores = okapi.score_in_context(query, docs, np.array(list(lengths.values()), np.int64), rows, share=share)
+    return dict(zip(lengths, scores.tolist(), strict=True))
 
 
 def lengths_of(texts: Texts, *, padding: int = 0) -> dict[int, int]:
