@@ -49,8 +49,8 @@ class Profile:
     period_weight: float = 1.0
     anchors: int = 5
     adjacency: float = 0.3
-    vector_noise: float = 0.2
-    bm25_noise: float = 0.5
+    vector_noise: float = 0.25
+    bm25_noise: float = 0.3
     source_cap: int | None = None
     diversity: float = 0.0
 

@@ -35,10 +35,12 @@ ABLATIONS: Mapping[str, Ablation] = {
     "graph": without_leg(Leg.GRAPH),
     "neighbours": lambda profile: replace(profile, neighbour_share=0.0),
     "speakers": lambda profile: replace(profile, speaker_boost=0.0),
+    "questions": lambda profile: replace(profile, asking_share=1.0),
     "periods": lambda profile: replace(profile, period_weight=0.0),
     "anchors": lambda profile: replace(profile, anchors=0),
     "adjacency": lambda profile: replace(profile, adjacency=0.0),
-    "noise-gates": lambda profile: replace(profile, vector_noise=2.0, bm25_noise=0.0),  # no two cosines differ by more
+    "noise-cut": lambda profile: replace(profile, vector_noise=2.0, bm25_noise=0.0),  # no two cosines differ by more
+    "evidence": lambda profile: replace(profile, trust=0.0),
 }
 """What can be switched off, by name."""
 
