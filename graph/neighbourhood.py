@@ -44,6 +44,7 @@ class Step:
     met: Sequence[Met]
     edges: Edges
     through: Mapping[int, float] = field(default_factory=dict)
+    from_anchors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,6 @@ class Neighbourhood:
         self._seeds = [seed.score for seed in seeds]
         self._anchors: dict[int, float] = {}
         self._bridges: set[int] = set()
-        self._leaves_anchors = -1
         self.frontier = [Met(seed.entity, seed.name, seed.mentions, seed.score) for seed in seeds]
         """Entities that the last hop came to."""
         self.has_relations = True
@@ -128,7 +128,6 @@ class Neighbourhood:
         grown[: self._matrix.shape[0]] = self._matrix
         self._matrix = grown
         self._anchors = {doc: share for doc, share in docs.items() if doc in self._row}
-        self._leaves_anchors = len(self._steps)
 
     def best(self, count: int) -> list[tuple[int, float]]:
         """The memories that the last hop activated most, with activation in (0, 1], best first."""
@@ -143,8 +142,7 @@ class Neighbourhood:
                 self._met.append(met)
                 self._hop.append(len(self._steps) - 1)
         self.frontier = [met for met in step.met if met.entity in self._column]
-        from_anchors = self._leaves_anchors == len(self._steps) - 1
-        self._bridges |= {met.entity for met in self.frontier if from_anchors or met.joined_by is not None}
+        self._bridges |= {met.entity for met in self.frontier if step.from_anchors or met.joined_by is not None}
         columns, docs, weights = self._known(step.edges)
         strength = np.array([met.strength for met in self._met])
         fresh = np.array(self._hop) == len(self._steps) - 1

@@ -223,10 +223,6 @@ def _is_about(before: str, title: str) -> bool:
     return bool(key) and normalize(before).startswith(key)
 
 
-def _unquoted(name: str) -> str | None:
-    return name.strip('"\u201c\u201d ,.') if name[0] in '"\u201c' else None
-
-
 def _clean(name: str) -> str | None:
     """The name without what opens a sentence; None for questions, pronouns, months and years."""
     parts = name.split()

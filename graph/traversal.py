@@ -88,7 +88,7 @@ async def walk(
         entities = _narrowed(bounds.entities_per_hop, hops)
         met, edges = await onward(conn, view, top, relations, known=near.entities, entities=entities, bounds=bounds)
         if met:
-            near.add(Step(met, edges, top))
+            near.add(Step(met, edges, top, from_anchors=bool(anchors) and not hops))
             near.has_relations = True
             hops += 1
         elif anchors and not hops:  # they name nothing: the way from the seeds is left

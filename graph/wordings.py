@@ -78,7 +78,6 @@ _THING = rf"(?:the\s)?(?P<target>(?>{NAME})){_ENDS}"
 _PLACE = rf"{_WHERE}(?P<target>(?>{NAME}))(?!\s[a-z]+\sof\b)"
 _WORK = rf"{_A_WORK}(?P<target>{_QUOTE}|(?>{NAME}){_ENDS})"
 _MAKERS = rf"(?P<target>(?>{NAME})){_ENDS}(?:,?\sand\s(?P<second>(?>{NAME})){_ENDS})?"
-_TOO = r"(?:\scity)?(?:\sand\s[a-z ]{3,30})?"
 _JOB = r"(?:\sas\san?\s[a-z][a-z -]{1,30})?\s(?:at|for)"
 
 WORDINGS = (

@@ -8,9 +8,10 @@ from msgspec import UNSET
 
 from retrieval.pack import PackCandidate, Packed
 from retrieval.pipeline import Answer
-from retrieval.selection import Found
+from retrieval.selection import CHOICE, Found
 from retrieval.snippet import snippet
 from retrieval.types import (
+    MAX_TOP_K,
     ChatMessage,
     ContextRequest,
     ContextResponse,
@@ -97,13 +98,13 @@ def pack_candidates(found: Sequence[Found]) -> list[PackCandidate]:
 def as_search(request: ContextRequest) -> SearchRequest:
     """The search behind a context pack; without a query, for the last message of the user.
 
-    Sources are capped by the packer, which says what it left out.
+    Sources are capped by the packer, which says what it left out; there must be others to take the place.
     """
-    fields = {
-        name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in ("query", "source_cap")
-    }
+    own = ("query", "source_cap", "top_k")
+    fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
     query = request.query or last_user_message(request.messages)
-    return SearchRequest(query=query, source_cap=request.top_k, **fields)
+    top_k = request.top_k if request.source_cap is None else min(CHOICE * request.top_k, MAX_TOP_K)
+    return SearchRequest(query=query, top_k=top_k, source_cap=top_k, **fields)
 
 
 def last_user_message(messages: Sequence[ChatMessage]) -> str:

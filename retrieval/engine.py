@@ -23,6 +23,7 @@ from retrieval.pack import pack
 from retrieval.parsing import check_storable
 from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles import PROFILES, Profile, find_profile
+from retrieval.selection import within_cap
 from retrieval.settings import Settings
 from retrieval.stopwatch import Stopwatch
 from retrieval.store import compaction, memories, migrate, namespaces, statistics
@@ -242,15 +243,16 @@ class Trivet:
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         search = as_search(request)
         answer = await self.answer(namespace, search)
+        cap = answer.profile.source_cap if request.source_cap is None else request.source_cap
         with answer.stopwatch.span("pack"):
             packed = await asyncio.to_thread(  # counting the tokens of long texts takes its time
                 pack,
-                pack_candidates(answer.found),
+                pack_candidates(within_cap(answer.found, cap=cap, top_k=request.top_k)),
                 max_tokens=request.max_tokens,
                 format=request.format,
                 order=request.order,
                 count=self._count_tokens,
-                source_cap=answer.profile.source_cap if request.source_cap is None else request.source_cap,
+                source_cap=cap,
             )
         return context_response(answer, packed, search, request.max_tokens)
 

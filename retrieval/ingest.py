@@ -130,10 +130,18 @@ class Ingest:
     async def _analyse(self, drafts: Sequence[Draft], language: str) -> list[Analysed]:
         now = datetime.now(UTC)
         texts = [_embedded_text(draft.input) for draft in drafts]
-        analysis = asyncio.to_thread(lambda: [_bag_and_graph(draft.input, language, now) for draft in drafts])
+        analysis = asyncio.to_thread(
+            lambda: [_bag_and_graph(draft.input, language, draft.input.created_at or now) for draft in drafts]
+        )
         embeddings, analyses = await asyncio.gather(self._embedder.embed_documents(texts), analysis)
         return [
-            Analysed(draft=draft, bag=terms, graph=graph, embedding=embedding)
+            Analysed(
+                draft=draft,
+                created_at=draft.input.created_at or now,
+                bag=terms,
+                graph=graph,
+                embedding=embedding,
+            )
             for draft, (terms, graph), embedding in zip(drafts, analyses, embeddings, strict=True)
         ]
 
@@ -149,8 +157,8 @@ def _embedded_text(memory: MemoryInput) -> str:
     return f"{memory.title}\n{_spoken(memory)}" if memory.title else _spoken(memory)
 
 
-def _bag_and_graph(memory: MemoryInput, language: str, now: datetime) -> tuple[TermBag, DocGraph]:
-    dates = calendar_terms(memory.created_at or now)
+def _bag_and_graph(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph]:
+    dates = calendar_terms(created_at)
     stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
     found = find_relations(memory.text, speaker=memory.speaker, title=memory.title)
     stated += [GivenRelation(item.source, item.relation, item.target) for item in found]

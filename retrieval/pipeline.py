@@ -119,13 +119,12 @@ class Pipeline:
                 evidence = evidence_of(request.query, rankings, prediction)
                 weighting = refined(weighting, self._trust.weights(evidence), profile)
         rrf_k = request.rrf_k or profile.rrf_k
-        rankings = above_noise(rankings, profile, enough=request.top_k)
-        with stopwatch.span("fuse"):
-            ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
-            fused = weighted_rrf(ids, {leg: weighting.weights[leg] for leg in rankings}, rrf_k=rrf_k)
-        with stopwatch.span("hydrate"):
-            async with self._pool.connection() as conn:
-                found = await select(conn, namespace.ns, fused, rankings, Limits.of(request, profile))
+        limits = Limits.of(request, profile)
+        heard = above_noise(rankings, profile, enough=limits.wanted)
+        found = await self._fuse(namespace, heard, weighting, rrf_k, limits, stopwatch)
+        if len(found) < limits.top_k and heard != rankings:  # duplicates took the places of what was cut
+            heard = rankings
+            found = await self._fuse(namespace, heard, weighting, rrf_k, limits, stopwatch)
         return Answer(
             namespace=namespace,
             found=found,
@@ -135,10 +134,27 @@ class Pipeline:
             profile=profile,
             rrf_k=rrf_k,
             fan_out=query.fan_out,
-            rankings=rankings,
+            rankings=heard,
             degraded=degraded,
             stopwatch=stopwatch,
         )
+
+    async def _fuse(
+        self,
+        namespace: Namespace,
+        rankings: Mapping[Leg, LegRanking],
+        weighting: Weighting,
+        rrf_k: int,
+        limits: Limits,
+        stopwatch: Stopwatch,
+    ) -> list[Found]:
+        """The memories that the rankings together put first."""
+        with stopwatch.span("fuse"):
+            ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
+            fused = weighted_rrf(ids, {leg: weighting.weights[leg] for leg in rankings}, rrf_k=rrf_k)
+        with stopwatch.span("hydrate"):
+            async with self._pool.connection() as conn:
+                return await select(conn, namespace.ns, fused, rankings, limits)
 
     async def classify(self, query: str, stopwatch: Stopwatch) -> IntentPrediction:
         """The intent of a query."""

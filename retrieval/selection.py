@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -87,6 +88,21 @@ async def select(
         )
         for each in kept[: limits.top_k]
     ]
+
+
+def within_cap(found: Sequence[Found], *, cap: int | None, top_k: int) -> Sequence[Found]:
+    """The best memories of which `top_k` are within the cap of their source, with those over it between them."""
+    if cap is None:
+        return found[:top_k]
+    shown: Counter[tuple[str, str] | None] = Counter()
+    within = 0
+    for at, each in enumerate(found, 1):
+        source = _source(each.memory)
+        shown[source] += 1
+        within += source is None or shown[source] <= cap
+        if within == top_k:
+            return found[:at]
+    return found
 
 
 async def _distinct(

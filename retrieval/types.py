@@ -18,6 +18,7 @@ from graph.rules import symmetric as symmetric_rule
 from graph.rules import transitive as transitive_rule
 from retrieval.errors import InvalidInput
 
+MAX_TOP_K = 200
 MAX_TEXT_CHARS = 60_000
 """Longest memory text. Longer documents belong into `chunk`s; term counts up to here fit 16 bits."""
 
@@ -177,7 +178,7 @@ def _about(description: str) -> Meta:
 class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a search and a context pack have in common."""
 
-    top_k: Annotated[int, Meta(ge=1, le=200)] = 10
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 10
     mode: Mode = Mode.ADAPTIVE
     weights: Annotated[LegWeights | None, _about("overrides adaptivity; a leg left out counts 0")] = None
     intent: Annotated[Intent | None, _about("stated by the caller; null: as classified")] = None
@@ -303,7 +304,7 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
     max_tokens: Annotated[int, Meta(ge=64, le=200_000, description="of the whole rendered text")] = 2048
     format: PackFormat = "markdown"
     order: Annotated[PackOrder, _about("of the entries; which are chosen goes by relevance")] = "relevance"
-    top_k: Annotated[int, Meta(ge=1, le=200)] = 30
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 30
 
 
 class PackItem(Struct, frozen=True, kw_only=True):

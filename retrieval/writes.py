@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Analysed:
     """A draft with what each leg stores of it."""
 
     draft: Draft
+    created_at: datetime
     bag: TermBag
     graph: DocGraph
     embedding: NDArray[np.float32]
@@ -136,8 +137,7 @@ async def _exchange(
     arranged = await _rearrange(conn, ns, removed, added)
     lengths, superseded = await memories.delete(conn, ns, gone) if gone else ({}, ())
     if added:
-        now = datetime.now(UTC)
-        new = [_new_memory(doc, item, arranged.vectors.get(doc, item.embedding), now) for doc, item in added.items()]
+        new = [_new_memory(doc, item, arranged.vectors.get(doc, item.embedding)) for doc, item in added.items()]
         await memories.insert(conn, ns, new)
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
     await memories.set_embeddings(conn, ns, remixed)
@@ -173,12 +173,12 @@ async def _rearrange(
     return arranged
 
 
-def _new_memory(doc: int, item: Analysed, embedding: NDArray[np.float32], now: datetime) -> NewMemory:
+def _new_memory(doc: int, item: Analysed, embedding: NDArray[np.float32]) -> NewMemory:
     return NewMemory(
         doc=doc,
         id=item.draft.id,
         input=item.draft.input,
-        created_at=item.draft.input.created_at or now,
+        created_at=item.created_at,
         fingerprint=item.draft.fingerprint,
         length=item.bag.length,
         embedding=embedding,

@@ -216,6 +216,8 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=models, help="folder of models (default: %(default)s)")
     given = parser.parse_args()
     rows = read_rows(given.evidence)
+    if len(_sets(rows)) < 2:
+        parser.error(f"{given.evidence} has fewer than two sets to learn from and be held out")
     quality = qualities(rows)
     options = Options()
     path = given.models / "weights.onnx"

@@ -73,6 +73,7 @@ _FILTERS = {
 _PLAIN = (
     *("top_k", "mode", "weights", "intent", "profile", "rrf_k", "as_of", "include_superseded"),
     *("min_similarity", "ef_search", "max_hops", "rescore"),
+    *("query_timestamp", "source_cap", "diversity"),
 )
 """Options that are called as the request's fields are."""
 
@@ -104,6 +105,9 @@ search_options = gathered(
         click.option("--before", help="Only until then."),
         click.option("--metadata", "having", help="Only where the metadata contains this JSON object."),
         click.option("--as-of", help="As the namespace stood at that time."),
+        click.option("--query-timestamp", help='When the query is asked, from which "last week" counts.'),
+        click.option("--source-cap", type=click.IntRange(1, 200), help="Most memories of one session or document."),
+        click.option("--diversity", type=click.FloatRange(0, 1), help="0: relevance alone; 1: unlike those before."),
         click.option("--include-superseded", is_flag=True, help="Also memories that others replaced."),
         click.option("--min-similarity", type=click.FloatRange(-1, 1), help="Least cosine similarity."),
         click.option("--ef-search", type=click.IntRange(1, 200), help="Breadth of the vector index's search."),

@@ -9,6 +9,7 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import ablated_name, parse_parts
 from retrieval.profiles import DEFAULT
 from retrieval.types import ContextRequest, LegWeights, Mode, SearchRequest
+from retrieval.weighting import check_weights
 
 ADAPTIVE = "adaptive"
 EQUAL_WEIGHTS = "1,1,1"
@@ -81,7 +82,12 @@ def parse_weights(text: str) -> LegWeights:
         vector, bm25, graph = (float(part) for part in text.split(","))
     except ValueError as exc:
         raise InvalidInput(f"weights are three numbers VECTOR,BM25,GRAPH, not {text!r}") from exc
-    return LegWeights(vector=vector, bm25=bm25, graph=graph)
+    weights = LegWeights(vector=vector, bm25=bm25, graph=graph)
+    try:
+        check_weights(weights)
+    except InvalidInput as exc:
+        raise InvalidInput(f"weights {text!r}: {exc}") from exc
+    return weights
 
 
 def weighted_name(text: str) -> str:

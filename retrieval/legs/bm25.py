@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.names import normalize
+from graph.nicknames import ORDINARY_NAMES
+from graph.stopwords import STOP_WORDS
 from retrieval.legs import okapi
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES
@@ -29,6 +31,8 @@ BESIDE = 2
 
 GRACE = timedelta(days=1)
 """How much later than the period that a query speaks of a memory of it may have been written."""
+
+_WORDS = ORDINARY_NAMES | STOP_WORDS
 
 _REACH = BESIDE + max(len(BEFORE_SHARES), len(AFTER_SHARES))
 _ATTEMPTS = 3
@@ -56,7 +60,7 @@ class Bm25Retriever:
                     break
             else:
                 best = await self._best(conn, query, weighed, moved_is_gone=True) or {}
-            hits = await self._in_context(conn, query, weighed, best)
+            hits = await self._in_context(conn, query, weighed, best) if weighed else ()
         details: dict[str, Any] = {
             "terms": {text: int(found.terms[term].docs.size) for term, text in terms.items() if term in found.terms},
             "memories": found.memories,
@@ -73,7 +77,11 @@ class Bm25Retriever:
         *,
         moved_is_gone: bool = False,
     ) -> dict[Candidate, float] | None:
-        """The best eligible memories, each on its own; None when one was replaced since the postings were read."""
+        """The best memories, each on its own, as far as it takes to have enough eligible ones.
+
+        Those that only fail the filters are among them: what was said beside them may be eligible. None when
+        a memory was replaced since the postings were read.
+        """
         best: dict[Candidate, float] = {}
         if weighed is None:
             return best
@@ -81,25 +89,25 @@ class Bm25Retriever:
         order = np.lexsort((docs, -scores))
         docs, scores = docs[order], scores[order]
         at, step = 0, query.fan_out
-        while at < docs.size and len(best) < query.fan_out:
+        while at < docs.size and sum(row.eligible for row in best) < query.fan_out:
             # Up to the last of equal scores, so that ties are broken by id and not by ordinal.
             end = int(np.searchsorted(-scores, -scores[min(at + step, docs.size) - 1], side="right"))
             chunk = {int(doc): float(value) for doc, value in zip(docs[at:end], scores[at:end], strict=True)}
             rows = await candidates.read(conn, query.ns, chunk, query.eligibility)
             if len(rows) < len(chunk) and not moved_is_gone:
                 return None
-            best |= {row: chunk[row.doc] for row in rows if row.eligible}
+            best |= {row: chunk[row.doc] for row in rows if row.eligible or (row.visible and at == 0)}
             at, step = end, step * 8
         return best
 
     async def _in_context(
-        self, conn: AsyncConnection[Any], query: LegQuery, weighed: okapi.Query | None, best: Mapping[Candidate, float]
+        self, conn: AsyncConnection[Any], query: LegQuery, weighed: okapi.Query, best: Mapping[Candidate, float]
     ) -> tuple[Hit, ...]:
         """The hits, best first, turns scored anew with what was said around them."""
-        scores = dict(best)
+        scores = {row: value for row, value in best.items() if row.eligible}
         share = query.profile.neighbour_share
         turns = [row.doc for row in best if row.is_turn] if share else []
-        if weighed is not None and turns:
+        if turns:
             wide, beside = await candidates.around(
                 conn, query.ns, turns, query.eligibility, reach=_REACH, beside=BESIDE
             )
@@ -155,6 +163,7 @@ def _prior(row: Candidate, named: Collection[str], profile: Profile) -> float:
 
 
 def _named(text: str, speakers: Iterable[str | None]) -> set[str]:
-    """The speakers whom a text names, in full."""
+    """The speakers whom a text names, in full; one whose name is also a word ("Will") only by a capital inside it."""
     words = f" {normalize(text)} "
-    return {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in words}
+    named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in words}
+    return {speaker for speaker in named if normalize(speaker) not in _WORDS or f" {speaker}" in text}

@@ -29,7 +29,7 @@ SIMILARITY_FLOOR = 0.1
 """score = activation * ((floor + max(cosine, 0)) / (floor + 1))^2: nearness alone still counts."""
 
 MAX_COMPARED = 100
-"""Most memories, nearest first, whose similarity to the query is computed."""
+"""Memories, nearest first, whose similarity to the query is computed; as many as are asked for if that is more."""
 
 MAX_BESIDE = 16
 """Most memories, nearest first, that pass activation on to the turns beside them."""

@@ -24,6 +24,7 @@ Chosen on development conversations; docs/decisions/0004-chat-turns.md.
 """
 
 SHARES = (*BEFORE_SHARES, *AFTER_SHARES)
+"""Of all turns around a turn: those before it, then those after it."""
 
 
 def length_penalty(average: float) -> float:
@@ -90,7 +91,7 @@ def weigh(found: Postings, *, periods: Collection[int] = (), period_weight: floa
         return None
     return Query(
         terms=terms,
-        average=found.length / found.memories,
+        average=max(found.length / found.memories, 1.0),  # there may be memories without any term
         timely=timely,
         timeliness=period_weight * _idf(found, timely.size),
         first=min(int(docs.min()) for docs in bounds),

@@ -8,18 +8,34 @@ from typing import Any, LiteralString, NamedTuple
 from psycopg import AsyncConnection
 
 from graph.arrays import array_text
-from retrieval.store.visibility import ELIGIBLE
+from retrieval.store.visibility import ELIGIBLE, VISIBLE
 
 SHORT_CHARS = 160
 """A turn up to this long that ends with a question mark only asks."""
 
 _COLUMNS: LiteralString = (
     """m.id, m.speaker, m.session_id is not null as is_turn, m.length,
-        length(m.text) <= %(short)s and right(rtrim(m.text), 1) = '?' as asks, """
+        length(m.text) <= %(short)s and right(rtrim(m.text, E' \\n\\r\\t'), 1) in ('?', '\uff1f') as asks, """
+    + VISIBLE
+    + """ as visible, """
     + ELIGIBLE
     + """ as eligible
 """
 )
+
+_NOT_HIDDEN: LiteralString = (
+    """
+    and not exists (
+        select from memory m where m.ns = %(ns)s and m.doc = near.doc
+            and (m.expires_at is not null or m.superseded_at is not null) and not ("""
+    + VISIBLE
+    + """)
+    ) and (%(as_of)s::timestamptz is null or exists (
+        select from memory m where m.ns = %(ns)s and m.doc = near.doc and m.created_at <= %(as_of)s::timestamptz
+    ))
+"""
+)
+"""Over a turn `near`: the query may see it. The first part is answered by the small index on such memories."""
 
 _WHICH: LiteralString = (
     "select m.doc, "
@@ -35,18 +51,20 @@ _AROUND: LiteralString = (
     with around as materialized (
         select t.doc,
             array(
-                select b.doc from turn b
-                where b.ns = %(ns)s and b.session_id = t.session_id and (b.place, b.id) < (t.place, t.id)
-                    and (%(as_of)s::timestamptz is null or exists (
-                        select from memory m where m.ns = %(ns)s and m.doc = b.doc and m.created_at <= %(as_of)s))
-                order by b.place desc, b.id desc limit %(reach)s
+                select near.doc from turn near
+                where near.ns = %(ns)s and near.session_id = t.session_id and (near.place, near.id) < (t.place, t.id)
+                    """
+    + _NOT_HIDDEN
+    + """
+                order by near.place desc, near.id desc limit %(reach)s
             ) as before,
             array(
-                select a.doc from turn a
-                where a.ns = %(ns)s and a.session_id = t.session_id and (a.place, a.id) > (t.place, t.id)
-                    and (%(as_of)s::timestamptz is null or exists (
-                        select from memory m where m.ns = %(ns)s and m.doc = a.doc and m.created_at <= %(as_of)s))
-                order by a.place, a.id limit %(reach)s
+                select near.doc from turn near
+                where near.ns = %(ns)s and near.session_id = t.session_id and (near.place, near.id) > (t.place, t.id)
+                    """
+    + _NOT_HIDDEN
+    + """
+                order by near.place, near.id limit %(reach)s
             ) as after
         from turn t where t.ns = %(ns)s and t.doc = any(%(docs)s::integer[])
     ), beside as (
@@ -55,7 +73,7 @@ _AROUND: LiteralString = (
         where near.doc <> all(%(docs)s::integer[])
     )
     select doc, before, after, null as id, null as speaker, null as is_turn, null as length, null as asks,
-        null as eligible
+        null as visible, null as eligible
     from around
     union all
     select m.doc, null, null, """
@@ -67,7 +85,11 @@ _AROUND: LiteralString = (
 
 
 class Candidate(NamedTuple):
-    """What a leg needs of a memory to weigh it; `asks` is that of a turn, `length` its number of terms."""
+    """What a leg needs of a memory to weigh it.
+
+    `length` is its number of terms, `asks` whether it only asks, `visible` whether the query may see it at all,
+    `eligible` whether it also meets the filters.
+    """
 
     doc: int
     id: str
@@ -75,6 +97,7 @@ class Candidate(NamedTuple):
     is_turn: bool
     length: int
     asks: bool
+    visible: bool
     eligible: bool
 
 
@@ -103,7 +126,7 @@ async def around(
         conn: any; nothing is written.
         ns: number of the namespace.
         docs: ordinals.
-        params: those of `eligibility`; with `as_of`, windows hold the turns that were there then.
+        params: those of `eligibility`; windows hold the turns that are visible, whether or not they meet the filters.
         reach: most turns of a window on each side.
         beside: how far from them a candidate may be; `docs` themselves are none.
     """

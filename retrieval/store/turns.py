@@ -9,7 +9,7 @@ moved meanwhile, and the writer starts again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, LiteralString
 
 from pgvector import HalfVector
@@ -66,10 +66,6 @@ _CHANGE: LiteralString = """
     update turn t set previous = nullif(now.previous, -1), next = nullif(now.next, -1)
     from unnest(%(docs)s::integer[], %(previous)s::integer[], %(next)s::integer[]) as now (doc, previous, next)
     where t.ns = %(ns)s and t.doc = now.doc and t.doc = any(%(docs)s::integer[])
-"""
-
-_NEIGHBOURS: LiteralString = """
-    select doc, previous, next from turn where ns = %(ns)s and doc = any(%(docs)s::integer[])
 """
 
 
@@ -134,14 +130,3 @@ async def change(
 
 def _pointers(docs: Iterable[int | None]) -> str:
     return array_text(-1 if doc is None else doc for doc in docs)
-
-
-async def neighbours(
-    conn: AsyncConnection[Any], ns: int, docs: Sequence[int]
-) -> Mapping[int, tuple[int | None, int | None]]:
-    """The previous and the next turn of each of these memories that is a turn, all as ordinals.
-
-    None stands for the start and the end of the session.
-    """
-    cursor = await conn.execute(_NEIGHBOURS, {"ns": ns, "docs": array_text(docs)}, binary=True)
-    return {doc: (previous, next_) for doc, previous, next_ in await cursor.fetchall()}

@@ -105,23 +105,6 @@ async def test_a_namespace_takes_its_turns_along(ingest: Ingest, pool: Pool, dat
     check_turns(database_url, texts("b", "c"))
 
 
-async def test_neighbours(ingest: Ingest, pool: Pool) -> None:
-    """Of turns only, of one namespace."""
-    await ingest.add("other", [turn("a"), turn("b")])
-    await ingest.add("n", [turn("a"), turn("b"), turn("c"), turn("d", None)])
-    async with pool.connection() as conn:
-        found = await namespaces.find(conn, "n")
-        row = conn.execute("select id, doc from memory where ns = %(ns)s", {"ns": found.ns})
-        docs = dict(await (await row).fetchall())
-        a, b, c = docs["a"], docs["b"], docs["c"]
-        assert await turn_table.neighbours(conn, found.ns, [a, b, c, docs["d"], 999]) == {
-            a: (None, b),
-            b: (a, c),
-            c: (b, None),
-        }
-        assert await turn_table.neighbours(conn, found.ns, []) == {}
-
-
 async def versions(pool: Pool) -> dict[str, str]:
     """The row versions of all memories."""
     async with pool.connection() as conn:

@@ -126,7 +126,8 @@ def test_the_restart_lies_at_seeds_bridges_and_anchors() -> None:
     assert alone[1] == pytest.approx([0.0, 0.0])
     near.anchor({300: 3.0, 101: 1.0})
     met = [Met(3, "choir", 3, 1.0), Met(4, "Rome", 3, 0.25)]
-    near.add(Step(met, edges((3, 300, 1.0), (4, 300, 1.0), (4, 301, 1.0)), {300: 3.0, 101: 1.0}))
+    edges_of = edges((3, 300, 1.0), (4, 300, 1.0), (4, 301, 1.0))
+    near.add(Step(met, edges_of, {300: 3.0, 101: 1.0}, from_anchors=True))
     entities, memories = near.restart
     by_entity = dict(zip(near.entities, entities, strict=True))
     by_doc = dict(zip(near.docs, memories, strict=True))

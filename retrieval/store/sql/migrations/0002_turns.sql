@@ -35,3 +35,6 @@ from turn t
     join turn p on p.ns = t.ns and p.doc = t.previous
     left join turn b on b.ns = p.ns and b.doc = p.previous
 where m.ns = t.ns and m.doc = t.doc;
+
+-- Few memories ever expire or are superseded: whether a turn is one of them is asked of this index.
+create index memory_hidden on memory (ns, doc) where expires_at is not null or superseded_at is not null;
