@@ -43,9 +43,10 @@ _RANK: LiteralString = (
         select doc, activation from near
         union all
         select beside.doc, %(adjacency)s * near.activation
-        from near join turn t on t.ns = %(ns)s and t.doc = near.doc
+        from (select * from near where place <= %(beside)s and %(adjacency)s > 0) as near
+        join turn t on t.ns = %(ns)s and t.doc = near.doc
         cross join lateral (values (t.previous), (t.next)) as beside (doc)
-        where near.place <= %(beside)s and beside.doc is not null and %(adjacency)s > 0
+        where beside.doc is not null
     ), total as (
         select doc, sum(activation) / (1 + 2 * %(adjacency)s::float8) as activation from spread group by doc
     )
@@ -94,15 +95,14 @@ class GraphRetriever:
         rarities = tuple(math.log(1 + view.memories / seed.mentions) / math.log(1 + view.memories) for seed in seeds)
         if not seeds and not anchors:
             return LegRanking(hits=(), details=details)
-        with query.stopwatch.span("graph_walk"):
-            async with self._pool.connection() as conn:
-                found = await walk(conn, view, near, anchors, rules=query.rules, bounds=bounds)
-        details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.reached)}
-        if not found.reached:
-            return LegRanking(hits=(), details=details, rarities=rarities)
-        embedding = await self._embedding(query)
-        details["similarity"] = embedding is not None
         async with self._pool.connection() as conn:
+            with query.stopwatch.span("graph_walk"):
+                found = await walk(conn, view, near, anchors, rules=query.rules, bounds=bounds)
+            details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.reached)}
+            if not found.reached:
+                return LegRanking(hits=(), details=details, rarities=rarities)
+            embedding = await self._embedding(query)
+            details["similarity"] = embedding is not None
             rows = await _ranked(conn, query, view, found, embedding)
             why = await reasons(conn, query.ns, found, [doc for doc, _, _ in rows]) if query.explain else {}
         nothing = Reason((), None)
