@@ -106,7 +106,9 @@ class Bm25Retriever:
         """The hits, best first, turns scored anew with what was said around them."""
         scores = {row: value for row, value in best.items() if row.eligible}
         share = query.profile.neighbour_share
-        turns = [row.doc for row in best if row.is_turn] if share else []
+        # Many may score alike, such as all memories of a month.
+        first = sorted(best, key=lambda row: (-best[row], row.id))[: 2 * query.fan_out]
+        turns = [row.doc for row in first if row.is_turn] if share else []
         if turns:
             wide, beside = await candidates.around(
                 conn, query.ns, turns, query.eligibility, reach=_REACH, beside=BESIDE
