@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from graph.names import normalize
 from graph.nicknames import ORDINARY_NAMES
-from graph.stopwords import STOP_WORDS
+from graph.stopwords import STOP_WORDS, words
 from retrieval.legs import okapi
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES
@@ -32,6 +32,14 @@ BESIDE = 2
 GRACE = timedelta(days=1)
 """How much later than the period that a query speaks of a memory of it may have been written."""
 
+_DEICTIC = frozenset(
+    words(
+        "a ago an before couple day days few fortnight in last lately month months morning night nights of past previous "
+        "recently several the this today tonight two week weeks weekend weekends year years yesterday"
+    )
+)
+"""Words of which an expression is told from the moment of asking alone; "last summer" says more."""
+
 _WORDS = ORDINARY_NAMES | STOP_WORDS
 
 _REACH = BESIDE + max(len(BEFORE_SHARES), len(AFTER_SHARES))
@@ -48,8 +56,8 @@ class Bm25Retriever:
 
     async def search(self, query: LegQuery) -> LegRanking:
         """The best eligible memories by BM25; nothing where no term occurs."""
-        terms = {term_id(term): term for term in analyze(query.text, query.language)}
         periods = find_periods(query.text, asked_at=query.asked_at or query.as_of or datetime.now(UTC))
+        terms = {term_id(term): term for term in analyze(_without_deixis(query.text, periods), query.language)}
         dates = {term_id(term): term for period in periods for term in period_terms(_told(period))}
         async with self._pool.connection() as conn:
             for _ in range(_ATTEMPTS):
@@ -148,6 +156,15 @@ def _in_their_context(wide: Sequence[Window]) -> tuple[NDArray[np.int64], NDArra
     return turns[first], around[first]
 
 
+def _without_deixis(text: str, periods: Sequence[Period]) -> str:
+    """The query without "last week" and the like: such words stand for a time and occur at any."""
+    for period in reversed(periods):
+        start, end = period.span
+        if _DEICTIC.issuperset(normalize(text[start:end]).split()):
+            text = f"{text[:start]} {text[end:]}"
+    return text
+
+
 def _told(period: Period) -> Period:
     """The period and a day more: what happened is often told the day after."""
     if period.end is None or period.end > datetime.max.replace(tzinfo=period.end.tzinfo) - GRACE:
@@ -166,6 +183,6 @@ def _prior(row: Candidate, named: Collection[str], profile: Profile) -> float:
 
 def _named(text: str, speakers: Iterable[str | None]) -> set[str]:
     """The speakers whom a text names, in full; one whose name is also a word ("Will") only by a capital inside it."""
-    words = f" {normalize(text)} "
-    named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in words}
+    said = f" {normalize(text)} "
+    named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in said}
     return {speaker for speaker in named if normalize(speaker) not in _WORDS or f" {speaker}" in text}

@@ -311,3 +311,14 @@ async def test_a_long_session_is_searched_turn_by_turn(bench: Bench) -> None:
     found = sorted(await bench.scores("instrument"))
     assert found == [f"t{at:03}" for at in range(middle - BESIDE, middle + BESIDE + 1)]
     assert min(len(BEFORE_SHARES), len(AFTER_SHARES)) >= BESIDE
+
+
+async def test_words_that_stand_for_a_time_are_not_looked_for(bench: Bench) -> None:
+    """By "last month" is meant when, not what; "June" may be either."""
+    await bench.add(
+        MemoryInput(id="rent", text="The rent is eighty a month, last I heard.", created_at=NOON - timedelta(days=90)),
+        MemoryInput(id="tea", text="Green tea was served.", created_at=NOON - timedelta(days=30)),
+        MemoryInput(id="june", text="June is the name of her aunt.", created_at=NOON - timedelta(days=90)),
+    )
+    assert set(await bench.scores("What was said last month?", asked_at=NOON)) == {"tea"}
+    assert "june" in await bench.scores("Who is June?", asked_at=NOON)
