@@ -34,8 +34,8 @@ GRACE = timedelta(days=1)
 
 _DEICTIC = frozenset(
     words(
-        "a ago an before couple day days few fortnight in last lately month months morning night nights of past previous "
-        "recently several the this today tonight two week weeks weekend weekends year years yesterday"
+        "a ago an before couple day days few fortnight in last lately month months morning night nights of past "
+        "previous recently several the this today tonight two week weeks weekend weekends year years yesterday"
     )
 )
 """Words of which an expression is told from the moment of asking alone; "last summer" says more."""
