@@ -24,6 +24,7 @@ from retrieval.types import (
 
 INDEX_TABLES = [
     "memory",
+    "turn",
     "bm25_tail",
     "bm25_segment",
     "bm25_posting",
