@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, LiteralString
 
 import numpy as np
@@ -17,6 +16,7 @@ from graph.arrays import array_text
 from graph.inference import JoinedEdge
 from graph.linking import MENTIONS_CAP, Seed
 from graph.neighbourhood import Edges, Met
+from graph.predicate import with_predicate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,17 +228,11 @@ async def onward(
     return met, _edges(row)
 
 
-@lru_cache(maxsize=8)
-def _with(sql: LiteralString, eligible: LiteralString) -> LiteralString:
-    """The statement with the predicate in place, blanks squeezed: psycopg caches only short ones."""
-    return " ".join(sql.replace("{eligible}", eligible).split())
-
-
 async def _one(
     conn: AsyncConnection[Any], sql: LiteralString, view: View, params: Mapping[str, Any]
 ) -> tuple[Any, ...]:
     parameters = {**view.params, **params, "ns": view.ns}
-    row = await (await conn.execute(_with(sql, view.eligible), parameters, binary=True)).fetchone()
+    row = await (await conn.execute(with_predicate(sql, view.eligible), parameters, binary=True)).fetchone()
     if row is None:
         raise RuntimeError("an aggregate without groups gave no row")
     return tuple(row)

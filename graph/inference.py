@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
 
 from graph.arrays import array_text
 from graph.chaining import DECAY, Edge, Inferred, Stated, infer
+from graph.predicate import with_predicate
 from graph.rules import Rule, fold_relation
 
 
@@ -148,14 +148,8 @@ async def _read(
         "scanned": bounds.scanned * each_way,
         "most": most,
     }
-    rows = await (await conn.execute(_read_with(eligible), params)).fetchall()
+    rows = await (await conn.execute(with_predicate(_READ, eligible), params)).fetchall()
     return [Stated(*row) for row in rows]
-
-
-@lru_cache(maxsize=8)
-def _read_with(eligible: LiteralString) -> LiteralString:
-    """The statement with the predicate in place, blanks squeezed: psycopg caches only short ones."""
-    return " ".join(_READ.replace("{eligible}", eligible).split())
 
 
 def _onward(stated: Iterable[Stated], active: Mapping[int, float], rules: Iterable[Rule]) -> list[int]:

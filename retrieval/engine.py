@@ -23,7 +23,7 @@ from retrieval.pack import pack
 from retrieval.parsing import check_storable
 from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles import PROFILES, Profile, find_profile
-from retrieval.selection import within_cap
+from retrieval.selection import Limits, within_cap
 from retrieval.settings import Settings
 from retrieval.stopwatch import Stopwatch
 from retrieval.store import compaction, memories, migrate, namespaces, statistics
@@ -243,7 +243,7 @@ class Trivet:
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         search = as_search(request)
         answer = await self.answer(namespace, search)
-        cap = answer.profile.source_cap if request.source_cap is None else request.source_cap
+        cap = Limits.of(request, answer.profile).source_cap
         with answer.stopwatch.span("pack"):
             packed = await asyncio.to_thread(  # counting the tokens of long texts takes its time
                 pack,
@@ -257,7 +257,7 @@ class Trivet:
         return context_response(answer, packed, search, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
-        """The intent of a query and the weights it would get.
+        """The intent of a query and the weights that it alone asks for.
 
         Raises:
             InvalidInput: an unknown profile.

@@ -21,6 +21,7 @@ from retrieval.store import locking, memories, namespaces
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.calendar_terms import calendar_terms
+from retrieval.text.wording import without_speaker
 from retrieval.types import AddResult, Filters, Memory, MemoryInput, MemoryPatch
 from retrieval.writes import Analysed
 
@@ -148,7 +149,7 @@ class Ingest:
 
 def _spoken(memory: MemoryInput) -> str:
     """What was said with who said it, so that a speaker is found by all legs; many chats write it so anyway."""
-    if not memory.speaker or memory.text.startswith(f"{memory.speaker}:"):
+    if not memory.speaker or without_speaker(memory.text, memory.speaker) != memory.text:
         return memory.text
     return f"{memory.speaker}: {memory.text}"
 

@@ -1,4 +1,4 @@
-"""Classify -> legs side by side -> fuse -> deduplicate -> hydrate."""
+"""Classify -> legs side by side -> weigh by what they found -> cut noise -> fuse -> select."""
 
 from __future__ import annotations
 

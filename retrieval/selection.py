@@ -16,7 +16,7 @@ from retrieval.profiles import Profile
 from retrieval.store import memories, vectors
 from retrieval.store.memories import HydratedMemory
 from retrieval.store.pool import Connection
-from retrieval.types import Leg, SearchRequest
+from retrieval.types import Leg, SearchOptions
 
 SPARE_CANDIDATES = 8
 """Memories read beyond those asked for, to take the places of duplicates; more are read if that is not enough."""
@@ -51,7 +51,7 @@ class Limits:
     diversity: float
 
     @classmethod
-    def of(cls, request: SearchRequest, profile: Profile) -> Limits:
+    def of(cls, request: SearchOptions, profile: Profile) -> Limits:
         """What the request says, and where it says nothing the profile."""
         return cls(
             top_k=request.top_k,

@@ -347,7 +347,7 @@ class ClassifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ClassifyResponse(Struct, frozen=True, kw_only=True):
-    """The intent of a query and the weights it would get."""
+    """The intent of a query and the weights that it alone asks for; in a search what the legs find moves them."""
 
     intent: IntentReport
     weights: dict[str, float]

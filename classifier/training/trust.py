@@ -222,9 +222,10 @@ def main() -> None:
     options = Options()
     path = given.models / "weights.onnx"
     export(fit(rows, quality, options), path)
-    (given.models / "weights.md").write_text(card(rows, quality, options, path), encoding="utf-8")
+    text = card(rows, quality, options, path)
+    (given.models / "weights.md").write_text(text, encoding="utf-8")
     record_checksum(path)
-    print(card(rows, quality, options, path))
+    print(text)
 
 
 if __name__ == "__main__":

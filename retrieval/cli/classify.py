@@ -18,7 +18,7 @@ from retrieval.types import ClassifyRequest
 @settings_options
 @json_option
 def command(query: str, profile: str | None, settings: Settings, as_json: bool) -> None:
-    """Show the intent of QUERY and the weights it would get."""
+    """Show the intent of QUERY and the weights that it alone asks for."""
     request = convert({"query": query, "profile": profile}, ClassifyRequest)
     response = with_engine(settings, lambda engine: engine.classify(request))
     if as_json:

@@ -25,7 +25,7 @@ COMMANDS: dict[str, Entry] = {
     "import": Entry("import_file", "Add memories from a JSON-lines file."),
     "search": Entry("search", "Rank memories for a query."),
     "context": Entry("context", "Assemble the context pack for a query."),
-    "classify": Entry("classify", "Show a query's intent and the weights it would get."),
+    "classify": Entry("classify", "Show a query's intent and the weights that it alone asks for."),
     "migrate": Entry("migrate", "Bring the database's schema up to date."),
     "eval": Entry("evaluate", "Measure the rankings on evaluation folders."),
     "doctor": Entry("doctor", "Check that everything Trivet needs is there."),
