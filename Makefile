@@ -70,7 +70,7 @@ fuzz: $(INSTALLED) ## 1,000 requests of each endpoint, made from the OpenAPI doc
 		|| { tail -40 "$$folder/log"; exit 1; }
 
 .PHONY: models
-models: $(INSTALLED) ## build the embedder and the intent model anew; the weights of the legs: CONTRIBUTING.md
+models: $(INSTALLED) ## build the embedder and the intent model anew; the weights and the rescorer: CONTRIBUTING.md
 	@$(BIN)/python -m retrieval.embedding.build_onnx
 	@$(BIN)/python -m classifier.training
 

@@ -1,6 +1,7 @@
 """Collect what the legs find for labelled queries: `python benchmarks/evidence.py FOLDER... --out evidence.jsonl`.
 
-The input of `python -m classifier.training.trust`. Features, ids and gold only; no text.
+The input of `python -m classifier.training.trust` (features, ids and gold; no text) and, with `--examples`, that of
+`python -m classifier.training.rescorer` (ids, numbers and vectors of the candidates; no text).
 """
 
 from __future__ import annotations
@@ -12,34 +13,62 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from classifier.evidence import evidence_row
+from classifier.training.examples import Example, write_examples
 from retrieval.engine import Trivet
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
 from retrieval.evaluation.runner import Names, check_complete, ingest
+from retrieval.fusion import weighted_rrf
+from retrieval.pipeline import Answer
+from retrieval.profiles import DEFAULT, Profile
 from retrieval.settings import Settings
 from retrieval.types import Mode, SearchRequest
 
+PROFILE = structs.replace(DEFAULT, rescore=False, models=structs.replace(DEFAULT.models, rescorer=None))
+"""What is collected is what the rescorer is given, not what it makes of it."""
 
-async def row_of(engine: Trivet, folder: EvaluationFolder, query: Query, namespace: str) -> dict[str, Any]:
-    """One query's line, from a search in mode `adaptive`."""
-    answer = await engine.answer(namespace, SearchRequest(query=query.text, mode=Mode.ADAPTIVE))
-    if answer.evidence is None:
-        raise RuntimeError(f"{query.id}: a leg failed: {answer.degraded}")
+
+def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, Any]:
+    """One query's line for the weights."""
     return {
         "set": folder.name,
         "namespace": query.namespace,
         "evidence": evidence_row(answer.evidence).tolist(),
         "rankings": {leg.value: [hit.id for hit in ranking.hits] for leg, ranking in answer.rankings.items()},
         "relevant": list(query.relevant),
-        "rrf_k": answer.rrf_k,
+        "rrf_k": round(answer.rrf_k),
     }
 
 
-async def collect(folders: list[Path], out: Path, limit: int, seed: int) -> None:
-    """Store each folder, ask its queries, write a line for each that has gold."""
+async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, answer: Answer) -> Example:
+    """One query's example for the rescorer."""
+    known = await engine.particulars(answer, query.text)
+    if known is None:
+        raise RuntimeError(f"{query.id}: nothing was found")
+    return Example(
+        set=folder.name,
+        namespace=query.namespace,
+        type=query.type,
+        relevant=frozenset(query.relevant),
+        evidence=answer.evidence,
+        known=known,
+        fused=fixed_order(answer, PROFILE),
+    )
+
+
+def fixed_order(answer: Answer, profile: Profile) -> list[str]:
+    """Ids in the order of the profile's fixed weights."""
+    rankings = {leg: [hit.id for hit in ranking.hits] for leg, ranking in answer.rankings.items()}
+    return [each.id for each in weighted_rrf(rankings, profile.fixed.weights, rrf_k=profile.fixed.rrf_k)]
+
+
+async def collect(folders: list[Path], out: Path, examples: Path | None, limit: int, seed: int) -> None:
+    """Store each folder, ask its queries, write what is found for each that has gold."""
     encoder = msgspec.json.Encoder()
-    async with Trivet.open(Settings.from_env()) as engine:
+    collected: list[Example] = []
+    async with Trivet.open(Settings.from_env(), profiles={PROFILE.name: PROFILE}) as engine:
         with out.open("wb") as lines:
             for path in folders:
                 folder = read_folder(path)
@@ -50,20 +79,28 @@ async def collect(folders: list[Path], out: Path, limit: int, seed: int) -> None
                 if len(queries) > limit:
                     queries = random.Random(seed).sample(queries, limit)
                 for query in queries:
-                    row = await row_of(engine, folder, query, names(query.namespace))
-                    lines.write(encoder.encode(row) + b"\n")
+                    request = SearchRequest(query=query.text, mode=Mode.ADAPTIVE)
+                    answer = await engine.answer(names(query.namespace), request)
+                    if answer.degraded:
+                        raise RuntimeError(f"{query.id}: {answer.degraded}")
+                    lines.write(encoder.encode(row_of(folder, query, answer)) + b"\n")
+                    if examples is not None:
+                        collected.append(await example_of(engine, folder, query, answer))
                 print(f"{folder.name}: {len(queries)} queries", flush=True)
+    if examples is not None:
+        write_examples(examples, collected)
 
 
 def main() -> None:
     """Run from the command line; `--help` says how."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--limit", type=int, default=400, help="queries per folder (default: %(default)s)")
+    parser.add_argument("--out", required=True, type=Path, help="rows for the weights")
+    parser.add_argument("--examples", type=Path, help="examples for the rescorer")
+    parser.add_argument("--limit", type=int, default=1_000, help="queries per folder (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: %(default)s)")
     given = parser.parse_args()
-    asyncio.run(collect(given.folders, given.out, given.limit, given.seed))
+    asyncio.run(collect(given.folders, given.out, given.examples, given.limit, given.seed))
 
 
 if __name__ == "__main__":

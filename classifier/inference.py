@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from classifier.features import FEATURE_DIM, FEATURES_VERSION, feature_row
+from classifier.features import FEATURE_DIM, FEATURES_VERSION, QueryFeatures, query_features
 from classifier.intents import INTENTS, Intent
 
 
@@ -29,6 +29,9 @@ class IntentPrediction:
     confidence: float
     """The probability of `label`, in [0.25, 1]."""
 
+    familiarity: float = 1.0
+    """How like the training queries it is, in [0, 1]: 1 as they are, 0 far from anything seen."""
+
 
 class IntentClassifier:
     """Predicts the intent of queries; safe to share between threads."""
@@ -37,9 +40,9 @@ class IntentClassifier:
         """Load the model (some milliseconds).
 
         Args:
-            model_path: ONNX file with the input `features`, float32 of shape (n, FEATURE_DIM),
-                the output `probabilities`, float32 of shape (n, 4), and the metadata `intents`
-                and `features_version`.
+            model_path: ONNX file that takes the parts of `QueryFeatures` by their names, each with a leading
+                dimension of 1, and gives `probabilities`, float32 of shape (1, 4), and `familiarity`, float32 of
+                shape (1, 1); with the metadata `intents` and `features_version`.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -59,18 +62,28 @@ class IntentClassifier:
                 there is none, and the words alone decide.
 
         Returns:
-            The intent with its probabilities.
+            The intent with its probabilities, and how familiar the query is.
 
         Raises:
             ValueError: the embedding has another shape or is not finite.
         """
-        features = feature_row(text, embedding)[np.newaxis, :]
-        (rows,) = self._session.run(["probabilities"], {"features": features})
-        raw = [float(p) for p in rows[0]]
+        features = query_features(text, embedding)
+        (row,), ((familiarity,),) = self._session.run(["probabilities", "familiarity"], feed(features))
+        raw = [float(p) for p in row]
         total = sum(raw)
         probabilities = {intent: p / total for intent, p in zip(INTENTS, raw, strict=True)}
         label = max(INTENTS, key=probabilities.__getitem__)
-        return IntentPrediction(label=label, probabilities=probabilities, confidence=probabilities[label])
+        return IntentPrediction(
+            label=label,
+            probabilities=probabilities,
+            confidence=probabilities[label],
+            familiarity=min(1.0, max(0.0, float(familiarity))),
+        )
+
+
+def feed(features: QueryFeatures) -> dict[str, NDArray[np.float32] | NDArray[np.int64]]:
+    """The model's inputs for one query."""
+    return {name: part[np.newaxis, :] for name, part in features._asdict().items()}
 
 
 def open_session(model_path: Path) -> ort.InferenceSession:
@@ -89,6 +102,6 @@ def _check(session: ort.InferenceSession, model_path: Path) -> None:
     for key, value in expected.items():
         if metadata.get(key) != value:
             raise ModelMismatch(f"{model_path}: {key} is {metadata.get(key)}, this version needs {value}")
-    (width,) = (node.shape[-1] for node in session.get_inputs())
-    if width != FEATURE_DIM:
-        raise ModelMismatch(f"{model_path}: takes {width} features, this version makes {FEATURE_DIM}")
+    widths = {node.name: node.shape[-1] for node in session.get_inputs()}
+    if widths.get("row") != FEATURE_DIM or set(widths) != set(QueryFeatures._fields):
+        raise ModelMismatch(f"{model_path}: takes {widths}, this version makes a row of {FEATURE_DIM}")

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from math import fsum, isfinite, log
+from typing import TypeVar
 
 from classifier.intents import INTENTS, Intent
 
-LegWeights = Mapping[str, float]
-"""Weight per leg ("vector", "bm25", "graph"): finite, >= 0, not all 0; only ratios matter."""
+Leg = TypeVar("Leg", bound=str)
+"""What weights are given for: "vector", "bm25" and "graph"."""
 
 _SUM_TOLERANCE = 1e-3
 
@@ -31,24 +32,45 @@ def confidence(probabilities: Mapping[Intent, float]) -> float:
     return min(1.0, max(0.0, 1.0 - entropy / log(len(INTENTS))))
 
 
+def belief(probabilities: Mapping[Intent, float], *, shrink: float, familiarity: float = 1.0) -> float:
+    """Say how far the intents of a query are to decide: min(1, shrink * confidence * familiarity).
+
+    Args:
+        probabilities: one per intent, finite, >= 0, summing to 1 within 0.001.
+        shrink: finite, >= 0; how much of the confidence counts.
+        familiarity: in [0, 1]; how like the query is to those the classifier was trained on.
+
+    Raises:
+        ValueError: an argument is not as described.
+    """
+    if not (isfinite(shrink) and shrink >= 0):
+        raise ValueError(f"shrink must be finite and >= 0, not {shrink}")
+    if not 0 <= familiarity <= 1:
+        raise ValueError(f"familiarity must be in [0, 1], not {familiarity}")
+    return min(1.0, shrink * confidence(probabilities) * familiarity)
+
+
 def mix_weights(
     probabilities: Mapping[Intent, float],
-    per_intent: Mapping[Intent, LegWeights],
-    fixed: LegWeights,
+    per_intent: Mapping[Intent, Mapping[Leg, float]],
+    fixed: Mapping[Leg, float],
     *,
     shrink: float,
-) -> dict[str, float]:
+    familiarity: float = 1.0,
+) -> dict[Leg, float]:
     """Mix the weights of the intents by their probability; doubt pulls towards the fixed ones.
 
-        lam = min(1, shrink * confidence(probabilities))
+        lam = belief(probabilities, shrink=shrink, familiarity=familiarity)
         result = lam * sum over intents of p[intent] * per_intent[intent] + (1 - lam) * fixed
 
     Args:
         probabilities: one per intent, finite, >= 0, summing to 1 within 0.001.
-        per_intent: weights for every intent, over the legs of `fixed`.
+        per_intent: weights for every intent, over the legs of `fixed`; finite, >= 0, not all 0, only
+            ratios matter.
         fixed: the weights to use when the intent says nothing.
         shrink: finite, >= 0; how much of the confidence counts. 0 always gives `fixed`, 1 lets a
             certain intent decide alone, above 1 a less certain one does so too.
+        familiarity: in [0, 1]; how like the query is to those the classifier was trained on.
 
     Returns:
         A weight per leg of `fixed`, in its order: finite, >= 0, summing to 1.
@@ -61,23 +83,45 @@ def mix_weights(
     >>> mix_weights(certain, {i: {"vector": 0, "bm25": 0, "graph": 1} for i in INTENTS}, legs, shrink=0.5)
     {'vector': 0.25, 'bm25': 0.25, 'graph': 0.5}
     """
-    if not (isfinite(shrink) and shrink >= 0):
-        raise ValueError(f"shrink must be finite and >= 0, not {shrink}")
+    lam = belief(probabilities, shrink=shrink, familiarity=familiarity)
     base = _unit_sum(fixed, "fixed")
     shares = _distribution(probabilities)
-    trust = min(1.0, shrink * confidence(probabilities))
     intents = {intent: _unit_sum(_of(per_intent, intent), intent.value) for intent in INTENTS}
     for intent, weights in intents.items():
         if weights.keys() != base.keys():
             raise ValueError(f"{intent.value} weighs the legs {sorted(weights)}, fixed {sorted(base)}")
     mixed = {
-        leg: trust * fsum(shares[intent] * intents[intent][leg] for intent in INTENTS) + (1.0 - trust) * weight
+        leg: lam * fsum(shares[intent] * intents[intent][leg] for intent in INTENTS) + (1.0 - lam) * weight
         for leg, weight in base.items()
     }
     return _unit_sum(mixed, "mixed")
 
 
-def _of(per_intent: Mapping[Intent, LegWeights], intent: Intent) -> LegWeights:
+def mix_number(
+    probabilities: Mapping[Intent, float],
+    per_intent: Mapping[Intent, float],
+    fixed: float,
+    *,
+    shrink: float,
+    familiarity: float = 1.0,
+) -> float:
+    """Mix a number of each intent as `mix_weights` mixes their weights.
+
+    Returns:
+        Between the least and the greatest of `fixed` and `per_intent`.
+
+    Raises:
+        ValueError: an argument is not as `mix_weights` has them.
+
+    >>> mix_number({i: float(i is Intent.RELATIONSHIP) for i in INTENTS}, {i: 60 for i in INTENTS}, 20, shrink=0.5)
+    40.0
+    """
+    lam = belief(probabilities, shrink=shrink, familiarity=familiarity)
+    shares = _distribution(probabilities)
+    return lam * fsum(shares[intent] * per_intent[intent] for intent in INTENTS) + (1.0 - lam) * fixed
+
+
+def _of(per_intent: Mapping[Intent, Mapping[Leg, float]], intent: Intent) -> Mapping[Leg, float]:
     if intent not in per_intent:
         raise ValueError(f"no weights for {intent.value}")
     return per_intent[intent]
@@ -94,7 +138,7 @@ def _distribution(probabilities: Mapping[Intent, float]) -> dict[Intent, float]:
     return {intent: probabilities[intent] / total for intent in INTENTS}
 
 
-def _unit_sum(weights: LegWeights, name: str) -> dict[str, float]:
+def _unit_sum(weights: Mapping[Leg, float], name: str) -> dict[Leg, float]:
     if not all(isfinite(weight) and weight >= 0 for weight in weights.values()):
         raise ValueError(f"the weights of {name} must be finite and >= 0")
     largest = max(weights.values(), default=0.0)

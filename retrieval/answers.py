@@ -8,6 +8,8 @@ from msgspec import UNSET
 
 from retrieval.pack import PackCandidate, Packed
 from retrieval.pipeline import Answer
+from retrieval.query_log import Searched
+from retrieval.rescoring import in_words
 from retrieval.selection import CHOICE, Found
 from retrieval.snippet import snippet
 from retrieval.types import (
@@ -35,6 +37,7 @@ def search_response(answer: Answer, request: SearchRequest) -> SearchResponse:
         degraded=list(answer.degraded),
         explanation=explanation(answer) if request.explain else UNSET,
         timings_ms=answer.stopwatch.timings_ms(),
+        search_id=answer.search_id,
     )
 
 
@@ -53,6 +56,20 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
         degraded=list(answer.degraded),
         explanation=explanation(answer) if request.explain else UNSET,
         timings_ms=answer.stopwatch.timings_ms(),
+        search_id=answer.search_id,
+    )
+
+
+def searched(answer: Answer, request: SearchRequest, shown: Sequence[Found]) -> Searched:
+    """The search as the query log takes it; `shown` is what of it the caller gets, best first."""
+    return Searched(
+        search_id=answer.search_id,
+        request=request,
+        profile=answer.profile.label,
+        intent=answer.prediction.label.value,
+        ids=[found.memory.id for found in shown],
+        scores=[found.score for found in shown],
+        total_ms=answer.stopwatch.timings_ms()["total"],
     )
 
 
@@ -71,6 +88,7 @@ def explanation(answer: Answer) -> Explanation:
     """Why the answer is what it is."""
     return Explanation(
         weights=answer.weighting.reason,
+        rescoring=in_words(answer.rescored) if answer.rescored else None,
         rrf_k=answer.rrf_k,
         fan_out=answer.fan_out,
         legs={leg.value: {"hits": len(ranking.hits), **ranking.details} for leg, ranking in answer.rankings.items()},
@@ -128,7 +146,7 @@ def _result(found: Found, request: SearchRequest, language: str) -> SearchResult
         created_at=memory.created_at,
         tags=memory.tags,
         metadata=memory.metadata,
-        score=found.fused.score,
+        score=found.score,
         fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
         legs={
             leg.value: LegEvidence(rank=rank, score=hit.score, path=list(hit.path) or None, why=hit.why)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 import msgspec
 
 from retrieval.errors import InvalidInput
+from retrieval.ids import uuid7
 from retrieval.parsing import check_storable
 from retrieval.types import AddResult, MemoryInput
 
@@ -39,7 +37,7 @@ def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, Ad
         if problem is not None:
             results[at] = AddResult(id=item.id, status="rejected", error=_reason(problem))
             continue
-        memory_id = item.id or _uuid7()
+        memory_id = item.id or uuid7()
         drafts[memory_id] = Draft(at=at, id=memory_id, input=item, fingerprint=fingerprint(item))
     return list(drafts.values())
 
@@ -66,12 +64,3 @@ def _reason(error: InvalidInput) -> str:
 def fingerprint(memory: MemoryInput) -> bytes:
     """A hash of all that the caller sent: equal means that there is nothing to do."""
     return hashlib.blake2b(msgspec.json.encode(memory, order="sorted"), digest_size=16).digest()
-
-
-def _uuid7() -> str:
-    """A time-ordered id (RFC 9562, version 7): 48 bits of milliseconds, 74 random bits."""
-    milliseconds = time.time_ns() // 1_000_000
-    value = int.from_bytes(milliseconds.to_bytes(6, "big") + os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(UUID(int=value))

@@ -7,27 +7,38 @@ import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
-from classifier.inference import IntentClassifier
-from classifier.trust import LegTrust
-from retrieval.answers import as_search, context_response, pack_candidates, search_response
+import msgspec
+
+from classifier.candidates import Particulars
+from retrieval.answers import as_search, context_response, pack_candidates, search_response, searched
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import InvalidInput, NotFound, StoreUnavailable
+from retrieval.gate import GateReport
 from retrieval.ingest import Ingest
+from retrieval.journal import Journal
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.model_shelf import ModelShelf
 from retrieval.models_dir import models_dir
 from retrieval.pack import pack
 from retrieval.parsing import check_storable
 from retrieval.pipeline import Answer, Pipeline
-from retrieval.profiles import PROFILES, Profile, find_profile
+from retrieval.profile_book import ProfileBook
+from retrieval.profile_types import ProfileShadow
+from retrieval.profiles import SHIPPED, Profile
+from retrieval.records import Records
+from retrieval.rescoring import particulars_of
 from retrieval.selection import Limits, within_cap
 from retrieval.settings import Settings
+from retrieval.shadowing import Shadow
 from retrieval.stopwatch import Stopwatch
-from retrieval.store import compaction, memories, migrate, namespaces, statistics
+from retrieval.store import compaction, memories, migrate, namespaces, query_log, shadow, statistics
 from retrieval.store.embedded import running
+from retrieval.store.namespaces import check_name
 from retrieval.store.pool import Pool, open_pool, translated
 from retrieval.text.analysis import resolve_language
 from retrieval.text.tokens import TokenCounter
@@ -51,46 +62,55 @@ from retrieval.types import (
 )
 from retrieval.weighting import adaptive_weighting, report
 
-_NAME = re.compile(r"[\w.:@+\-]{1,128}")
-
 
 class Trivet:
     """An open Trivet. Make it with `Trivet.open`."""
 
     def __init__(
-        self, *, settings: Settings, url: str, pool: Pool, embedder: CachedEmbedder, profiles: Mapping[str, Profile]
+        self,
+        *,
+        settings: Settings,
+        url: str,
+        pool: Pool,
+        embedder: CachedEmbedder,
+        profiles: ProfileBook,
+        models: ModelShelf,
     ) -> None:
-        models = models_dir()
         self.settings = settings
         self.embedder = embedder
         self._url = url
         self._pool = pool
-        self._profiles = profiles
+        self.profiles = profiles
+        self.models = models
+        self.records = Records(pool)
+        self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedder)
-        self._count_tokens = TokenCounter(models / "embedder.tokenizer.json").count
+        self._count_tokens = TokenCounter(models_dir() / "embedder.tokenizer.json").count
         self._pipeline = Pipeline(
             pool=pool,
             embedder=embedder,
-            classifier=IntentClassifier(models / "intent.onnx"),
-            trust=LegTrust(models / "weights.onnx"),
+            book=profiles,
+            shelf=models,
             retrievers={
                 Leg.VECTOR: VectorRetriever(pool),
                 Leg.BM25: Bm25Retriever(pool),
                 Leg.GRAPH: GraphRetriever(pool),
             },
-            profiles=profiles,
             leg_timeout_s=settings.leg_timeout_s,
         )
+        self._shadow = Shadow(self._pipeline, profiles, self._journal)
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings, *, profiles: Mapping[str, Profile] = PROFILES) -> AsyncIterator[Trivet]:
+    async def open(cls, settings: Settings, *, profiles: Mapping[str, Profile] | None = None) -> AsyncIterator[Trivet]:
         """Start or reach the database, migrate it, load the models; close all of it at the end.
 
-        `profiles` are those that requests may name.
+        `profiles` are some that requests may name besides those of the database; this process alone knows them, and
+        they win over those of the same name.
 
         Raises:
             StoreError: the database cannot be started, reached or migrated.
+            InvalidInput: the models of the default profile cannot be opened.
         """
         models = models_dir()
         async with AsyncExitStack() as stack:
@@ -107,7 +127,14 @@ class Trivet:
             )
             stack.push_async_callback(embedder.aclose)
             await onnx.warm_up()
-            yield cls(settings=settings, url=url, pool=pool, embedder=embedder, profiles=profiles)
+            shelf = ModelShelf(pool, models)
+            book = ProfileBook(pool, shelf, own=profiles)
+            for profile in SHIPPED.values():
+                await book.ship(profile, _shipped_report(models, profile))
+            await shelf.learned((await book.find(None)).models)
+            engine = cls(settings=settings, url=url, pool=pool, embedder=embedder, profiles=book, models=shelf)
+            stack.push_async_callback(engine.settle)
+            yield engine
 
     async def list_namespaces(self) -> list[NamespaceInfo]:
         """All namespaces by name."""
@@ -121,10 +148,10 @@ class Trivet:
             InvalidInput: a bad name, an unknown language or profile, a rule that cannot be used.
             Conflict: the language would change under stored memories.
         """
-        _check_name(name)
+        check_name(name)
         check_storable(settings)
         resolve_language(settings.language)
-        find_profile(settings.profile, self._profiles)
+        await self.profiles.find(settings.profile)
         settings.graph_rules()
         async with self._pool.connection() as conn:
             await namespaces.put(conn, name, settings)
@@ -136,7 +163,7 @@ class Trivet:
         Raises:
             NotFound: there is none of that name.
         """
-        _check_name(name)
+        check_name(name)
         async with self._pool.connection() as conn:
             described = await namespaces.describe(conn, name)
         if not described:
@@ -149,13 +176,13 @@ class Trivet:
         Raises:
             NotFound: there is none of that name.
         """
-        _check_name(name)
+        check_name(name)
         async with self._pool.connection() as conn:
             return await namespaces.delete(conn, name)
 
     async def add(self, namespace: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
         """Add or replace memories; a bad one is rejected alone. All legs see them when this returns."""
-        _check_name(namespace)
+        check_name(namespace)
         return await self._ingest.add(namespace, batch)
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
@@ -164,7 +191,7 @@ class Trivet:
         Raises:
             NotFound: no such namespace or memory.
         """
-        _check_name(namespace)
+        check_name(namespace)
         check_storable(memory_id, ("id",))
         async with self._pool.connection() as conn:
             found = await namespaces.find(conn, namespace)
@@ -177,7 +204,7 @@ class Trivet:
             NotFound: no such namespace.
             InvalidInput: a cursor that no page gave.
         """
-        _check_name(namespace)
+        check_name(namespace)
         check_storable(filters, ("filters",))
         if cursor is not None and not re.fullmatch(r"[0-9]{1,10}", cursor):
             raise InvalidInput("is not a cursor that an earlier page gave", loc=("cursor",))
@@ -197,7 +224,7 @@ class Trivet:
             NotFound: no such namespace or memory.
             InvalidInput: the changed memory is not a valid one.
         """
-        _check_name(namespace)
+        check_name(namespace)
         check_storable(memory_id, ("id",))
         return await self._ingest.patch(namespace, memory_id, patch)
 
@@ -207,7 +234,7 @@ class Trivet:
         Raises:
             NotFound: no such namespace or memory.
         """
-        _check_name(namespace)
+        check_name(namespace)
         check_storable(memory_id, ("id",))
         await self._ingest.delete(namespace, memory_id)
 
@@ -218,7 +245,7 @@ class Trivet:
             NotFound: no such namespace.
             InvalidInput: empty filters.
         """
-        _check_name(namespace)
+        check_name(namespace)
         check_storable(filters, ("filters",))
         return await self._ingest.delete_matching(namespace, filters)
 
@@ -230,12 +257,21 @@ class Trivet:
             InvalidInput: a request that cannot be answered.
             AllLegsFailed: no leg answered.
         """
-        return search_response(await self.answer(namespace, request), request)
+        answer = await self.answer(namespace, request)
+        self._journal.searched(answer.namespace, searched(answer, request, answer.found))
+        self._shadow.follow(request, answer)
+        return search_response(answer, request)
 
     async def answer(self, namespace: str, request: SearchRequest) -> Answer:
         """What `search` answers from, with all that each leg found: for experiments; raises as `search` does."""
-        _check_name(namespace)
+        check_name(namespace)
         return await self._pipeline.search(namespace, request, Stopwatch())
+
+    async def particulars(self, answer: Answer, query: str) -> Particulars | None:
+        """What is known of the memories that the legs ranked for a query, as the rescorer is given it: for training."""
+        embedding = await self.embedder.embed_query(query)
+        async with self._pool.connection() as conn:
+            return await particulars_of(conn, answer.namespace.ns, query, embedding, answer.ranked)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation; raises as `search` does."""
@@ -254,6 +290,10 @@ class Trivet:
                 count=self._count_tokens,
                 source_cap=cap,
             )
+        cited = {item.id for item in packed.items}
+        shown = [found for found in answer.found if found.memory.id in cited]
+        self._journal.searched(answer.namespace, searched(answer, search, shown))
+        self._shadow.follow(search, answer)
         return context_response(answer, packed, search, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
@@ -263,8 +303,8 @@ class Trivet:
             InvalidInput: an unknown profile.
         """
         stopwatch = Stopwatch()
-        profile = find_profile(request.profile, self._profiles)
-        prediction = await self._pipeline.classify(request.query, stopwatch)
+        profile = await self.profiles.find(request.profile)
+        prediction = await self._pipeline.classify(request.query, profile, stopwatch)
         weights = adaptive_weighting(prediction, profile).weights
         return ClassifyResponse(
             intent=report(prediction),
@@ -272,6 +312,24 @@ class Trivet:
             profile=profile.label,
             timings_ms=stopwatch.timings_ms(),
         )
+
+    async def shadow(self, name: str) -> ProfileShadow:
+        """What answers beside the live version of a profile, and how the two compare.
+
+        Raises:
+            NotFound: there is no profile of that name.
+        """
+        found = await self.profiles.describe(name)
+        compared = None
+        if found.shadow is not None and found.live is not None:
+            async with self._pool.connection() as conn:
+                compared = await shadow.summary(conn, f"{name}@{found.live}", f"{name}@{found.shadow.version}")
+        return ProfileShadow(name=name, live=found.live, shadow=found.shadow, compared=compared)
+
+    async def settle(self) -> None:
+        """Wait for what searches left to be done beside them: shadow searches, entries of the journal."""
+        await self._shadow.aclose()
+        await self._journal.aclose()
 
     async def readiness(self) -> dict[str, bool]:
         """Whether the database answers, the schema is this version's, and the models are loaded."""
@@ -288,10 +346,14 @@ class Trivet:
             least = self.settings.bm25_tail_docs
             for ns in await compaction.namespaces_to_compact(conn, least=least):
                 await compaction.compact(conn, ns, least=least)
+            await query_log.trim(conn)
             await statistics.refresh(conn)
 
 
-def _check_name(name: str) -> None:
-    """Refuse a namespace's name that could not be created."""
-    if not _NAME.fullmatch(name):
-        raise InvalidInput("must be 1 to 128 letters, digits or any of _ . : @ + -", loc=("namespace",))
+def _shipped_report(folder: Path, profile: Profile) -> GateReport | None:
+    """What was measured of a profile before it was shipped, if that is there and about these parameters."""
+    path = folder / f"{profile.name}.gate.json"
+    if not path.is_file():
+        return None
+    report = msgspec.json.decode(path.read_bytes(), type=GateReport)
+    return report if report.candidate_sha256 == profile.fingerprint else None

@@ -29,7 +29,7 @@ class Fused:
 
 
 def weighted_rrf(
-    rankings: Mapping[Leg, Sequence[str]], weights: Mapping[Leg, float], *, rrf_k: int = 60
+    rankings: Mapping[Leg, Sequence[str]], weights: Mapping[Leg, float], *, rrf_k: float = 60
 ) -> list[Fused]:
     """Fuse rankings: score(d) = sum over legs of weights[leg] / (rrf_k + rank), rank from 1.
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from classifier.traits import pack_traits
 from graph.extraction import extract
 from graph.statements import find_relations
 from graph.store import DocGraph, GivenEntity, GivenRelation
@@ -132,7 +133,7 @@ class Ingest:
         now = datetime.now(UTC)
         texts = [_embedded_text(draft.input) for draft in drafts]
         analysis = asyncio.to_thread(
-            lambda: [_bag_and_graph(draft.input, language, draft.input.created_at or now) for draft in drafts]
+            lambda: [_analysed(draft.input, language, draft.input.created_at or now) for draft in drafts]
         )
         embeddings, analyses = await asyncio.gather(self._embedder.embed_documents(texts), analysis)
         return [
@@ -141,9 +142,10 @@ class Ingest:
                 created_at=draft.input.created_at or now,
                 bag=terms,
                 graph=graph,
+                traits=traits,
                 embedding=embedding,
             )
-            for draft, (terms, graph), embedding in zip(drafts, analyses, embeddings, strict=True)
+            for draft, (terms, graph, traits), embedding in zip(drafts, analyses, embeddings, strict=True)
         ]
 
 
@@ -158,7 +160,8 @@ def _embedded_text(memory: MemoryInput) -> str:
     return f"{memory.title}\n{_spoken(memory)}" if memory.title else _spoken(memory)
 
 
-def _bag_and_graph(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph]:
+def _analysed(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph, int]:
+    """The terms, the graph and the traits of a memory."""
     dates = calendar_terms(created_at)
     stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
     found = find_relations(memory.text, speaker=memory.speaker, title=memory.title)
@@ -171,6 +174,7 @@ def _bag_and_graph(memory: MemoryInput, language: str, created_at: datetime) -> 
             entities=tuple(GivenEntity(item.name, item.type, tuple(item.aliases)) for item in memory.entities),
             relations=tuple(dict.fromkeys(stated)),
         ),
+        pack_traits(without_speaker(memory.text, memory.speaker)),
     )
 
 

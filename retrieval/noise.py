@@ -1,4 +1,4 @@
-"""What a leg found that is no better than chance has no say in the fusion."""
+"""What a leg found too far down, or that is no better than chance, has no say in the fusion."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from dataclasses import replace
 from retrieval.legs.base import Hit, LegRanking
 from retrieval.profiles import Profile
 from retrieval.types import Leg
+
+
+def heads(rankings: Mapping[Leg, LegRanking], length: int) -> dict[Leg, LegRanking]:
+    """The best `length` hits of each ranking."""
+    return {leg: replace(ranking, hits=tuple(ranking.hits[:length])) for leg, ranking in rankings.items()}
 
 
 def above_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: int) -> dict[Leg, LegRanking]:

@@ -1,11 +1,11 @@
-"""Classify -> legs side by side -> weigh by what they found -> cut noise -> fuse -> select."""
+"""Classify -> legs side by side -> weigh by what they found -> cut noise -> fuse -> rescore -> select."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -13,14 +13,19 @@ from numpy.typing import NDArray
 
 from classifier.evidence import Evidence
 from classifier.inference import IntentClassifier, IntentPrediction
-from classifier.trust import LegTrust
+from classifier.rescorer import Rescored
+from retrieval.blending import as_fused, blend
 from retrieval.embedding.base import Embedder
 from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.fusion import weighted_rrf
+from retrieval.ids import uuid7
 from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
-from retrieval.noise import above_noise
+from retrieval.model_shelf import Learned, ModelShelf
+from retrieval.noise import above_noise, heads
 from retrieval.parsing import check_storable
-from retrieval.profiles import Profile, find_profile
+from retrieval.profile_book import ProfileBook
+from retrieval.profiles import Profile
+from retrieval.rescoring import favouring_period, particulars_of
 from retrieval.selection import Found, Limits, select
 from retrieval.stopwatch import Stopwatch
 from retrieval.store import namespaces
@@ -35,6 +40,7 @@ from retrieval.weighting import (
     evidence_of,
     explicit_weighting,
     refined,
+    wants_rescoring,
 )
 
 log = logging.getLogger(__name__)
@@ -44,20 +50,25 @@ log = logging.getLogger(__name__)
 class Answer:
     """What a search found, best first, and how.
 
-    `rankings` are the legs' above their noise, as they were fused; `evidence` is there where it counted.
+    `ranked` is what the legs answered, `rankings` what of it is above their noise, as it was fused; `trusted`
+    are the weights that this asks for, and `rescored` what the rescorer says, where they have a say.
     """
 
     namespace: Namespace
     found: Sequence[Found]
     prediction: IntentPrediction
-    evidence: Evidence | None
+    evidence: Evidence
+    trusted: Mapping[str, float] | None
+    rescored: Rescored | None
     weighting: Weighting
     profile: Profile
-    rrf_k: int
+    rrf_k: float
     fan_out: int
+    ranked: Mapping[Leg, LegRanking]
     rankings: Mapping[Leg, LegRanking]
     degraded: Sequence[Degradation]
     stopwatch: Stopwatch
+    search_id: str = field(default_factory=uuid7)
 
 
 class Pipeline:
@@ -68,18 +79,16 @@ class Pipeline:
         *,
         pool: Pool,
         embedder: Embedder,
-        classifier: IntentClassifier,
-        trust: LegTrust,
+        book: ProfileBook,
+        shelf: ModelShelf,
         retrievers: Mapping[Leg, Retriever],
-        profiles: Mapping[str, Profile],
         leg_timeout_s: float,
     ) -> None:
         self._pool = pool
         self._embedder = embedder
-        self._classifier = classifier
-        self._trust = trust
+        self._book = book
+        self._shelf = shelf
         self._retrievers = retrievers
-        self._profiles = profiles
         self._leg_timeout_s = leg_timeout_s
 
     async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
@@ -95,45 +104,64 @@ class Pipeline:
         with self._embedding(request, stopwatch) as embedding:  # computed beside all that follows
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
-            profile = find_profile(request.profile or namespace.settings.profile, self._profiles)
+            profile = await self._book.find(request.profile or namespace.settings.profile)
+            learned = await self._shelf.learned(profile.models)
             explicit = explicit_weighting(request.mode, request.weights, profile)
-            weights = explicit.weights if explicit else profile.fixed
-            legs = [leg for leg in request.mode.legs if weights[leg] > 0]
+            recipes = (explicit.recipe,) if explicit else profile.recipes
+            legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
             running: dict[Leg, asyncio.Task[LegRanking | Degradation]] = {}
-            query = self._leg_query(namespace, request, profile, embedding, partial(self._others, running), stopwatch)
+            fan_out = _fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request)
+            others = partial(self._others, running)
+            query = self._leg_query(namespace, request, profile, fan_out, embedding, others, stopwatch)
             async with asyncio.TaskGroup() as group:
                 running |= {leg: group.create_task(self._run_leg(leg, query, stopwatch)) for leg in legs}
-                classifying = group.create_task(self._classify(request, embedding, stopwatch))
+                classifying = group.create_task(self._classify(request, learned.classifier, embedding, stopwatch))
+            vector = await embedding.or_none(timeout_s=0)
         outcomes = {leg: task.result() for leg, task in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
         degraded = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
         if not rankings:
-            raise AllLegsFailed("no leg answered: " + "; ".join(f"{each.leg}: {each.reason}" for each in degraded))
-        if request.rescore:
-            degraded.append(Degradation(leg="rescorer", reason=f"profile {profile.label} has none"))
+            raise _no_answer(degraded)
 
         prediction = classifying.result()
-        weighting, evidence = explicit or adaptive_weighting(prediction, profile), None
+        weighting = explicit or adaptive_weighting(prediction, profile)
+        if not any(weighting.weights[leg] > 0 for leg in rankings):  # an intent's recipe may count on one leg alone
+            raise _no_answer(degraded)
+        fan_out = _fan_out(weighting.recipe.fan_out, request)
+        rankings = heads(rankings, fan_out)
+        evidence = evidence_of(request.query, rankings, prediction)
+        rescored: Rescored | None = None
+        if wants_rescoring(request, profile):
+            outcome = await self._rescore(namespace, request.query, vector, rankings, evidence, learned, stopwatch)
+            if isinstance(outcome, Degradation):
+                degraded.append(outcome)
+            elif outcome is not None:
+                rescored = favouring_period(outcome, rankings, profile.period_weight)
+        trusted: Mapping[str, float] | None = None
         if explicit is None and len(rankings) == len(Leg):
             with stopwatch.span("weigh"):
-                evidence = evidence_of(request.query, rankings, prediction)
-                weighting = refined(weighting, self._trust.weights(evidence), profile)
-        rrf_k = request.rrf_k or profile.rrf_k
+                trusted = learned.trust.weights(evidence)
+                familiarity = rescored.familiarity if rescored else 1.0
+                weighting = refined(weighting, trusted, profile, familiarity=familiarity)
+        rrf_k = request.rrf_k or weighting.recipe.rrf_k
         limits = Limits.of(request, profile)
         heard = above_noise(rankings, profile, enough=limits.wanted)
-        found = await self._fuse(namespace, heard, weighting, rrf_k, limits, stopwatch)
+        found = await self._fuse(namespace, heard, weighting, rrf_k, rescored, limits, stopwatch)
         if len(found) < limits.top_k and heard != rankings:  # duplicates took the places of what was cut
             heard = rankings
-            found = await self._fuse(namespace, heard, weighting, rrf_k, limits, stopwatch)
+            found = await self._fuse(namespace, heard, weighting, rrf_k, rescored, limits, stopwatch)
         return Answer(
             namespace=namespace,
             found=found,
             prediction=prediction,
             evidence=evidence,
+            trusted=trusted,
+            rescored=rescored,
             weighting=weighting,
             profile=profile,
             rrf_k=rrf_k,
-            fan_out=query.fan_out,
+            fan_out=fan_out,
+            ranked=rankings,
             rankings=heard,
             degraded=degraded,
             stopwatch=stopwatch,
@@ -144,40 +172,71 @@ class Pipeline:
         namespace: Namespace,
         rankings: Mapping[Leg, LegRanking],
         weighting: Weighting,
-        rrf_k: int,
+        rrf_k: float,
+        rescored: Rescored | None,
         limits: Limits,
         stopwatch: Stopwatch,
     ) -> list[Found]:
-        """The memories that the rankings together put first."""
+        """The memories that the rankings together put first, and the rescorer where it has a say."""
         with stopwatch.span("fuse"):
             ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
             fused = weighted_rrf(ids, {leg: weighting.weights[leg] for leg in rankings}, rrf_k=rrf_k)
+            order = blend(fused, rescored.scores, rescored.confidence) if rescored else as_fused(fused)
         with stopwatch.span("hydrate"):
             async with self._pool.connection() as conn:
-                return await select(conn, namespace.ns, fused, rankings, limits)
+                return await select(conn, namespace.ns, order, rankings, limits)
 
-    async def classify(self, query: str, stopwatch: Stopwatch) -> IntentPrediction:
-        """The intent of a query."""
+    async def _rescore(
+        self,
+        namespace: Namespace,
+        query: str,
+        embedding: NDArray[np.float32] | None,
+        rankings: Mapping[Leg, LegRanking],
+        evidence: Evidence,
+        learned: Learned,
+        stopwatch: Stopwatch,
+    ) -> Rescored | Degradation | None:
+        """What the rescorer makes of the candidates; its failure is its own, as a leg's is."""
+        if learned.rescorer is None:
+            return Degradation(leg="rescorer", reason="the profile has none")
+        try:
+            with stopwatch.span("particulars"):
+                async with asyncio.timeout(self._leg_timeout_s), self._pool.connection() as conn:
+                    known = await particulars_of(conn, namespace.ns, query, embedding, rankings)
+            with stopwatch.span("rescore"):
+                return learned.rescorer.score(evidence, known) if known else None
+        except TimeoutError:
+            return Degradation(leg="rescorer", reason=f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)")
+        except Exception as exc:
+            log.exception("the rescorer failed")
+            return Degradation(leg="rescorer", reason=_in_a_line(exc))
+
+    async def classify(self, query: str, profile: Profile, stopwatch: Stopwatch) -> IntentPrediction:
+        """The intent of a query, as the profile's classifier reads it."""
         check_storable(query, ("query",))
+        learned = await self._shelf.learned(profile.models)
         request = SearchRequest(query=query)
         with self._embedding(request, stopwatch) as embedding:
-            return await self._classify(request, embedding, stopwatch)
+            return await self._classify(request, learned.classifier, embedding, stopwatch)
 
     def _embedding(self, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
         return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
 
-    async def _classify(self, request: SearchRequest, embedding: Embedding, stopwatch: Stopwatch) -> IntentPrediction:
+    async def _classify(
+        self, request: SearchRequest, classifier: IntentClassifier, embedding: Embedding, stopwatch: Stopwatch
+    ) -> IntentPrediction:
         if request.intent is not None:
             return certain(request.intent)
         vector = await embedding.or_none(timeout_s=self._leg_timeout_s)
         with stopwatch.span("classify"):
-            return self._classifier.predict(request.query, vector)
+            return classifier.predict(request.query, vector)
 
     def _leg_query(
         self,
         namespace: Namespace,
         request: SearchRequest,
         profile: Profile,
+        fan_out: int,
         embedding: Embedding,
         others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]],
         stopwatch: Stopwatch,
@@ -190,9 +249,9 @@ class Pipeline:
             filters=request.filters,
             as_of=request.as_of,
             include_superseded=request.include_superseded,
-            fan_out=max(profile.fan_out, 2 * request.top_k),
+            fan_out=fan_out,
             ef_search=request.ef_search,
-            max_hops=request.max_hops,
+            max_hops=profile.hops if request.max_hops is None else request.max_hops,
             min_similarity=request.min_similarity,
             explain=request.explain,
             docs_given_out=namespace.next_doc,
@@ -214,7 +273,7 @@ class Pipeline:
             reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
         except Exception as exc:
             log.exception("leg %s failed", leg)
-            reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
+            reason = _in_a_line(exc)
         return Degradation(leg=leg.value, reason=reason)
 
     async def _others(
@@ -226,6 +285,20 @@ class Pipeline:
             await asyncio.wait(tasks.values(), timeout=self._leg_timeout_s / 2)
         done = {leg: task.result() for leg, task in tasks.items() if task.done() and not task.cancelled()}
         return {leg: outcome.hits for leg, outcome in done.items() if isinstance(outcome, LegRanking)}
+
+
+def _no_answer(degraded: Sequence[Degradation]) -> AllLegsFailed:
+    reasons = "; ".join(f"{each.leg}: {each.reason}" for each in degraded)
+    return AllLegsFailed(f"no leg that counts answered: {reasons}")
+
+
+def _in_a_line(exc: Exception) -> str:
+    return f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
+
+
+def _fan_out(wished: int, request: SearchRequest) -> int:
+    """How long rankings are: as long as wished, and long enough that duplicates do not cut the answer short."""
+    return max(wished, 2 * request.top_k)
 
 
 class Embedding:

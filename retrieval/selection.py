@@ -1,4 +1,4 @@
-"""From the fused order to the memories of an answer: texts, duplicates folded, sources capped, variety."""
+"""From the order of the candidates to the memories of an answer: texts, duplicates folded, sources capped, variety."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from retrieval.blending import Placed
 from retrieval.dedup import Candidate, Kept, deduplicate
 from retrieval.diversity import cap_sources, maximal_marginal_relevance
 from retrieval.fusion import Fused
@@ -27,9 +28,10 @@ CHOICE = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """One memory of an answer with all that is known of how it got there."""
+    """One memory of an answer with all that is known of how it got there; `score` is what it is ordered by."""
 
     memory: HydratedMemory
+    score: float
     fused: Fused
     fused_rank: int
     evidence: Mapping[Leg, tuple[int, Hit]]
@@ -67,22 +69,24 @@ class Limits:
 
 
 async def select(
-    conn: Connection, ns: int, fused: Sequence[Fused], rankings: Mapping[Leg, LegRanking], limits: Limits
+    conn: Connection, ns: int, order: Sequence[Placed], rankings: Mapping[Leg, LegRanking], limits: Limits
 ) -> list[Found]:
     """The memories of an answer, best first; the first of several duplicates stands for all of them."""
-    texts, kept = await _distinct(conn, ns, fused, limits.wanted)
+    placed = {each.fused.id: each for each in order}
+    texts, kept = await _distinct(conn, ns, list(placed), limits.wanted)
     if limits.diversity:
-        kept = await _varied(conn, ns, kept, {each.id: each.score for each in fused}, limits.diversity)
+        scores = {memory_id: each.score for memory_id, each in placed.items()}
+        kept = await _varied(conn, ns, kept, scores, limits.diversity)
     kept = cap_sources(kept, lambda each: _source(texts[each.id]), cap=limits.source_cap, top_k=limits.top_k)
-    order = {each.id: (rank, each) for rank, each in enumerate(fused, 1)}
     places = {
         leg: {hit.id: (rank, hit) for rank, hit in enumerate(ranking.hits, 1)} for leg, ranking in rankings.items()
     }
     return [
         Found(
             memory=texts[each.id],
-            fused=order[each.id][1],
-            fused_rank=order[each.id][0],
+            score=placed[each.id].score,
+            fused=placed[each.id].fused,
+            fused_rank=placed[each.id].fused_rank,
             evidence=_best_evidence((each.id, *each.duplicates), places),
             duplicates=each.duplicates,
         )
@@ -106,14 +110,14 @@ def within_cap(found: Sequence[Found], *, cap: int | None, top_k: int) -> Sequen
 
 
 async def _distinct(
-    conn: Connection, ns: int, fused: Sequence[Fused], wanted: int
+    conn: Connection, ns: int, order: Sequence[str], wanted: int
 ) -> tuple[Mapping[str, HydratedMemory], list[Kept]]:
     """The best memories that say different things, with their texts; fewer only if there are no more."""
     texts: dict[str, HydratedMemory] = {}
     kept: list[Kept] = []
     at, step = 0, wanted + SPARE_CANDIDATES
-    while at < len(fused) and len(kept) < wanted:
-        ids = [each.id for each in fused[at : at + step]]
+    while at < len(order) and len(kept) < wanted:
+        ids = order[at : at + step]
         rows = await memories.hydrate(conn, ns, ids)
         texts |= {memory_id: rows[memory_id] for memory_id in ids if memory_id in rows}
         kept = deduplicate(

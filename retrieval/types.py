@@ -194,7 +194,10 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Annotated[float, Meta(ge=-1, le=1, description="least cosine similarity in the vector leg")] | None
     ) = None
     ef_search: Annotated[int, Meta(ge=1, le=200, description="breadth of the HNSW search")] = 64
-    max_hops: Annotated[int, Meta(ge=0, le=4, description="hops of the graph walk beyond the query's entities")] = 2
+    max_hops: (
+        Annotated[int, Meta(ge=0, le=4, description="hops beyond the query's entities; null: as the profile says")]
+        | None
+    ) = None
     rescore: Annotated[bool | None, _about("the learned last step on or off; null: as the profile says")] = None
     source_cap: (
         Annotated[int, Meta(ge=1, le=200, description="most memories of one session or document; null: the profile's")]
@@ -263,10 +266,11 @@ class Degradation(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why the answer is what it is: in words, and the numbers behind it."""
+    """Why the answer is what it is: in words, and the numbers behind it. Without a rescorer `rescoring` is null."""
 
     weights: str
-    rrf_k: int
+    rescoring: str | None
+    rrf_k: float
     fan_out: int
     legs: dict[str, dict[str, Any]]
 
@@ -280,6 +284,7 @@ class SearchResponse(Struct, frozen=True, kw_only=True):
     profile: str
     degraded: list[Degradation]
     timings_ms: dict[str, float]
+    search_id: Annotated[str, _about("names this search, also in feedback on it")] = ""
     explanation: Explanation | UnsetType = UNSET
 
 
@@ -336,6 +341,7 @@ class ContextResponse(Struct, frozen=True, kw_only=True):
     profile: str
     degraded: list[Degradation]
     timings_ms: dict[str, float]
+    search_id: Annotated[str, _about("names this search, also in feedback on it")] = ""
     explanation: Explanation | UnsetType = UNSET
 
 
@@ -404,6 +410,21 @@ class CustomRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 RuleInput = SymmetricRule | InverseRule | TransitiveRule | CustomRule
 
 
+Redaction = Literal["email", "phone", "number", "url", "all"]
+
+
+class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of the searches of a namespace, for replay and labelling, and for how long."""
+
+    max_entries: Annotated[int, Meta(ge=1, le=1_000_000, description="beyond these the oldest fall out")] = 10_000
+    max_age_days: Annotated[int, Meta(ge=1, le=36_500, description="null: however old")] | None = 30
+    redact: Annotated[
+        tuple[Redaction, ...],
+        Meta(max_length=16, description="taken out before a query is written; `all`: its length and a keyed hash stay"),
+    ] = ("email", "phone", "url")
+    store_results: Annotated[bool, _about("also the ids and scores that were answered")] = True
+
+
 class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a namespace's owner may set. The language of analysis is fixed by the first memory."""
 
@@ -413,6 +434,7 @@ class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,
         _about("what follows from relations; null: rules for common relations; an empty list: nothing"),
     ] = None
+    query_log: Annotated[QueryLogSettings | None, _about("null: no search is logged")] = None
 
     def graph_rules(self) -> tuple[Rule, ...]:
         """The rules in force, the default ones if none are set.

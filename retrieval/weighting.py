@@ -1,4 +1,4 @@
-"""Which weights a query gets, and why: explicit, the mode's, or mixed from its intent."""
+"""Which recipe a query's fusion follows, and why: explicit weights, the mode's, or mixed from its intent."""
 
 from __future__ import annotations
 
@@ -6,22 +6,32 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from classifier.evidence import Evidence, Findings
 from classifier.inference import IntentPrediction
 from classifier.intents import Intent
-from classifier.weights import mix_weights
+from classifier.weights import mix_number, mix_weights
 from retrieval.errors import InvalidInput
 from retrieval.legs.base import LegRanking
-from retrieval.profiles import Profile
-from retrieval.types import IntentReport, Leg, LegWeights, Mode
+from retrieval.profiles import Profile, Recipe
+from retrieval.types import IntentReport, Leg, LegWeights, Mode, SearchRequest
+
+UNFAMILIAR = 0.5
+"""Below this familiarity the reason for the weights says that the query is a strange one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weighting:
-    """The weights of a query, one per leg, and the reason in words."""
+    """How the rankings of a query are fused, and the reason in words."""
 
-    weights: Mapping[Leg, float]
+    recipe: Recipe
     reason: str
+
+    @property
+    def weights(self) -> Mapping[Leg, float]:
+        """One per leg."""
+        return self.recipe.weights
 
 
 def check_weights(weights: LegWeights | None) -> None:
@@ -41,58 +51,94 @@ def check_weights(weights: LegWeights | None) -> None:
 
 
 def explicit_weighting(mode: Mode, weights: LegWeights | None, profile: Profile) -> Weighting | None:
-    """The weights where they do not depend on the query; None in mode `adaptive`."""
+    """The weighting where it does not depend on the query; None in mode `adaptive`."""
     if len(mode.legs) == 1:
-        return Weighting(weights={leg: float(leg in mode.legs) for leg in Leg}, reason=f"mode {mode} runs one leg")
+        alone = {leg: float(leg in mode.legs) for leg in Leg}
+        return Weighting(recipe=structs.replace(profile.fixed, weights=alone), reason=f"mode {mode} runs one leg")
     if weights is not None:
-        return Weighting(weights={leg: getattr(weights, leg) for leg in Leg}, reason="the request gave the weights")
+        given = {leg: float(getattr(weights, leg)) for leg in Leg}
+        return Weighting(recipe=structs.replace(profile.fixed, weights=given), reason="the request gave the weights")
     if mode is Mode.HYBRID:
-        return Weighting(
-            weights={leg: profile.fixed[leg] for leg in Leg}, reason=f"the fixed weights of profile {profile.label}"
-        )
+        return Weighting(recipe=profile.fixed, reason=f"the fixed weights of profile {profile.label}")
     return None
 
 
+def wants_rescoring(request: SearchRequest, profile: Profile) -> bool:
+    """Whether the rescorer orders the candidates.
+
+    As the request says; otherwise as the profile says, but never over one leg alone nor over explicit weights.
+    """
+    if request.rescore is not None:
+        return request.rescore
+    asked_for_weights = len(request.mode.legs) == 1 or request.weights is not None
+    return profile.rescore and profile.models.rescorer is not None and not asked_for_weights
+
+
 def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weighting:
-    """The profile's weights of each intent, mixed by probability."""
-    mixed = mix_weights(prediction.probabilities, profile.per_intent, profile.fixed, shrink=profile.shrink)
+    """The profile's recipes of the intents, mixed by probability."""
+    return Weighting(recipe=_mixed(prediction, profile), reason=_reason(prediction, profile))
+
+
+def _mixed(prediction: IntentPrediction, profile: Profile) -> Recipe:
+    shares, fixed = prediction.probabilities, profile.fixed
+    doubt = {"shrink": profile.shrink, "familiarity": prediction.familiarity}
+    recipes = profile.per_intent.items()
+    weights = mix_weights(shares, {intent: each.weights for intent, each in recipes}, fixed.weights, **doubt)
+    fan_out = mix_number(shares, {intent: each.fan_out for intent, each in recipes}, fixed.fan_out, **doubt)
+    return Recipe(
+        weights={leg: weights[leg] for leg in Leg},
+        rrf_k=mix_number(shares, {intent: each.rrf_k for intent, each in recipes}, fixed.rrf_k, **doubt),
+        fan_out=round(fan_out),
+    )
+
+
+def _reason(prediction: IntentPrediction, profile: Profile) -> str:
     likely = ", ".join(
         f"{intent.replace('_', ' ')} {share:.0%}"
         for intent, share in sorted(prediction.probabilities.items(), key=lambda item: -item[1])
         if share >= 0.05
     )
-    return Weighting(
-        weights={leg: mixed[leg] for leg in Leg},
-        reason=f"the query reads as {likely}; the weights of these intents are mixed in that proportion and drawn "
-        f"towards the fixed weights of profile {profile.label} as far as the intent is uncertain",
+    if prediction.familiarity < UNFAMILIAR:
+        return (
+            f"the query reads as {likely}, but is unlike those the classifier was trained on, so the fixed weights of "
+            f"profile {profile.label} count more than those of these intents"
+        )
+    return (
+        f"the query reads as {likely}; the weights of these intents are mixed in that proportion and drawn "
+        f"towards the fixed weights of profile {profile.label} as far as the intent is uncertain"
     )
 
 
 def evidence_of(query: str, rankings: Mapping[Leg, LegRanking], prediction: IntentPrediction) -> Evidence:
-    """What the legs' answers say of each other and of the query; for this all three must have answered."""
+    """What the legs' answers say of each other and of the query."""
     findings = {
         leg: Findings([hit.id for hit in ranking.hits], [hit.score for hit in ranking.hits])
         for leg, ranking in rankings.items()
     }
     return Evidence(
-        vector=findings[Leg.VECTOR],
-        bm25=findings[Leg.BM25],
-        graph=findings[Leg.GRAPH],
-        attainable=rankings[Leg.BM25].attainable,
-        rarities=rankings[Leg.GRAPH].rarities,
+        vector=findings.get(Leg.VECTOR, Findings()),
+        bm25=findings.get(Leg.BM25, Findings()),
+        graph=findings.get(Leg.GRAPH, Findings()),
+        attainable=rankings[Leg.BM25].attainable if Leg.BM25 in rankings else 0.0,
+        rarities=rankings[Leg.GRAPH].rarities if Leg.GRAPH in rankings else (),
         words=len(query.split()),
         probabilities=prediction.probabilities,
     )
 
 
-def refined(weighting: Weighting, learned: Mapping[str, float], profile: Profile) -> Weighting:
-    """Weights moved towards those that are learned from what the legs found, as far as the profile trusts them."""
-    trust = profile.trust
+def refined(
+    weighting: Weighting, learned: Mapping[str, float], profile: Profile, *, familiarity: float = 1.0
+) -> Weighting:
+    """Weights moved towards those that are learned from what the legs found, as far as the profile trusts them.
+
+    `familiarity` in [0, 1] says how like the memories are to those they were learned on, where that is known.
+    """
+    trust = profile.trust * familiarity
     weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in Leg}
     total = sum(weights.values())
     found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
     return Weighting(
-        weights={leg: weight / total for leg, weight in weights.items()},
+        recipe=structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()}),
         reason=f"{weighting.reason}; what the legs found for it asks for {found}, which counts {trust:.0%}",
     )
 

@@ -37,6 +37,7 @@ class Analysed:
     created_at: datetime
     bag: TermBag
     graph: DocGraph
+    traits: int
     embedding: NDArray[np.float32]
 
 
@@ -182,4 +183,5 @@ def _new_memory(doc: int, item: Analysed, embedding: NDArray[np.float32]) -> New
         fingerprint=item.draft.fingerprint,
         length=item.bag.length,
         embedding=embedding,
+        traits=item.traits,
     )

@@ -4,17 +4,16 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from classifier.inference import IntentClassifier
 from classifier.training.calibration import softmax
 from classifier.training.card import Facts, file_sha256, record_checksum, render
 from classifier.training.data import TRAINING_FILE, read_judge, read_training, shared_texts
-from classifier.training.embedder import Embed, bundled_embedder
+from classifier.training.embedder import Embed, bundled_embedder, remembering
 from classifier.training.export import check_parity, export
-from classifier.training.fit import fit_heads, prepare, stacked
-from classifier.training.judge import judge
+from classifier.training.fit import learn, prepare
+from classifier.training.judge import fold_answers, judge
 from classifier.training.metrics import measure
+from classifier.training.robustness import robustness
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +24,7 @@ class Options:
     models: Path
     """Holds the embedder; takes `intent.onnx`, `intent.md` and the line in `SHA256SUMS`."""
     judge: Path | None
-    """A folder of labelled queries to report on; never trained on."""
+    """A folder of labelled queries to report on; the model that is written is never trained on them."""
     seed: int
 
 
@@ -48,12 +47,19 @@ def train(options: Options, embed: Embed) -> Facts:
     if judged and (shared := shared_texts(queries, judged)):
         raise ValueError(f"{len(shared)} training texts are in the judging set, such as {shared[0]!r}")
     data = prepare(queries, embed, options.seed)
-    heads = fit_heads(data, options.seed)
-    model = stacked(heads)
+    model, held = learn(data, embed, options.seed)
     path = options.models / "intent.onnx"
     export(model, path)
-    labels = data.labels[data.held_out]
-    with_embedding, without = (measure(softmax(head.fold_logits, head.temperature), labels) for head in heads)
+    classifier = IntentClassifier(path)
+    labels = data.labels[held.rows]
+    folds = (
+        measure(softmax(held.averaged, model.temperature), labels),
+        measure(softmax(held.bare, model.bare_temperature), labels),
+    )
+    verdict = None
+    if judged is not None:
+        answers = fold_answers(queries, judged, embed, options.seed, model.temperature)
+        verdict = judge(classifier, judged, embed, answers)
     facts = Facts(
         queries=queries,
         data_sha256=file_sha256(options.data),
@@ -61,10 +67,11 @@ def train(options: Options, embed: Embed) -> Facts:
         model_bytes=path.stat().st_size,
         embedder_sha256=file_sha256(options.models / "embedder.onnx"),
         seed=options.seed,
-        parity=check_parity(model, path, data.texts, np.asarray(data.embeddings)),
-        heads=heads,
-        folds=(with_embedding, without),
-        verdict=None if judged is None else judge(IntentClassifier(path), judged, embed),
+        parity=check_parity(model, path, data.texts, data.embeddings),
+        model=model,
+        folds=folds,
+        verdict=verdict,
+        robustness=None if judged is None else robustness(classifier, judged, embed, options.seed),
     )
     (options.models / "intent.md").write_text(render(facts), encoding="utf-8")
     record_checksum(path)
@@ -81,12 +88,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=20251121)
     given = parser.parse_args(arguments)
     options = Options(data=given.data, models=given.models, judge=given.judge, seed=given.seed)
-    facts = train(options, bundled_embedder(options.models))
-    own = facts.folds[0]
-    print(f"own folds: macro-F1 {own.macro_f1:.3f}, ECE {own.ece:.3f}; sha256 {facts.model_sha256}")
-    if facts.verdict is not None:
-        seen = facts.verdict.with_embedding
-        print(f"judge: macro-F1 {seen.macro_f1:.3f}, ECE {seen.ece:.3f}")
+    facts = train(options, remembering(bundled_embedder(options.models)))
+    print(render(facts))
 
 
 if __name__ == "__main__":

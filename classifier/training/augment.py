@@ -1,9 +1,15 @@
-"""Training copies as people type in haste: no capitals, no question mark, a slip of the finger."""
+"""Training copies as people type: in haste, with slips, or with the question at the end of a long story."""
 
+import json
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from random import Random
 
-from classifier.training.data import LabelledQuery
+from classifier.training.data import DATA, LabelledQuery
+
+STORIES = 0.12
+"""The share of copies that begin with a story."""
 
 
 def augmented(queries: list[LabelledQuery], rng: Random) -> list[LabelledQuery]:
@@ -16,24 +22,18 @@ def augmented(queries: list[LabelledQuery], rng: Random) -> list[LabelledQuery]:
     Returns:
         The copies that differ from their original, in order; the originals are not among them.
     """
-    copies = [replace(query, text=_hasty(query.text, rng)) for query in queries]
+    copies = [replace(query, text=_altered(query.text, rng)) for query in queries]
     return [copy for copy, query in zip(copies, queries, strict=True) if copy.text != query.text]
 
 
-def _hasty(text: str, rng: Random) -> str:
-    if rng.random() < 0.5:
-        text = text.lower()
-    if rng.random() < 0.35:
-        text = text.rstrip("?. ")
-    if rng.random() < 0.3:
-        words = text.split()
-        slip = rng.randrange(len(words))
-        words[slip] = _misspelt(words[slip], rng)
-        text = " ".join(words)
-    return text
+@cache
+def stories(use: str, path: Path = DATA / "preambles.jsonl") -> tuple[str, ...]:
+    """The stories to put before a question, for `training` or for the `check` of robustness."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return tuple(row["text"] for row in rows if row["use"] == use)
 
 
-def _misspelt(word: str, rng: Random) -> str:
+def misspelt(word: str, rng: Random) -> str:
     """Drop, swap or double one inner letter of a word of four or more."""
     if len(word) < 4:
         return word
@@ -44,3 +44,21 @@ def _misspelt(word: str, rng: Random) -> str:
     if kind < 0.8:
         return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
     return word[:at] + word[at] + word[at:]
+
+
+def _altered(text: str, rng: Random) -> str:
+    altered = _hasty(text, rng)
+    return f"{rng.choice(stories('training'))} {altered}" if rng.random() < STORIES else altered
+
+
+def _hasty(text: str, rng: Random) -> str:
+    if rng.random() < 0.5:
+        text = text.lower()
+    if rng.random() < 0.35:
+        text = text.rstrip("?. ")
+    if rng.random() < 0.3:
+        words = text.split()
+        slip = rng.randrange(len(words))
+        words[slip] = misspelt(words[slip], rng)
+        text = " ".join(words)
+    return text

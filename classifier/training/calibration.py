@@ -1,5 +1,7 @@
 """Are probabilities what they say? Temperature scaling and the expected calibration error."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -60,3 +62,31 @@ def expected_calibration_error(probabilities: NDArray[np.float64], labels: NDArr
     number = np.minimum((confidence * bins).astype(int), bins - 1)
     gaps = [abs(float(correct[b].sum()) - float(confidence[b].sum())) for b in (number == n for n in range(bins))]
     return sum(gaps) / len(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The predictions of about one confidence."""
+
+    count: int
+    confidence: float
+    """Their mean."""
+    accuracy: float
+
+
+def reliability(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int = 10) -> list[Bin]:
+    """Accuracy by confidence over equal-width bins, those without predictions left out.
+
+    Args:
+        probabilities: shape (n, classes).
+        labels: true class numbers, shape (n,).
+        bins: how many.
+    """
+    confidence = probabilities.max(axis=1)
+    correct = probabilities.argmax(axis=1) == labels
+    number = np.minimum((confidence * bins).astype(int), bins - 1)
+    return [
+        Bin(int(chosen.sum()), float(confidence[chosen].mean()), float(correct[chosen].mean()))
+        for chosen in (number == n for n in range(bins))
+        if chosen.any()
+    ]

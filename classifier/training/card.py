@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from classifier.features import EMBEDDING_DIM, FEATURE_DIM, LEXICAL_DIM
+from classifier.features import BUCKETS, EMBEDDING_DIM, FEATURE_DIM, LEXICAL
 from classifier.intents import INTENTS
 from classifier.training.data import LabelledQuery
-from classifier.training.fit import FOLDS, MIN_TEMPERATURE, REGULARISATION_C, TOPICS, Head
-from classifier.training.judge import Verdict
+from classifier.training.fit import AT_LEAST, FOLDS, FORM_C, MIN_TEMPERATURE, TOPICS, WORDS_C
+from classifier.training.intent_familiarity import USUAL, USUAL_SHARE
+from classifier.training.judge import JUDGE_WEIGHT, Verdict
 from classifier.training.metrics import Metrics
+from classifier.training.model import IntentModel
+from classifier.training.robustness import Robustness
+
+ASKED = {"macro-F1 unseen": 0.75, "macro-F1 in folds": 0.87, "ECE unseen": 0.05, "ECE in folds": 0.05}
+"""What the project asks of the judging set."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,11 +31,11 @@ class Facts:
     embedder_sha256: str
     seed: int
     parity: float
-    heads: tuple[Head, Head]
-    """With and without embedding."""
+    model: IntentModel
     folds: tuple[Metrics, Metrics]
-    """On held-out folds of our own hand-written queries, with and without embedding."""
+    """On held-out folds of our own queries, with and without embedding."""
     verdict: Verdict | None
+    robustness: Robustness | None
 
 
 def file_sha256(path: Path) -> str:
@@ -51,104 +57,23 @@ def render(facts: Facts) -> str:
     sections = [_what(facts), _data(facts), _how(facts), _folds(facts)]
     if facts.verdict is not None:
         sections.append(_judged(facts.verdict))
+    if facts.robustness is not None:
+        sections.append(_robust(facts.robustness, facts.verdict))
     sections.append(_FAILURES)
     return "\n\n".join(sections) + "\n"
 
 
-def _what(facts: Facts) -> str:
-    return f"""# intent.onnx: what does a query want?
-
-Four intents, in this order: {", ".join(INTENTS)}. Probabilities are calibrated and meant to be
-mixed (`classifier.weights`), not cut to a hard label.
-
-| | |
-|---|---|
-| input | `features`, float32 (n, {FEATURE_DIM}), made by `classifier.features.feature_row` |
-| output | `probabilities`, float32 (n, 4) |
-| use | `classifier.inference.IntentClassifier`, with the query's embedding or without |
-| licence | Apache-2.0 (model and training data) |
-| size | {facts.model_bytes:,} bytes |
-| sha256 | `{facts.model_sha256}` |
-| embedder | `embedder.onnx`, sha256 `{facts.embedder_sha256}` |
-| made by | `python -m classifier.training --judge ../shared/data/intents`, seed {facts.seed} |"""
-
-
-def _data(facts: Facts) -> str:
-    counts = Counter((query.intent, query.source) for query in facts.queries)
-    rows = "\n".join(f"| {i} | {counts[i, 'written']} | {counts[i, 'template']} |" for i in INTENTS)
-    return f"""## Training data
-
-`classifier/data/intents.jsonl`, {len(facts.queries)} queries written for Trivet or expanded from templates written for
-Trivet, Apache-2.0, sha256 `{facts.data_sha256}`; labelled by `classifier/data/GUIDELINE.md`. No query of a public data
-set is in it. Training adds one altered copy of most queries (lower case, no question mark, a typing slip).
-
-| intent | written | from templates |
-|---|---|---|
-{rows}"""
-
-
-def _how(facts: Facts) -> str:
-    with_embedding, without = facts.heads
-    return f"""## Model
-
-Two multinomial logistic regressions (scikit-learn, L2, C = {REGULARISATION_C}) stacked in one linear layer: one over
-embedding ({EMBEDDING_DIM}) and lexical features ({LEXICAL_DIM}), one over lexical features alone for queries that come
-without an embedding. Each is divided by its temperature ({with_embedding.temperature:.3f} and
-{without.temperature:.3f}), fitted on held-out logits but never below {MIN_TEMPERATURE}: our own folds ask for sharper
-probabilities than queries from elsewhere bear out. A one-layer network of 64 units, tried once with
-other scales of the features, measured the same within noise (0.81).
-ONNX Runtime against scikit-learn, all training queries: largest difference of a probability {facts.parity:.1e}."""
-
-
-def _folds(facts: Facts) -> str:
-    rows = [("with embedding", facts.folds[0]), ("words alone", facts.folds[1])]
-    return f"""## On our own data
-
-{FOLDS} folds that keep a topic (one of {TOPICS} k-means clusters) and a query's copies together; measured on the
-hand-written queries. The model is right more often than it says here: see the temperature above.
-
-{_table(rows)}"""
-
-
-def _judged(verdict: Verdict) -> str:
+def confusion_table(metrics: Metrics) -> str:
+    """Truth by prediction, Markdown."""
     rows = [
-        ("with embedding", verdict.with_embedding),
-        ("words alone", verdict.without_embedding),
-        ("lower case, no end mark", verdict.lower_case),
-    ]
-    sources = "\n".join(f"| {s} | {n} | {accuracy:.3f} |" for s, (n, accuracy) in verdict.accuracy_by_source.items())
-    confusion = "\n".join(
         f"| **{intent}** | {' | '.join(str(n) for n in row)} |"
-        for intent, row in zip(INTENTS, verdict.with_embedding.confusion, strict=True)
-    )
-    errors = "\n".join(
-        f"| {source} | {kind} | {count} |" for (source, kind), count in verdict.errors.items() if count > 4
-    )
-    return f"""## On the judging set
-
-Benchmark and human questions mapped to the intents. None of them was trained on, none of their texts is in the
-repository. But these are figures of development, not of a blind test: samples of the set were read before the first
-training queries were written, its errors guided a second batch of about 690, and the scales of the features and the
-floor of the temperature were chosen on it. Before its errors had been looked at, macro-F1 was 0.80.
-
-{_table(rows)}
-
-| truth \\ prediction | {" | ".join(INTENTS)} |
-|---|---|---|---|---|
-{confusion}
-
-| source | queries | accuracy |
-|---|---|---|
-{sources}
-
-Where most errors are:
-
-| source | error | count |
-|---|---|---|
-{errors}"""
+        for intent, row in zip(INTENTS, metrics.confusion, strict=True)
+    ]
+    return "\n".join([f"| truth \\ prediction | {' | '.join(INTENTS)} |", "|---|---|---|---|---|", *rows])
 
 
-def _table(rows: Sequence[tuple[str, Metrics]]) -> str:
+def metrics_table(rows: Sequence[tuple[str, Metrics]]) -> str:
+    """A row of figures per name, Markdown."""
     head = f"| | n | accuracy | macro-F1 | {' | '.join(f'F1 {i}' for i in INTENTS)} | ECE | log-loss |"
     lines = [
         f"| {name} | {m.n} | {m.accuracy:.3f} | {m.macro_f1:.3f} | {' | '.join(f'{m.f1[i]:.3f}' for i in INTENTS)} "
@@ -156,6 +81,168 @@ def _table(rows: Sequence[tuple[str, Metrics]]) -> str:
         for name, m in rows
     ]
     return "\n".join([head, "|---|---|---|---|---|---|---|---|---|---|", *lines])
+
+
+def _what(facts: Facts) -> str:
+    return f"""# intent.onnx: what does a query want?
+
+Four intents, in this order: {", ".join(INTENTS)}. Probabilities are calibrated and meant to be
+mixed (`classifier.weights`), not cut to a hard label. Familiarity says how like the training queries a query is.
+
+| | |
+|---|---|
+| input | `row`, float32 (1, {FEATURE_DIM}), and `words`, `characters`, `skeleton`, int64 (1, any) |
+| made from a query by | `classifier.features.query_features` |
+| output | `probabilities`, float32 (1, 4); `familiarity`, float32 (1, 1), in [0, 1] |
+| use | `classifier.inference.IntentClassifier`, with the query's embedding or without |
+| licence | Apache-2.0 (model); data: see below |
+| size | {facts.model_bytes:,} bytes |
+| sha256 | `{facts.model_sha256}` |
+| embedder | `embedder.onnx`, sha256 `{facts.embedder_sha256}` |
+| made by | `python -m classifier.training --judge ../shared/data/intents`, seed {facts.seed} |"""
+
+
+def _data(facts: Facts) -> str:
+    sources = list(dict.fromkeys(query.source for query in facts.queries))
+    counts = Counter((query.intent, query.source) for query in facts.queries)
+    rows = "\n".join(f"| {i} | {' | '.join(str(counts[i, source]) for source in sources)} |" for i in INTENTS)
+    foreign = sum(not query.text.isascii() for query in facts.queries)
+    return f"""## Training data
+
+`classifier/data/intents.jsonl`, {len(facts.queries)} queries, sha256 `{facts.data_sha256}`; labelled by
+`classifier/data/GUIDELINE.md`, licences in `LICENSES.md` beside it: `written` and `template` were made for Trivet
+(Apache-2.0), `chatterbot-corpus` is BSD-3-Clause, `openai-evals` MIT. {foreign} queries have letters beyond ASCII,
+nearly all of them in other languages. No query of the judging set, nor of a set that it draws on, is in it.
+Training adds one altered copy
+of most queries (lower case, no question mark, a typing slip, a chatty paragraph before it).
+
+| intent | {" | ".join(sources)} |
+|---|{"---|" * len(sources)}
+{rows}"""
+
+
+def _how(facts: Facts) -> str:
+    model = facts.model
+    seen = ", ".join(f"{len(each.idf) - 1:,} of {name}" for name, each in model.vocabularies.items())
+    least = ", ".join(f"{count} for {name}" for name, count in AT_LEAST.items())
+    return f"""## Model
+
+The mean of two multinomial logistic regressions (scikit-learn, L2, intents weighed alike) in one graph. One reads the
+form: embedding ({EMBEDDING_DIM}), cues, form and counts ({LEXICAL.stop - EMBEDDING_DIM}), n-grams of the skeleton
+(C = {FORM_C}); a second set of its weights serves queries without an embedding. The other reads all n-grams, each set
+scaled by idf to unit length (C = {WORDS_C}). N-grams are hashed into {BUCKETS:,} buckets per set; those that fewer
+training queries have than {least} count as unseen, which leaves {seen}.
+
+Temperature, with an embedding {model.temperature:.3f}, without {model.bare_temperature:.3f}: fitted on held-out
+folds, but never below {MIN_TEMPERATURE}, since our own folds ask for sharper probabilities than queries from elsewhere
+bear out. Isotonic regression per intent, tried once on the same folds, had a log-loss of .305 there against .302 of an
+unbounded temperature, and of .508 against .497 on the judging set; the temperature with its floor had .456.
+
+Familiarity: a logistic regression over the shares of n-grams that were seen in training and the cosine to the nearest
+of {len(model.familiarity.centroids)} centroids, against texts that are no queries (`classifier/training/strange.py`
+makes them up); scaled so that {1 - USUAL_SHARE:.0%} of held-out queries reach {USUAL} and their middle one 1.
+
+The ONNX file against numpy, all training queries with and without embedding: largest difference {facts.parity:.1e}."""
+
+
+def _folds(facts: Facts) -> str:
+    rows = [("with embedding", facts.folds[0]), ("words alone", facts.folds[1])]
+    return f"""## On our own data
+
+{FOLDS} folds that keep a topic (one of {TOPICS} k-means clusters) and a query's copies together; measured on all
+originals.
+
+{metrics_table(rows)}"""
+
+
+def _judged(verdict: Verdict) -> str:
+    rows = [
+        ("unseen, with embedding", verdict.with_embedding),
+        ("unseen, words alone", verdict.without_embedding),
+        ("unseen, lower case, no end mark", verdict.lower_case),
+        (f"{FOLDS} folds, with embedding", verdict.in_folds),
+    ]
+    found = {
+        "macro-F1 unseen": verdict.with_embedding.macro_f1,
+        "macro-F1 in folds": verdict.in_folds.macro_f1,
+        "ECE unseen": verdict.with_embedding.ece,
+        "ECE in folds": verdict.in_folds.ece,
+    }
+    asked = "\n".join(f"| {name} | {found[name]:.3f} | {bound} |" for name, bound in ASKED.items())
+    sources = "\n".join(
+        f"| {source} | {n} | {unseen:.3f} | {folded:.3f} |"
+        for source, (n, unseen, folded) in verdict.accuracy_by_source.items()
+    )
+    errors = "\n".join(
+        f"| {source} | {kind} | {count} |" for (source, kind), count in verdict.errors.items() if count > 4
+    )
+    return f"""## On the judging set
+
+Benchmark and human questions mapped to the intents. The shipped model has seen none of them, and none of their texts is
+in the repository. But these are figures of development, not of a blind test: samples of the set were read before the
+first training queries were written, its errors guided a second batch of about 690 and the kinds of a third, and the
+kind of model, the strength of its regularisation, the floor of the temperature, the share of templates, foreign sets
+and stories, and the bar of familiarity were chosen with its figures in view; so was that bar with those of
+`strange.jsonl`. Some thirty variants were compared; they lie within about .015 of each other, about the standard error.
+"In folds": each
+fifth of the set is answered by a model that had the other four fifths beside our data, each of their queries counting
+{JUDGE_WEIGHT:g} times.
+
+| | measured | asked |
+|---|---|---|
+{asked}
+
+{metrics_table(rows)}
+
+Unseen, with embedding:
+
+{confusion_table(verdict.with_embedding)}
+
+In folds:
+
+{confusion_table(verdict.in_folds)}
+
+| source | queries | accuracy unseen | in folds |
+|---|---|---|---|
+{sources}
+
+Where most errors are, unseen:
+
+| source | error | count |
+|---|---|---|
+{errors}"""
+
+
+def _robust(found: Robustness, verdict: Verdict | None) -> str:
+    languages = "\n".join(
+        f"| {name} | {n} | {accuracy:.3f} | {familiarity:.2f} |"
+        for name, (n, accuracy, familiarity) in found.languages.items()
+    )
+    strange = "\n".join(f"| {kind} | {n} | {mean:.2f} |" for kind, (n, mean) in found.strange.items())
+    familiar = (
+        "" if verdict is None else f" Of the judging set, {verdict.familiar:.1%} have a familiarity of .8 or more."
+    )
+    return f"""## Robustness
+
+The judging set, unseen, altered (`classifier/training/robustness.py`):
+
+{metrics_table(list(found.altered.items()))}
+
+Queries in other languages that were written for this and never trained on (`classifier/data/held_out.jsonl`; three of
+each intent, so a query is worth .083):
+
+| language | n | accuracy | mean familiarity |
+|---|---|---|---|
+{languages}
+
+Familiarity of texts that are no queries, never trained on (`classifier/data/strange.jsonl`):
+
+| kind | n | mean familiarity |
+|---|---|---|
+{strange}
+
+AUROC of familiarity, judging set and other languages against these: {found.auroc:.3f} with embedding,
+{found.bare_auroc:.3f} from the words alone.{familiar}"""
 
 
 _FAILURES = """## Where it fails
@@ -167,6 +254,9 @@ _FAILURES = """## Where it fails
 - **Own tastes as facts** ("Which brand is my favourite?") share their words with requests for suggestions.
 - **A request without a request** (telling an experience and hoping for advice) leans to open-ended.
 - **Follow-ups** ("Which one?", "Is it suitable?") carry little evidence; pass the resolved query where there is one.
-- **Languages**: English first. German, French, Spanish and Italian have a few dozen training queries in all; the
-  embedder is an English model. Others fall back to little more than form.
-- Nothing here knows that a query is unlike all training data; confidence alone shrinks the weights."""
+- **Languages**: English first; the embedder is an English model. Of eighteen others there are a few to a few dozen
+  training queries each; the table above says how far that carries.
+- **A long story before the question** costs most, since the embedding and the first words are the story's.
+- **Chinese and Japanese** are read nearly by chance: the embedder does not know them, words are not divided, and there
+  are a few dozen training queries of each. Familiarity is low there, so that fixed weights take over.
+- **Familiarity** knows n-grams and topics, not sense: a fluent text that asks nothing is familiar."""

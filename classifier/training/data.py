@@ -6,7 +6,8 @@ from pathlib import Path
 
 from classifier.intents import Intent
 
-TRAINING_FILE = Path(__file__).resolve().parent.parent / "data" / "intents.jsonl"
+DATA = Path(__file__).resolve().parent.parent / "data"
+TRAINING_FILE = DATA / "intents.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

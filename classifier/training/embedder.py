@@ -47,3 +47,15 @@ def bundled_embedder(models: Path) -> Embed:
         return rows
 
     return embed
+
+
+def remembering(embed: Embed) -> Embed:
+    """The same embedder, but each text is embedded once."""
+    known: dict[str, NDArray[np.float32]] = {}
+
+    def remember(texts: Sequence[str]) -> NDArray[np.float32]:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        known.update(zip(new, embed(new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return remember

@@ -1,153 +1,223 @@
-"""Two logistic regressions, with and without the query's embedding, calibrated and stacked."""
+"""Learning the intent model: two linear members, their vocabularies, temperature and familiarity."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
-from classifier.features import FEATURE_DIM, WITH_EMBEDDING, WITHOUT_EMBEDDING, feature_row
 from classifier.intents import INTENTS
 from classifier.training.augment import augmented
 from classifier.training.calibration import fit_temperature
 from classifier.training.data import LabelledQuery
 from classifier.training.embedder import Embed
+from classifier.training.encoding import GRAM_SETS, Encoded, encode, vocabulary
+from classifier.training.intent_familiarity import Familiarity, Scale, centroids, evidence, fit_scale
+from classifier.training.model import FORM_SETS, IntentModel, Member, dense_view
+from classifier.training.strange import strange_texts
 
-REGULARISATION_C = 0.5
+FORM_C, WORDS_C = 0.7, 5.0
+"""Inverse strength of the two members' regularisation."""
+SKELETON_SCALE = 1.5
+"""Of the skeleton's n-grams in the member that reads the form."""
+AT_LEAST = {"words": 2, "characters": 3, "skeleton": 2}
+"""How many training queries must have an n-gram for it to count."""
 MIN_TEMPERATURE = 1.0
 """Never sharpen: real queries are further from our training queries than one fold from another."""
 FOLDS = 5
 TOPICS = 40
+FEWEST_FOR_TOPICS = 400
+"""Of fewer queries a topic may hold all that an intent has; then the folds only keep copies together."""
+_STRANGE_TEXTS = 900
+
+Advance = Callable[[int], None]
+"""Is told how many more models are fitted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingSet:
-    """Queries as numbers; the rows of an altered copy come after those of all originals."""
+    """Queries as numbers; the rows of altered copies come after those of all originals."""
 
     texts: list[str]
     embeddings: NDArray[np.float32]
     """Shape (n, 384)."""
+    encoded: Encoded
     labels: NDArray[np.intp]
     """Positions in INTENTS, shape (n,)."""
     original: NDArray[np.intp]
     """Row of the original, shape (n,): its own row for an original."""
-    held_out: NDArray[np.bool_]
-    """Which rows measure: hand-written originals, shape (n,)."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Head:
-    """A linear model of one view of the features, with what it did on folds it had not seen."""
-
-    view: slice
     weights: NDArray[np.float64]
-    """Shape (classes, width of the view), the intercept last; not yet divided by temperature."""
-    temperature: float
-    fold_logits: NDArray[np.float64]
-    """Of the rows that measure, shape (m, classes)."""
+    """How much each counts, shape (n,)."""
+
+    @property
+    def originals(self) -> NDArray[np.bool_]:
+        """Which rows are no copies, shape (n,)."""
+        found: NDArray[np.bool_] = self.original == np.arange(len(self.original))
+        return found
 
 
-def prepare(queries: Sequence[LabelledQuery], embed: Embed, seed: int) -> TrainingSet:
-    """Add altered copies and embed everything.
+def prepare(
+    queries: Sequence[LabelledQuery], embed: Embed, seed: int, *, weights: Sequence[float] | None = None
+) -> TrainingSet:
+    """Add altered copies, embed and encode everything.
 
     Args:
         queries: the training data.
         embed: texts to unit rows.
         seed: of the alterations.
+        weights: how much each query counts, its copy alike; 1 where not given.
 
     Returns:
         Originals first, copies after.
     """
-    originals = list(queries)
-    row_of = {id(query): row for row, query in enumerate(originals)}
-    copies: list[LabelledQuery] = []
-    copy_rows: list[int] = []
     rng = Random(seed)
-    for query in originals:
-        made = augmented([query], rng)
-        copies.extend(made)
-        copy_rows.extend([row_of[id(query)]] * len(made))
-    everything = [*originals, *copies]
+    copies = [(row, copy) for row, query in enumerate(queries) for copy in augmented([query], rng)]
+    everything = [*queries, *(copy for _, copy in copies)]
+    original = np.array([*range(len(queries)), *(row for row, _ in copies)], dtype=np.intp)
     texts = [query.text for query in everything]
-    written = [query.source == "written" for query in originals] + [False] * len(copies)
+    embeddings = embed(texts)
+    given = np.ones(len(queries)) if weights is None else np.array(weights, dtype=np.float64)
     return TrainingSet(
         texts=texts,
-        embeddings=embed(texts),
+        embeddings=embeddings,
+        encoded=encode(texts, embeddings),
         labels=np.array([INTENTS.index(query.intent) for query in everything], dtype=np.intp),
-        original=np.array([*range(len(originals)), *copy_rows], dtype=np.intp),
-        held_out=np.array(written, dtype=np.bool_),
+        original=original,
+        weights=given[original],
     )
 
 
-def fit_heads(data: TrainingSet, seed: int) -> tuple[Head, Head]:
-    """Fit the head for queries with an embedding and the head for those without.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldOut:
+    """What models said of originals that they had not seen."""
+
+    rows: NDArray[np.intp]
+    """Which originals, shape (m,)."""
+    averaged: NDArray[np.float64]
+    """Before temperature, shape (m, 4)."""
+    bare: NDArray[np.float64]
+    """The same without embeddings."""
+    evidence: NDArray[np.float64]
+    """Of familiarity, shape (m, 4)."""
+
+
+def learn(
+    data: TrainingSet, embed: Embed, seed: int, advance: Advance = lambda more: None
+) -> tuple[IntentModel, HeldOut]:
+    """Learn a model and say what it does on folds that it has not seen.
 
     The folds keep a topic together (k-means clusters of the embeddings), and every copy with its
-    original: the temperature is fitted on what is new to the model, as queries will be.
+    original: temperature and familiarity are fitted on what is new to the model, as queries will be.
 
     Args:
         data: the training set.
-        seed: of the clusters.
+        embed: texts to unit rows.
+        seed: of the clusters and of the texts that are no queries.
+        advance: is told of every model fitted, FOLDS + 1 in all.
 
     Returns:
-        (with embedding, without embedding).
+        The model, and what its like said of held-out originals.
     """
-    originals = int(data.original.max()) + 1
-    clusters = KMeans(TOPICS, n_init=1, random_state=seed).fit_predict(data.embeddings[:originals])
-    topics = clusters[data.original]
+    found = [_answers(data, train, test, seed, advance) for train, test in _folds(data, seed)]
+    held = HeldOut(
+        rows=np.concatenate([each.rows for each in found]),
+        averaged=np.vstack([each.averaged for each in found]),
+        bare=np.vstack([each.bare for each in found]),
+        evidence=np.vstack([each.evidence for each in found]),
+    )
+    labels = data.labels[held.rows]
+    everything = np.arange(len(data.labels))
+    model = fit_members(data, everything)
+    middles = centroids(data.embeddings[data.originals], seed)
+    strange = strange_texts(_STRANGE_TEXTS, Random(seed))
+    against = evidence(encode(strange, embed(strange)), model.vocabularies, middles)
+    advance(1)
     return (
-        _fit_head(data, feature_matrix(data.texts, data.embeddings), WITH_EMBEDDING, topics),
-        _fit_head(data, feature_matrix(data.texts, None), WITHOUT_EMBEDDING, topics),
+        IntentModel(
+            vocabularies=model.vocabularies,
+            form=model.form,
+            bare_form=model.bare_form,
+            words=model.words,
+            temperature=max(MIN_TEMPERATURE, fit_temperature(held.averaged, labels)),
+            bare_temperature=max(MIN_TEMPERATURE, fit_temperature(held.bare, labels)),
+            familiarity=Familiarity(
+                centroids=middles,
+                embedded=fit_scale(held.evidence, against),
+                bare=fit_scale(held.evidence[:, :-1], against[:, :-1]),
+            ),
+        ),
+        held,
     )
 
 
-def feature_matrix(texts: Sequence[str], embeddings: NDArray[np.float32] | None) -> NDArray[np.float32]:
-    """Stack the feature rows of texts, shape (len(texts), FEATURE_DIM)."""
-    vectors: Sequence[NDArray[np.float32] | None] = [None] * len(texts) if embeddings is None else list(embeddings)
-    return np.stack([feature_row(text, vector) for text, vector in zip(texts, vectors, strict=True)])
-
-
-def stacked(heads: Sequence[Head]) -> LogisticRegression:
-    """Put calibrated heads side by side as one scikit-learn model over whole feature rows.
-
-    Args:
-        heads: their views do not overlap.
-
-    Returns:
-        A fitted model: `predict_proba` on shape (n, FEATURE_DIM) gives shape (n, 4).
-    """
-    weights = np.zeros((len(INTENTS), FEATURE_DIM))
-    for head in heads:
-        weights[:, head.view] = head.weights / head.temperature
-    model = LogisticRegression()
-    model.classes_ = np.arange(len(INTENTS))
-    model.coef_ = weights
-    model.intercept_ = np.zeros(len(INTENTS))
-    model.n_features_in_ = FEATURE_DIM
-    return model
-
-
-def _fit_head(data: TrainingSet, rows: NDArray[np.float32], view: slice, topics: NDArray[np.intp]) -> Head:
-    seen = rows[:, view].astype(np.float64)
-    logits = np.zeros((len(seen), len(INTENTS)))
-    for train, test in GroupKFold(FOLDS).split(seen, data.labels, topics):
-        logits[test] = seen[test] @ _fit(seen[train], data.labels[train]).T
-    measured = logits[data.held_out]
-    return Head(
-        view=view,
-        weights=_fit(seen, data.labels),
-        temperature=max(MIN_TEMPERATURE, fit_temperature(measured, data.labels[data.held_out])),
-        fold_logits=measured,
+def fit_members(data: TrainingSet, rows: NDArray[np.intp]) -> IntentModel:
+    """Fit vocabularies and members on some rows; temperature and familiarity are left neutral."""
+    encoded, labels, weights = data.encoded[rows], data.labels[rows], data.weights[rows]
+    vocabularies = {name: vocabulary(encoded.grams[name], data.originals[rows], AT_LEAST[name]) for name in GRAM_SETS}
+    scaled = {name: each.scaled(encoded.grams[name]) for name, each in vocabularies.items()}
+    skeleton = {name: SKELETON_SCALE * scaled[name] for name in FORM_SETS}
+    bare, full = (
+        Scale(weights=np.zeros(width), intercept=1.0, strange=-1.0, usual=0.0, best=1.0)
+        for width in (len(GRAM_SETS), len(GRAM_SETS) + 1)
+    )
+    return IntentModel(
+        vocabularies=vocabularies,
+        form=_member(dense_view(encoded, embedded=True), skeleton, labels, weights, FORM_C),
+        bare_form=_member(dense_view(encoded, embedded=False), skeleton, labels, weights, FORM_C),
+        words=_member(np.zeros((len(rows), 0)), scaled, labels, weights, WORDS_C),
+        temperature=1.0,
+        bare_temperature=1.0,
+        familiarity=Familiarity(centroids=np.zeros((1, data.embeddings.shape[1])), embedded=full, bare=bare),
     )
 
 
-def _fit(rows: NDArray[np.float64], labels: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Fit weights of shape (classes, width); the last column of `rows` is the constant 1."""
-    model = LogisticRegression(C=REGULARISATION_C, max_iter=1000, tol=1e-4)
-    model.fit(rows[:, :-1], labels)
-    weights: NDArray[np.float64] = np.hstack([model.coef_, model.intercept_[:, np.newaxis]])
-    return weights
+def _answers(
+    data: TrainingSet, train: NDArray[np.intp], test: NDArray[np.intp], seed: int, advance: Advance
+) -> HeldOut:
+    model = fit_members(data, train)
+    held = test[data.originals[test]]
+    unseen = data.encoded[held]
+    middles = centroids(data.embeddings[train[data.originals[train]]], seed)
+    advance(1)
+    return HeldOut(
+        rows=held,
+        averaged=model.averaged(unseen, embedded=True),
+        bare=model.averaged(unseen, embedded=False),
+        evidence=evidence(unseen, model.vocabularies, middles),
+    )
+
+
+def _folds(data: TrainingSet, seed: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    originals = data.embeddings[data.originals].astype(np.float64)
+    if len(originals) < FEWEST_FOR_TOPICS:
+        yield from StratifiedGroupKFold(FOLDS).split(data.labels, data.labels, data.original)
+    else:
+        clusters = KMeans(TOPICS, n_init=1, random_state=seed).fit_predict(originals)
+        yield from GroupKFold(FOLDS).split(data.labels, data.labels, clusters[data.original])
+
+
+def _member(
+    dense: NDArray[np.float64],
+    grams: dict[str, csr_matrix],
+    labels: NDArray[np.intp],
+    weights: NDArray[np.float64],
+    strength: float,
+) -> Member:
+    """Fit one member; a scale of its n-grams is taken into its tables."""
+    blocks = [csr_matrix(dense), *grams.values()]
+    model = LogisticRegression(C=strength, max_iter=400, tol=1e-3, class_weight="balanced")
+    model.fit(hstack(blocks).tocsr(), labels, sample_weight=weights)
+    coefficients = np.zeros((model.coef_.shape[1], len(INTENTS)))
+    intercept = np.full(len(INTENTS), -30.0)
+    coefficients[:, model.classes_], intercept[model.classes_] = model.coef_.T, model.intercept_
+    tables, start = {}, dense.shape[1]
+    for name, block in grams.items():
+        scale = SKELETON_SCALE if dense.shape[1] else 1.0
+        tables[name] = scale * coefficients[start : start + block.shape[1]]
+        start += block.shape[1]
+    return Member(dense=coefficients[: dense.shape[1]], tables=tables, intercept=intercept)

@@ -24,6 +24,7 @@ from sklearn.linear_model import Ridge
 from classifier.evidence import EVIDENCE_VERSION, FEATURES
 from classifier.training.card import file_sha256, record_checksum
 from classifier.training.mixtures import GRID, Row, qualities, quality_of, read_rows
+from classifier.training.research_sets import PERMISSIVE, licence_of
 from classifier.trust import LEGS
 
 Floats = NDArray[np.float64]
@@ -93,12 +94,14 @@ def _products(standard: Floats) -> Floats:
 
 
 def folds(rows: Sequence[Row], count: int = 5) -> list[int]:
-    """A fold per row: namespaces stay together; a set of one namespace is cut by query."""
-    spaces = sorted({(row.set, row.namespace) for row in rows})
-    several = {name for name, _ in spaces if sum(other == name for other, _ in spaces) > 1}
-    order = np.random.default_rng(0).permutation(len(spaces))
-    place = {space: int(at) % count for space, at in zip(spaces, order, strict=True)}
-    return [place[row.set, row.namespace] if row.set in several else at % count for at, row in enumerate(rows)]
+    """A fold per row: namespaces stay together, those of each set spread evenly; a set of one is cut by query."""
+    rng = np.random.default_rng(0)
+    place: dict[tuple[str, str], int] = {}
+    for name in dict.fromkeys(row.set for row in rows):
+        spaces = sorted({row.namespace for row in rows if row.set == name})
+        if len(spaces) > 1:
+            place |= {(name, spaces[int(at)]): fold % count for fold, at in enumerate(rng.permutation(len(spaces)))}
+    return [place.get((row.set, row.namespace), at % count) for at, row in enumerate(rows)]
 
 
 def held_out(rows: Sequence[Row], quality: Floats, groups: Sequence[object], options: Options) -> Floats:
@@ -173,7 +176,7 @@ def card(rows: Sequence[Row], quality: Floats, options: Options, path: Path) -> 
     scores["best mixture of each query (oracle)"] = quality.max(axis=1)
     sets = _sets(rows)
     lines = [
-        "# weights.onnx: how far can each leg be trusted for this query?",
+        f"# {path.name}: how far can each leg be trusted for this query?",
         "",
         "A quadratic model over what the legs returned (`classifier/evidence.py`: shares, ranks, differences of",
         "cosines, the intents' probabilities; nothing of a corpus' size, lengths or kind). Out come the weights of the",
@@ -184,9 +187,7 @@ def card(rows: Sequence[Row], quality: Floats, options: Options, path: Path) -> 
         f"- ridge {options.alpha}, temperature {options.temperature}, features clipped at {options.reach} deviations,",
         f"  every set counting alike; {len(rows)} queries of {len(sets)} research sets. No text of them is in the",
         f"  model: it holds {len(FEATURES)} x {len(FEATURES) + 1} x {len(GRID)} coefficients.",
-        "- Their licences: LoCoMo and PrefEval CC BY-NC 4.0; REALTALK not stated; BEAM and HotpotQA CC BY-SA 4.0;",
-        "  iKAT and LongMemEval MIT; WikiQA Microsoft Research Data License; CoSQA C-UDA; Cranfield and MED free for",
-        "  research.",
+        f"- Their licences: {'; '.join(f'{name} {licence_of(name)}' for name in sets)}.",
         "- nDCG@10 by set, and the mean over the sets:",
         "",
         "| weights | mean | " + " | ".join(sets) + " |",
@@ -214,16 +215,19 @@ def main() -> None:
     parser.add_argument("evidence", type=Path, help="JSON lines from benchmarks/evidence.py")
     models = Path(__file__).resolve().parents[2] / "models"
     parser.add_argument("--models", type=Path, default=models, help="folder of models (default: %(default)s)")
+    parser.add_argument(
+        "--permissive", action="store_true", help="weights-permissive.onnx, by sets that allow commercial use alone"
+    )
     given = parser.parse_args()
-    rows = read_rows(given.evidence)
+    rows = [row for row in read_rows(given.evidence) if not given.permissive or row.set in PERMISSIVE]
     if len(_sets(rows)) < 2:
         parser.error(f"{given.evidence} has fewer than two sets to learn from and be held out")
     quality = qualities(rows)
     options = Options()
-    path = given.models / "weights.onnx"
+    path = given.models / f"weights{'-permissive' if given.permissive else ''}.onnx"
     export(fit(rows, quality, options), path)
     text = card(rows, quality, options, path)
-    (given.models / "weights.md").write_text(text, encoding="utf-8")
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
     record_checksum(path)
     print(text)
 

@@ -12,7 +12,19 @@ import msgspec
 from litestar import Litestar
 from litestar.datastructures import State
 
-from retrieval.api import bulk, classify, documents, health, memories, namespaces, openapi, search
+from retrieval.api import (
+    bulk,
+    classify,
+    documents,
+    feedback,
+    health,
+    memories,
+    namespaces,
+    openapi,
+    profiles,
+    queries,
+    search,
+)
 from retrieval.api.docs_page import render
 from retrieval.api.gateway import Gateway
 from retrieval.api.metrics import Metrics
@@ -37,10 +49,23 @@ _HANDLERS = (
     memories.patch_memory,
     memories.delete_memory,
     memories.delete_memories,
+    feedback.add_feedback,
+    feedback.list_feedback,
+    feedback.delete_feedback,
+    queries.list_queries,
+    queries.delete_queries,
     namespaces.list_namespaces,
     namespaces.put_namespace,
     namespaces.get_namespace,
     namespaces.delete_namespace,
+    profiles.list_profiles,
+    profiles.get_profile,
+    profiles.put_profile,
+    profiles.promote_profile,
+    profiles.rollback_profile,
+    profiles.get_profile_shadow,
+    profiles.put_profile_shadow,
+    profiles.delete_profile_shadow,
     health.live,
     health.ready,
     health.show_version,

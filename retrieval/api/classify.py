@@ -29,7 +29,7 @@ _CLASSIFY = Operation(
             "probabilities": {"fact_lookup": 0.09, "relationship": 0.83, "preference": 0.02, "open_ended": 0.06},
         },
         "weights": {"vector": 0.28, "bm25": 0.3, "graph": 0.42},
-        "profile": "default@2",
+        "profile": "default@3",
         "timings_ms": {"embed": 1.6, "classify": 0.1},
     },
 )

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
-from urllib.parse import parse_qsl
 
 import msgspec
-from msgspec import Meta
 
 from retrieval.api.bodies import decode
 from retrieval.api.operation import QueryParameter
+from retrieval.api.paging import DEFAULT_LIMIT, Limit, collected
 from retrieval.errors import InvalidInput
 from retrieval.parsing import check_storable, invalid_input
 from retrieval.types import Filters, Kind, Label, Zoned
 
-DEFAULT_LIMIT = 100
-Limit = Annotated[int, Meta(ge=1, le=1_000)]
-
 _MANY = ("kind", "session_id", "document_id", "speaker", "tags_all", "tags_any")
 _ONE = ("created_after", "created_before")
-_MAX_PAIRS = 4_096
 _filters_decoder = msgspec.json.Decoder(Filters)
 
 PARAMETERS = (
@@ -57,7 +51,7 @@ def read_listing(query_string: bytes) -> Listing:
     >>> read_listing(b"kind=message&kind=chunk&limit=5").filters.kind
     ['message', 'chunk']
     """
-    given = _collect(query_string)
+    given = collected(query_string, once=(*_ONE, "filters", "cursor", "limit"), often=_MANY)
     cursor, limit, document = given.pop("cursor", None), given.pop("limit", None), given.pop("filters", None)
     try:
         simple = msgspec.convert(given, Filters)
@@ -71,28 +65,6 @@ def read_listing(query_string: bytes) -> Listing:
 
 class _LimitField(msgspec.Struct):
     limit: Limit
-
-
-def _collect(query_string: bytes) -> dict[str, Any]:
-    """Each known parameter with its value, or its values where it may be repeated."""
-    try:
-        pairs = parse_qsl(
-            query_string.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PAIRS
-        )
-    except ValueError as exc:
-        raise InvalidInput(f"The query string cannot be read: {exc}", loc=("query_string",)) from exc
-    given: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in _MANY:
-            given.setdefault(name, []).append(value)
-        elif name not in (*_ONE, "filters", "cursor", "limit"):
-            raise InvalidInput(f"There is no parameter `{name}`", loc=(name,))
-        elif name in given:
-            raise InvalidInput(f"`{name}` is given twice", loc=(name,))
-        else:
-            given[name] = value
-    check_storable(given)
-    return given
 
 
 def _from_json(document: str) -> Filters:

@@ -19,6 +19,8 @@ _TAGS = {
     "retrieval": "Search, context packs, classification.",
     "memories": "What is stored.",
     "namespaces": "The tenants: nothing crosses from one to another.",
+    "profiles": "How rankings are fused: versions, which one is live, and what answers beside it unseen.",
+    "journal": "What callers say of rankings, and, where a namespace's owner wants that kept, what was asked.",
     "server": "Health, version, metrics, these pages.",
 }
 _ABOUT = (
@@ -28,6 +30,7 @@ _ABOUT = (
 )
 _NAMESPACE = {"type": "string", "minLength": 1, "maxLength": 128}
 _MEMORY_ID = {"type": "string", "minLength": 1, "maxLength": 256}
+_PROFILE = {"type": "string", "minLength": 1, "maxLength": 100}
 
 
 def endpoints(handlers: Iterable[HTTPRouteHandler]) -> list[Endpoint]:
@@ -80,6 +83,8 @@ def _operation(endpoint: Endpoint, *, with_key: bool) -> dict[str, Any]:
         "summary": operation.summary,
         "responses": {str(operation.status): _success(operation)},
     }
+    if operation.unchanged_status is not None:
+        made["responses"][str(operation.unchanged_status)] = _success(operation)
     if operation.description:
         made["description"] = operation.description
     if parameters := _parameters(endpoint):
@@ -148,6 +153,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     for name, description, schema in (
         ("ns", "the namespace: 1 to 128 letters and digits of any script or any of `_ . : @ + -`", _NAMESPACE),
         ("memory_id", "the memory's id, percent-encoded", _MEMORY_ID),
+        ("name", "the profile: 1 to 100 letters and digits of any script or any of `_ . : + -`", _PROFILE),
     ):
         if "{" + name + "}" in endpoint.path:
             made.append({"name": name, "in": "path", "required": True, "description": description, "schema": schema})

@@ -43,6 +43,7 @@ class Operation:
         request: type of the body; None for no body.
         response: type of the answer's body; None for none, `str` for text.
         status: of success.
+        unchanged_status: of success where nothing had to be changed; None where there is no difference.
         errors: statuses of the problems that it answers, beyond those that all have.
         request_type: media type of the body.
         response_type: media type of the answer.
@@ -60,6 +61,7 @@ class Operation:
     request: Any = None
     response: Any = None
     status: int = 200
+    unchanged_status: int | None = None
     errors: tuple[int, ...] = ()
     request_type: str = JSON_TYPE
     response_type: str = JSON_TYPE

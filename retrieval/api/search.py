@@ -26,6 +26,7 @@ _ANSWERED_BY = {
     "profile": "default@2",
     "degraded": [],
     "timings_ms": {"classify": 0.1, "embed": 1.6, "vector": 1.2, "bm25": 1.1, "graph": 1.4, "total": 4.1},
+    "search_id": "019b8d3c-6f0a-7c3e-9d51-0d6f1f0f7a11",
 }
 _SEARCH = Operation(
     id="search",

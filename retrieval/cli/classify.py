@@ -14,7 +14,7 @@ from retrieval.types import ClassifyRequest
 
 @click.command(epilog=example('trivet classify "How are Caroline and Melanie related?"'))
 @click.argument("query")
-@click.option("--profile", help="The fusion profile that the weights come from.")
+@click.option("--profile", help="The fusion profile that the weights come from: name, or name@version.")
 @settings_options
 @json_option
 def command(query: str, profile: str | None, settings: Settings, as_json: bool) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -14,16 +12,17 @@ from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
-from retrieval.evaluation.ablations import ablated, parse_parts
+from retrieval.evaluation.ablations import parse_parts
 from retrieval.evaluation.files import write_files, write_json
 from retrieval.evaluation.folder import EvaluationFolder, read_folder
+from retrieval.evaluation.lineup import Lineup, line_up
 from retrieval.evaluation.packs import parse_budgets
-from retrieval.evaluation.provenance import model_checksums, versions
+from retrieval.evaluation.provenance import provenance_of
 from retrieval.evaluation.report import print_macro, print_report
+from retrieval.evaluation.served import Served, evaluation_settings, lend, look_up
 from retrieval.evaluation.study import Plan, Result, evaluate, macro
-from retrieval.evaluation.summary import Evaluation, Provenance
-from retrieval.evaluation.systems import ADAPTIVE, EQUAL_WEIGHTS, System, ablations, parse_modes, weighted
-from retrieval.profiles import DEFAULT, PROFILES
+from retrieval.evaluation.summary import Evaluation
+from retrieval.profiles import DEFAULT, Profile
 from retrieval.settings import Settings
 from retrieval.text.languages import resolve_language
 from retrieval.types import NamespaceSettings
@@ -31,16 +30,51 @@ from retrieval.types import NamespaceSettings
 WritePage = Callable[[Path, Evaluation], None]
 
 
-@click.command(epilog=example("trivet eval data/locomo --modes bm25,adaptive --ablate all --html report.html"))
+def _parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[str]:
+    """The parts to switch off; where a folder was taken for one, what to write instead."""
+    if value is None:
+        return []
+    try:
+        return parse_parts(value)
+    except InvalidInput as exc:
+        if Path(value).is_dir():
+            raise click.UsageError(
+                f"--ablate took the folder {value!r} for the parts to switch off. Name the folders first "
+                f"(trivet eval {value} --ablate), or write --ablate=all {value}."
+            ) from exc
+        raise click.UsageError(f"--ablate: {exc}. Folders come before an --ablate without parts.") from exc
+
+
+@click.command(
+    epilog=example(
+        "trivet eval data/locomo --modes bm25,adaptive --ablate all --html report.html",
+        "trivet eval data/locomo --stages",
+        "trivet eval data/locomo data/hotpotqa --profiles default,mine@2,mine",
+    )
+)
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write TREC files, CSV and JSON there.")
 @click.option(
     "--html", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write a report with charts there."
 )
-@click.option("--modes", default="vector,bm25,graph,hybrid,adaptive", show_default=True, help="Which, comma-separated.")
-@click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights.")
 @click.option(
-    "--ablate", is_flag=False, flag_value="all", metavar="PARTS", help="Also run adaptive without each of these parts."
+    "--modes",
+    help="Which, comma-separated.  [default: vector,bm25,graph,hybrid,adaptive; none with --stages or --profiles]",
+)
+@click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights.")
+@click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off.")
+@click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2.")
+@click.option(
+    "--base-profile", default=DEFAULT.name, show_default=True, metavar="NAME", help="The profile of everything else."
+)
+@click.option(
+    "--ablate",
+    is_flag=False,
+    flag_value="all",
+    is_eager=True,  # before the folders, of which it may have taken one
+    callback=_parts,
+    metavar="PARTS",
+    help="Also run adaptive without each of these parts.",
 )
 @click.option("--without-sessions", is_flag=True, help="Also run adaptive on a corpus stored without sessions.")
 @click.option("--budgets", metavar="TOKENS", help="Also measure context packs of so many tokens, comma-separated.")
@@ -56,9 +90,12 @@ def command(
     folders: tuple[Path, ...],
     out: Path | None,
     html: Path | None,
-    modes: str,
+    modes: str | None,
     weights: tuple[str, ...],
-    ablate: str | None,
+    stages: bool,
+    profiles: str | None,
+    base_profile: str,
+    ablate: list[str],
     without_sessions: bool,
     budgets: str | None,
     limit: int | None,
@@ -79,40 +116,47 @@ def command(
 
     Mode adaptive brings equal weights (1,1,1) along and is judged against them and the best leg. Of
     several folders the mean is reported too, where each counts alike. --ablate alone, or with "all",
-    switches off every part in turn.
+    switches off every part in turn. --stages compares fixed and adaptive weights, both without and
+    with the rescorer. --profiles compares the last profile with every other system; a profile is the
+    one that searches over the same --database-url and --data-dir use, NAME its live version, NAME@V
+    exactly that one.
     """
     write_page = None
     if html is not None:  # what could hinder it is better known before a long run
         write_page = _page_writer()
         html.parent.mkdir(parents=True, exist_ok=True)
     try:
-        plan = Plan(
-            systems=_systems(modes, weights, ablate, without_sessions=without_sessions),
-            limit=limit,
-            seed=seed,
-            top_k=top_k,
-            concurrency=concurrency,
-            fresh=not keep,
-            language=resolve_language(language),
-            budgets=parse_budgets(budgets) if budgets is not None else (),
+        lineup = line_up(
+            modes=modes,
+            weights=weights,
+            stages=stages,
+            profiles=profiles,
+            base=base_profile,
+            parts=ablate,
+            without_sessions=without_sessions,
         )
-        profiles = {**PROFILES, **ablated(parse_parts(ablate) if ablate is not None else (), DEFAULT)}
+        packs = parse_budgets(budgets) if budgets is not None else ()
+        analysed_as = resolve_language(language)
     except InvalidInput as exc:
         raise click.UsageError(str(exc)) from exc
     read = _read(folders)
-    if settings.uses_embedded:
-        settings = replace(settings, data_dir=settings.data_dir / "eval")
-    provenance = Provenance(
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
+    served, requestable = _look_up(settings, lineup)
+    plan = Plan(
+        systems=lineup.systems(served.profiles),
+        limit=limit,
         seed=seed,
-        profile=DEFAULT.label,
-        versions=versions(),
-        models=model_checksums(),
+        top_k=top_k,
+        concurrency=concurrency,
+        fresh=not keep,
+        language=analysed_as,
+        budgets=packs,
     )
+    provenance = provenance_of(plan, requestable)
     results: list[Result] = []
 
     async def run() -> None:
-        async with Trivet.open(settings, profiles=profiles) as engine:
+        async with Trivet.open(evaluation_settings(settings), profiles=requestable) as engine:
+            await lend(engine, served.models)
             for folder in read:
                 result = await evaluate(engine, folder, plan, provenance, progress)
                 results.append(result)
@@ -137,22 +181,17 @@ def command(
         print_json(found)
 
 
-def _systems(modes: str, weights: Sequence[str], ablate: str | None, *, without_sessions: bool) -> list[System]:
-    """What is compared.
+def _look_up(settings: Settings, lineup: Lineup) -> tuple[Served, Mapping[str, Profile]]:
+    """The line-up's profiles, and all that its systems ask for.
 
     Raises:
-        InvalidInput: a mode or a part that does not exist, weights that are not three numbers, or
-            ablations without the system that they are compared with.
+        UsageError: there is no such profile, or a part of it cannot be switched off.
     """
-    systems = parse_modes(modes) if modes else []
-    adaptive = any(system.name == ADAPTIVE for system in systems)
-    systems += weighted([EQUAL_WEIGHTS, *weights] if adaptive else weights)
-    parts = ablations(ablate, without_sessions=without_sessions)
-    if parts and not adaptive:
-        raise InvalidInput("ablations are compared with mode adaptive, which --modes leaves out")
-    if not systems:
-        raise InvalidInput("there is nothing to measure: name --modes or --weights")
-    return [*systems, *parts]
+    try:
+        served = asyncio.run(look_up(settings, lineup.profile_names))
+        return served, lineup.requestable(served.profiles)
+    except InvalidInput as exc:
+        raise click.UsageError(str(exc)) from exc
 
 
 def _read(folders: Sequence[Path]) -> list[EvaluationFolder]:

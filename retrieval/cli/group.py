@@ -27,6 +27,10 @@ COMMANDS: dict[str, Entry] = {
     "context": Entry("context", "Assemble the context pack for a query."),
     "classify": Entry("classify", "Show a query's intent and the weights that it alone asks for."),
     "migrate": Entry("migrate", "Bring the database's schema up to date."),
+    "profile": Entry("profile", "Show and change the fusion profiles: versions, promotion, rollback."),
+    "train": Entry("train", "Train the query classifier on labelled queries."),
+    "tune": Entry("tune", "Fit a profile to labelled queries and judge it by the gate."),
+    "queries": Entry("queries", "Show, export, redact and delete the logged searches of a namespace."),
     "eval": Entry("evaluate", "Measure the rankings on evaluation folders."),
     "doctor": Entry("doctor", "Check that everything Trivet needs is there."),
 }

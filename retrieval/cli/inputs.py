@@ -93,7 +93,7 @@ search_options = gathered(
         click.option("--mode", type=click.Choice(list(map(str, Mode))), help="How legs combine.  [default: adaptive]"),
         click.option("--weights", callback=_weights, metavar="V,B,G", help="Weights instead of the mode's."),
         click.option("--intent", type=click.Choice(list(map(str, Intent))), help="Instead of the classifier's."),
-        click.option("--profile", help="Fusion profile."),
+        click.option("--profile", help="Fusion profile: name, or name@version."),
         click.option("--rrf-k", type=click.IntRange(1, 1_000), help="Smoothing constant of the fusion."),
         click.option("--tag", multiple=True, help="Only with this tag (all of several)."),
         click.option("--any-tag", multiple=True, help="Only with one of these tags."),

@@ -7,10 +7,11 @@ steers, `lambda profile: replace(profile, field=its_off_value)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from retrieval.errors import InvalidInput
-from retrieval.profiles import Profile
+from retrieval.profiles import Profile, Recipe
 from retrieval.types import Leg
 
 Ablation = Callable[[Profile], Profile]
@@ -23,7 +24,7 @@ def without_leg(leg: Leg) -> Ablation:
         return replace(
             profile,
             fixed=_without(profile.fixed, leg, profile),
-            per_intent={intent: _without(weights, leg, profile) for intent, weights in profile.per_intent.items()},
+            per_intent={intent: _without(recipe, leg, profile) for intent, recipe in profile.per_intent.items()},
         )
 
     return ablate
@@ -40,7 +41,9 @@ ABLATIONS: Mapping[str, Ablation] = {
     "anchors": lambda profile: replace(profile, anchors=0),
     "adjacency": lambda profile: replace(profile, adjacency=0.0),
     "noise-cut": lambda profile: replace(profile, vector_noise=2.0, bm25_noise=0.0),  # no two cosines differ by more
+    "intents": lambda profile: replace(profile, shrink=0.0),
     "evidence": lambda profile: replace(profile, trust=0.0),
+    "rescorer": lambda profile: replace(profile, rescore=False),
 }
 """What can be switched off, by name."""
 
@@ -80,9 +83,11 @@ def parse_parts(text: str) -> list[str]:
     return parts
 
 
-def _without(weights: Mapping[str, float], leg: Leg, profile: Profile) -> Mapping[str, float]:
-    """The weights with 0 for the leg, scaled to sum 1."""
-    left = sum(weight for name, weight in weights.items() if name != leg)
+def _without(recipe: Recipe, leg: Leg, profile: Profile) -> Recipe:
+    """The recipe with weight 0 for the leg, the others scaled to sum 1."""
+    left = sum(weight for name, weight in recipe.weights.items() if name != leg)
     if left <= 0.0:
         raise InvalidInput(f"profile {profile.label} ranks by {leg} alone somewhere; nothing is left without it")
-    return {name: 0.0 if name == leg else weight / left for name, weight in weights.items()}
+    return replace(
+        recipe, weights={name: 0.0 if name == leg else weight / left for name, weight in recipe.weights.items()}
+    )

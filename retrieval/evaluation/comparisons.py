@@ -30,6 +30,11 @@ class Versus:
     comparison: Comparison
     corrected_p: float
 
+    @property
+    def pair(self) -> str:
+        """Which is held against which, such as `adaptive - bm25`."""
+        return f"{self.system} - {self.baseline}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
@@ -44,6 +49,12 @@ class Verdict:
     yardstick: str
     versus: Versus
     worse: bool
+
+
+def pair_names(tests: Sequence[Versus]) -> dict[str, str]:
+    """What to call each pair of tests: its baseline where all have the same system."""
+    alone = len({test.system for test in tests}) == 1
+    return {test.pair: test.baseline if alone else test.pair for test in tests}
 
 
 def versus(table: ScoreTable, tests: Sequence[tuple[str, str, str]], *, seed: int) -> list[Versus]:
@@ -66,9 +77,12 @@ def versus(table: ScoreTable, tests: Sequence[tuple[str, str, str]], *, seed: in
 
 def against_each(table: ScoreTable, system: str, baselines: Sequence[str], *, seed: int) -> list[Versus]:
     """`system` against each of the others."""
-    return versus(
-        table, [(system, other, measure) for other in baselines if other != system for measure in MEASURES], seed=seed
-    )
+    return against_pairs(table, [(system, other) for other in baselines if other != system], seed=seed)
+
+
+def against_pairs(table: ScoreTable, pairs: Sequence[tuple[str, str]], *, seed: int) -> list[Versus]:
+    """The first system of each pair against the second."""
+    return versus(table, [(*pair, measure) for pair in pairs for measure in MEASURES], seed=seed)
 
 
 def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -> list[Verdict]:

@@ -6,17 +6,21 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
+from retrieval.evaluation.bars import groups_charts, outcomes_chart
 from retrieval.evaluation.cells import MACRO, MACRO_SETS, OVERALL
-from retrieval.evaluation.charts import budgets_chart, differences_chart, outcomes_chart, types_chart
-from retrieval.evaluation.summary import Evaluation, Figures, Summary
-from retrieval.evaluation.systems import ADAPTIVE
+from retrieval.evaluation.charts import budgets_chart, differences_chart, types_chart
+from retrieval.evaluation.comparisons import Versus
+from retrieval.evaluation.summary import Evaluation, Figures, Provenance, Summary
 from retrieval.evaluation.tables import (
     Table,
     ablation_tables,
     budget_tables,
     headline,
+    outcome_tables,
     quality_tables,
     running_table,
+    set_tables,
+    stage_tables,
     verdict_lines,
     verdict_tables,
     versus_tables,
@@ -58,6 +62,7 @@ def _header(title: str, evaluation: Evaluation) -> Iterator[str]:
         "queries": f"n = {sum(counts)}",
         "seed": str(found.seed),
         "profile": escape(found.profile),
+        "profiles": "<br>".join(map(escape, _profiles(found))),
         "versions": escape(", ".join(f"{name} {version}" for name, version in found.versions.items())),
         "models": "<br>".join(f"{escape(name)} <code>{sha256}</code>" for name, sha256 in found.models.items()),
     }
@@ -78,7 +83,7 @@ def _macro(macro: Figures, sets: Sequence[Summary]) -> Iterator[str]:
     yield f"<section><h2>All {len(names)} sets</h2>"
     yield f'<p class="soft">The mean of each set\'s mean: every set counts alike. {escape(", ".join(names))}.</p>'
     yield from _figures(macro, "all sets")
-    yield "".join(map(_table, verdict_tables(sets)))
+    yield "".join(_table(table, macro.judged) for table in (*set_tables(macro, sets), *verdict_tables(sets)))
     yield "</section>"
 
 
@@ -86,7 +91,8 @@ def _set(summary: Summary) -> Iterator[str]:
     yield f'<section id="{_anchor(summary)}"><h2>{escape(summary.dataset)}</h2>'
     yield from (f'<p class="soft">{escape(line)}</p>' for line in headline(summary).split("\n"))
     yield from _figures(summary.figures, summary.dataset)
-    yield f"<details><summary>times</summary>{_table(running_table(summary.running))}</details></section>"
+    times = _table(running_table(summary.running), summary.figures.judged)
+    yield f"<details><summary>times</summary>{times}</details></section>"
 
 
 def _figures(figures: Figures, name: str) -> Iterator[str]:
@@ -99,36 +105,73 @@ def _figures(figures: Figures, name: str) -> Iterator[str]:
     parts = {test.baseline for test in figures.ablations}
     everything = [cell.system for cell in figures.cells if cell.group in (OVERALL, MACRO_SETS)]
     systems = [system for system in everything if system not in parts]
-    yield _table(whole)
+    judged = escape(figures.judged)
+    yield _tables([whole], figures)
     if len({cell.group for cell in figures.cells} - {OVERALL, MACRO, MACRO_SETS}) > 1:
         yield _figure(
-            types_chart(figures.cells, systems, f"{name}: nDCG@10 by type of query"),
-            "By type of query; the lines are the intervals of adaptive",
+            types_chart(figures.cells, systems, figures.judged, f"{name}: nDCG@10 by type of query"),
+            f"By type of query; the lines are the intervals of {judged}",
         )
     if groups:
-        yield f"<details><summary>namespaces and types</summary>{''.join(map(_table, groups))}</details>"
+        yield _details("namespaces and types", groups, figures)
     if figures.versus:
-        chart = outcomes_chart(figures.versus, f"{name}: queries won, tied and lost")
-        yield _figure(chart, f"Queries that {escape(figures.versus[0].system)} wins, ties and loses against each other")
-        yield f"<details><summary>paired tests</summary>{''.join(map(_table, versus_tables(figures)))}</details>"
+        yield from _won(figures.versus, figures, name, f"Queries that {judged} wins, ties and loses against each other")
+        yield _details("paired tests", versus_tables(figures), figures)
+    if figures.stages:
+        yield _figure(
+            differences_chart(figures.stages, f"{name}: what each stage brings"),
+            "What each stage of the ranking brings",
+        )
+        yield from _won(figures.stages, figures, name, "Queries that a stage wins, ties and loses against another")
+        yield _tables(stage_tables(figures), figures)
+    if figures.outcomes:
+        yield _details("queries won, tied and lost", outcome_tables(figures), figures)
     if figures.ablations:
         chart = differences_chart(figures.ablations, f"{name}: what each part brings")
         yield _figure(chart, "What each part brings: adaptive less adaptive without it")
-        yield "".join(map(_table, ablation_tables(figures)))
+        yield _tables(ablation_tables(figures), figures)
     if figures.budgets:
-        chart = budgets_chart(figures.budgets, systems, f"{name}: evidence recall against tokens")
-        yield _figure(chart, "The share of the evidence that context packs hold; the band is the interval of adaptive")
-        yield "".join(map(_table, budget_tables(figures)))
+        chart = budgets_chart(figures.budgets, systems, figures.judged, f"{name}: evidence recall against tokens")
+        yield _figure(chart, f"The share of the evidence that context packs hold; the band is the interval of {judged}")
+        yield _tables(budget_tables(figures), figures)
+
+
+def _won(tests: Sequence[Versus], figures: Figures, name: str, caption: str) -> Iterator[str]:
+    """Bars of some tests: over all queries, and by group where there are several."""
+    title = f"{name}: queries won, tied and lost"
+    yield _figure(outcomes_chart(tests, f"{title}, {tests[0].pair}"), caption)
+    pairs = {test.pair for test in tests}
+    own = [outcome for outcome in figures.outcomes if outcome.pair in pairs]
+    if len({outcome.group for outcome in own}) > 2:
+        kind = "set" if any(outcome.group == MACRO_SETS for outcome in own) else "type of query"
+        for chart in groups_charts(tests, own, f"{title} by {kind}"):
+            yield _figure(chart, f"The same in nDCG@10 by {kind}")
+
+
+def _profiles(found: Provenance) -> list[str]:
+    """Each profile with the systems that rank by it, such as `mine@2: profile=mine`."""
+    systems: dict[str, list[str]] = {}
+    for system, label in found.profiles.items():
+        systems.setdefault(label, []).append(system)
+    return [f"{label}: {', '.join(names)}" for label, names in systems.items()]
 
 
 def _figure(svg: str, caption: str) -> str:
     return f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
 
 
-def _table(table: Table) -> str:
+def _details(name: str, tables: Sequence[Table], figures: Figures) -> str:
+    return f"<details><summary>{name}</summary>{_tables(tables, figures)}</details>"
+
+
+def _tables(tables: Sequence[Table], figures: Figures) -> str:
+    return "".join(_table(table, figures.judged) for table in tables)
+
+
+def _table(table: Table, judged: str) -> str:
     head = "".join(f"<th>{escape(heading)}</th>" for heading in table.headings)
     rows = "".join(
-        f"<tr{' class=judged' if row[0] == ADAPTIVE else ''}>"
+        f"<tr{' class=judged' if row[0] == judged else ''}>"
         + "".join(f"<td>{escape(text)}</td>" for text in row)
         + "</tr>"
         for row in table.rows

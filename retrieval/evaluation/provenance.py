@@ -4,22 +4,66 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from importlib.metadata import version
 
+from retrieval.evaluation.study import Plan
+from retrieval.evaluation.summary import Provenance
+from retrieval.model_shelf import ModelKind
 from retrieval.models_dir import models_dir
+from retrieval.profiles import DEFAULT, Profile
 from retrieval.version import installed_version
 
 _MODEL_FILES = frozenset({".onnx", ".json"})
+_STORED = "sha256:"
 
 
-def model_checksums() -> dict[str, str]:
-    """sha256 of each bundled model and tokenizer, by its path below the folder of the models."""
+def provenance_of(plan: Plan, profiles: Mapping[str, Profile]) -> Provenance:
+    """What the plan's figures come from, as of now.
+
+    Args:
+        plan: its systems, all of which name a profile.
+        profiles: by what the systems ask for.
+    """
+    labels = {system.name: profiles[system.profile or DEFAULT.name].label for system in plan.systems}
+    return Provenance(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        seed=plan.seed,
+        profile=labels[plan.judged],
+        profiles=labels,
+        versions=versions(),
+        models=model_checksums(profiles.values()),
+    )
+
+
+def model_checksums(profiles: Iterable[Profile] = ()) -> dict[str, str]:
+    """sha256 of each bundled model and tokenizer, by its path below the folder of the models.
+
+    Models of these profiles that a database holds are there by what they are to which profile.
+    """
     folder = models_dir()
-    return {
+    bundled = {
         str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(folder.rglob("*"))
         if file.suffix in _MODEL_FILES
     }
+    stored = {
+        f"{kind} of {profile.label}": checksum
+        for profile in profiles
+        for kind, checksum in stored_models(profile).items()
+    }
+    return bundled | stored
+
+
+def stored_models(profile: Profile) -> dict[ModelKind, str]:
+    """sha256 of the models that the profile names by it, by kind: a database holds them."""
+    named: dict[ModelKind, str | None] = {
+        "intent": profile.models.intent,
+        "weights": profile.models.weights,
+        "rescorer": profile.models.rescorer,
+    }
+    return {kind: name.removeprefix(_STORED) for kind, name in named.items() if name and name.startswith(_STORED)}
 
 
 def versions() -> dict[str, str]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from retrieval.evaluation.answers import Answer
 from retrieval.evaluation.cells import Cell, macro_cells, set_cells
-from retrieval.evaluation.comparisons import against_each, verdicts
+from retrieval.evaluation.comparisons import against_each, against_pairs, verdicts
 from retrieval.evaluation.folder import EvaluationFolder, Query
+from retrieval.evaluation.outcomes import outcomes
 from retrieval.evaluation.packs import PackTable, budget_cells, pack_each, stacked_packs
 from retrieval.evaluation.runner import Ingestion, Names, Progress, check_complete, ingest, run_system
 from retrieval.evaluation.scores import ScoreTable, score_table, stacked
 from retrieval.evaluation.summary import Figures, Provenance, Summary, running
-from retrieval.evaluation.systems import ADAPTIVE, EQUAL_WEIGHTS, System, weighted_name
+from retrieval.evaluation.systems import ADAPTIVE, ALL_STAGES, EQUAL_WEIGHTS, STAGE_PAIRS, Family, System, weighted_name
 
 if TYPE_CHECKING:
     from retrieval.engine import Trivet
@@ -40,9 +41,15 @@ class Plan:
 
     @property
     def judged(self) -> str:
-        """The system that is held against the others."""
-        names = [system.name for system in self.systems]
-        return ADAPTIVE if ADAPTIVE in names else names[-1]
+        """The system that is held against the others: the last profile, else `adaptive`, all stages, or the last."""
+        profiles = self.names(Family.PROFILE)
+        everything = [system.name for system in self.systems]
+        preferred = [*profiles[-1:], ADAPTIVE, ALL_STAGES, everything[-1]]
+        return next(name for name in preferred if name in everything)
+
+    def names(self, *families: Family) -> list[str]:
+        """The names of the systems of some families."""
+        return [system.name for system in self.systems if system.family in families]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,15 +107,20 @@ def macro(results: Sequence[Result], plan: Plan) -> Figures:
 
 def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], plan: Plan) -> Figures:
     """The cells with the tests of the plan's systems. Each family of tests has a correction of its own."""
-    whole = [system.name for system in plan.systems if not system.is_ablation]
-    parts = [system.name for system in plan.systems if system.is_ablation]
-    judged = plan.judged
+    judged, stages = plan.judged, plan.names(Family.STAGE)
+    others = plan.names(Family.MODE, Family.PROFILE) + (stages if judged not in stages else [])
+    versus = against_each(scores, judged, others, seed=plan.seed)
+    between_stages = against_pairs(scores, STAGE_PAIRS if stages else (), seed=plan.seed)
+    adaptive = ADAPTIVE in scores.values
     return Figures(
         queries=len(scores.queries),
+        judged=judged,
         cells=cells,
-        versus=against_each(scores, judged, whole, seed=plan.seed),
-        ablations=against_each(scores, ADAPTIVE, parts, seed=plan.seed),
-        verdicts=verdicts(scores, ADAPTIVE, weighted_name(EQUAL_WEIGHTS), seed=plan.seed) if judged == ADAPTIVE else (),
+        versus=versus,
+        stages=between_stages,
+        outcomes=outcomes(scores, [*versus, *between_stages]),
+        ablations=against_each(scores, ADAPTIVE, plan.names(Family.PART), seed=plan.seed),
+        verdicts=verdicts(scores, ADAPTIVE, weighted_name(EQUAL_WEIGHTS), seed=plan.seed) if adaptive else (),
         budgets=budget_cells(packs, seed=plan.seed) if packs is not None else (),
     )
 

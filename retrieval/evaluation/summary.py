@@ -11,6 +11,7 @@ import numpy as np
 from retrieval.evaluation.answers import Answer
 from retrieval.evaluation.cells import Cell
 from retrieval.evaluation.comparisons import Verdict, Versus
+from retrieval.evaluation.outcomes import Outcome
 from retrieval.evaluation.packs import BudgetCell
 from retrieval.evaluation.runner import Ingestion
 
@@ -31,16 +32,22 @@ class Figures:
 
     Attributes:
         queries: how many were scored.
+        judged: the system that is held against the others, see `Plan.judged`.
         cells: means per group and system.
-        versus: `adaptive` (or the last system, where it does not run) against each other one.
+        versus: the judged system against each other one.
+        stages: stages of the ranking against each other.
+        outcomes: what these two kinds of tests won, tied and lost by group of queries.
         ablations: `adaptive` against itself without one part: what the part brings.
         verdicts: `adaptive` against the best single leg and equal weights.
         budgets: evidence in context packs, where budgets were given.
     """
 
     queries: int
+    judged: str
     cells: Sequence[Cell]
     versus: Sequence[Versus]
+    stages: Sequence[Versus]
+    outcomes: Sequence[Outcome]
     ablations: Sequence[Versus]
     verdicts: Sequence[Verdict]
     budgets: Sequence[BudgetCell]
@@ -57,14 +64,16 @@ class Provenance:
     Attributes:
         date: when the run began, ISO 8601 in UTC.
         seed: of the sample, the intervals and the tests.
-        profile: the profile that is judged, with its version.
+        profile: the profile of the system that is judged, with its version.
+        profiles: the profile of each system, with its version.
         versions: of Trivet and what it computes with.
-        models: sha256 of each model file, by path in `models/`.
+        models: sha256 of each model, by its path in `models/`, or by what it is to which profile.
     """
 
     date: str
     seed: int
     profile: str
+    profiles: Mapping[str, str]
     versions: Mapping[str, str]
     models: Mapping[str, str]
 

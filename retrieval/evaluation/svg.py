@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 INK, FAINT, PAPER = "#010101", "#020202", "#030303"
 """Text and axes; grid lines; the background. Stand-ins that `render` makes variables of the page's style sheet."""
@@ -64,6 +66,26 @@ def drawing(width: float, height: float, *, panels: int = 1) -> Iterator[tuple[F
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(1, panels, sharey=True, squeeze=False)
         yield figure, list(axes[0])
+
+
+def stacked_bars(axes: Axes, shares: NDArray[np.float64], labels: Sequence[Sequence[str]], *, room: float) -> None:
+    """Bars of (rows, 3) shares won, tied and lost; a label shows where each of its characters has `room` of the bar."""
+    start = np.zeros(len(shares))
+    for column, (colour, name) in enumerate([(WIN, "won"), (TIE, "tied"), (LOSS, "lost")]):
+        width = shares[:, column]
+        bars = axes.barh(
+            range(len(shares)), width, left=start, color=colour, height=0.7, label=name, edgecolor=PAPER, linewidth=1.5
+        )
+        texts = [
+            row[column] if share > 0.0 and share >= room * len(row[column]) else ""
+            for row, share in zip(labels, width, strict=True)
+        ]
+        axes.bar_label(bars, texts, label_type="center", color=INK, fontsize=9)
+        start += width
+    axes.grid(visible=False)
+    axes.spines["bottom"].set_visible(False)
+    axes.set_xticks([])
+    axes.set_xlim(0.0, 1.0)
 
 
 def render(figure: Figure, label: str) -> str:

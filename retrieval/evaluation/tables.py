@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from retrieval.evaluation.comparisons import BEST_LEG, EQUAL, Verdict, Versus
+from retrieval.evaluation.cells import MACRO_SETS, OVERALL
+from retrieval.evaluation.comparisons import BEST_LEG, EQUAL, MEASURES, Verdict, Versus, pair_names
 from retrieval.evaluation.intervals import Interval
+from retrieval.evaluation.outcomes import Outcome
 from retrieval.evaluation.summary import Figures, Running, Summary
 
 HEADINGS = {"ndcg@10": "nDCG@10", "recall@5": "recall@5", "recall@10": "recall@10", "mrr@10": "MRR@10"}
@@ -53,6 +55,8 @@ def tables(figures: Figures) -> list[Table]:
     return [
         *quality_tables(figures),
         *versus_tables(figures),
+        *stage_tables(figures),
+        *outcome_tables(figures),
         *ablation_tables(figures),
         *budget_tables(figures),
     ]
@@ -71,6 +75,24 @@ def verdict_tables(sets: Sequence[Summary]) -> list[Table]:
     return [Table(title=title, headings=["set", "n", *headings], rows=rows)]
 
 
+def set_tables(macro: Figures, sets: Sequence[Summary]) -> list[Table]:
+    """A table per measure that is tested: a row per set and one of the mean, a column per system."""
+    parts = {test.baseline for test in macro.ablations}
+    systems = [cell.system for cell in macro.cells if cell.system not in parts]
+    found = []
+    for measure in MEASURES:
+        rows = [
+            [name, str(figures.queries)]
+            + [_short(figures.cell(group, system).measures[measure].mean) for system in systems]
+            for name, group, figures in [
+                *((summary.dataset, OVERALL, summary.figures) for summary in sets),
+                (MACRO_SETS, MACRO_SETS, macro),
+            ]
+        ]
+        found.append(Table(title=f"{HEADINGS[measure]} by set", headings=["set", "n", *systems], rows=rows))
+    return found
+
+
 def quality_tables(figures: Figures) -> list[Table]:
     """A table per group of queries: the means of each system."""
     groups: dict[str, list[Sequence[str]]] = {}
@@ -87,16 +109,34 @@ def versus_tables(figures: Figures) -> list[Table]:
     return _tests("paired tests", figures.versus)
 
 
+def stage_tables(figures: Figures) -> list[Table]:
+    """Stages of the ranking against each other."""
+    return _tests("stages: what each brings", figures.stages)
+
+
+def outcome_tables(figures: Figures) -> list[Table]:
+    """Queries that are won, tied and lost in the tests, a row per group of queries."""
+    won = f"won/tied/lost in {HEADINGS[MEASURES[0]]}"
+    return [
+        _outcomes(title, figures.outcomes, pair_names(tests))
+        for title, tests in (
+            (f"{figures.judged}: queries {won} against", figures.versus),
+            (f"stages: queries {won}", figures.stages),
+        )
+        if tests
+    ]
+
+
 def ablation_tables(figures: Figures) -> list[Table]:
     """`adaptive` against itself without a part."""
     return _tests("ablations: what each part brings to adaptive", figures.ablations)
 
 
 def running_table(running: Sequence[Running]) -> Table:
-    """How long searches took and which legs failed."""
+    """How long searches took and what failed in them: legs, or the rescorer."""
     return Table(
         title="running",
-        headings=["system", "median ms", "95 % ms", "legs that failed"],
+        headings=["system", "median ms", "95 % ms", "failed"],
         rows=[
             [
                 row.system,
@@ -134,6 +174,24 @@ def interval(found: Interval, *, signed: bool = False) -> str:
     return f"{mean} [{low} {high}]"
 
 
+def _short(share: float) -> str:
+    """A share in three digits, such as `.482`."""
+    return f"{share:.3f}".replace("0.", ".", 1)
+
+
+def _outcomes(title: str, found: Sequence[Outcome], names: Mapping[str, str]) -> Table:
+    """Counts by group; of the mean over sets, percentages."""
+    rows: dict[str, list[str]] = {}
+    for outcome in found:
+        if outcome.pair in names and outcome.measure == MEASURES[0]:
+            row = rows.setdefault(outcome.group, [outcome.group, str(outcome.queries)])
+            if outcome.group == MACRO_SETS:
+                row.append(f"{outcome.won:.0%}/{outcome.tied:.0%}/{outcome.lost:.0%}")
+            else:
+                row.append(f"{outcome.wins}/{outcome.ties}/{outcome.losses}")
+    return Table(title=title, headings=["queries", "n", *names.values()], rows=list(rows.values()))
+
+
 def _verdict(verdict: Verdict) -> str:
     """The difference, the leg where it is one, and `worse` if it is."""
     test = verdict.versus
@@ -148,7 +206,7 @@ def _tests(title: str, tests: Sequence[Versus]) -> list[Table]:
         return []
     rows = [
         [
-            f"{test.system} - {test.baseline}",
+            test.pair,
             HEADINGS[test.measure],
             interval(test.comparison.difference, signed=True),
             f"{test.comparison.wins}/{test.comparison.ties}/{test.comparison.losses}",

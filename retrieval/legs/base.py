@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.rules import Rule
+from retrieval.legs.okapi import Sought
 from retrieval.profiles import DEFAULT, Profile
 from retrieval.stopwatch import Stopwatch
 from retrieval.store.visibility import eligibility
@@ -102,6 +103,7 @@ class LegRanking:
         hits: best first (score descending, ties by id ascending), each id once.
         details: what `explain` shows of how they were found.
         attainable: the score of a memory that could not match better; 0 where the leg knows of none.
+        terms: what the leg looked for, where it looks for terms.
         rarities: of the entities of the query that the leg knows, in [0, 1]: 1 is one that a single
             memory mentions.
     """
@@ -109,6 +111,7 @@ class LegRanking:
     hits: tuple[Hit, ...]
     details: dict[str, Any]
     attainable: float = 0.0
+    terms: Sought | None = None
     rarities: tuple[float, ...] = ()
 
 

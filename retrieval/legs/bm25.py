@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.names import normalize
-from graph.nicknames import ORDINARY_NAMES
-from graph.stopwords import STOP_WORDS, words
+from graph.stopwords import words
 from retrieval.legs import okapi
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES
 from retrieval.profiles import Profile
+from retrieval.speakers import named_speakers
 from retrieval.store import candidates, postings
 from retrieval.store.candidates import Candidate, Window
 from retrieval.store.pool import Pool
@@ -39,8 +39,6 @@ _DEICTIC = frozenset(
     )
 )
 """Words of which an expression is told from the moment of asking alone; "last summer" says more."""
-
-_WORDS = ORDINARY_NAMES | STOP_WORDS
 
 _REACH = BESIDE + max(len(BEFORE_SHARES), len(AFTER_SHARES))
 _ATTEMPTS = 3
@@ -75,7 +73,8 @@ class Bm25Retriever:
         }
         if periods:
             details["periods"] = [str(period) for period in periods]
-        return LegRanking(hits=hits, details=details, attainable=okapi.attainable(found, terms))
+        sought = okapi.Sought(weighed, okapi.attainable(found, terms), len(terms))
+        return LegRanking(hits=hits, details=details, attainable=sought.attainable, terms=sought)
 
     async def _best(
         self,
@@ -128,7 +127,7 @@ class Bm25Retriever:
             lengths = np.array([row.length for row in chosen], np.int64)
             in_context = okapi.score_in_context(weighed, found[known], lengths, around[known], share=share)
             scores |= {row: value for row, value in zip(chosen, in_context.tolist(), strict=True) if value > 0}
-        named = _named(query.text, (row.speaker for row in scores))
+        named = named_speakers(query.text, (row.speaker for row in scores))
         hits = [
             Hit(id=row.id, doc=row.doc, score=value * _prior(row, named, query.profile))
             for row, value in scores.items()
@@ -179,10 +178,3 @@ def _prior(row: Candidate, named: Collection[str], profile: Profile) -> float:
     """
     said_by = 1 + profile.speaker_boost if row.speaker in named else 1.0
     return said_by * (profile.asking_share if row.is_turn and row.asks else 1.0)
-
-
-def _named(text: str, speakers: Iterable[str | None]) -> set[str]:
-    """The speakers whom a text names, in full; one whose name is also a word ("Will") only by a capital inside it."""
-    said = f" {normalize(text)} "
-    named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in said}
-    return {speaker for speaker in named if normalize(speaker) not in _WORDS or f" {speaker}" in text}

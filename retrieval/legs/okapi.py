@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,35 @@ class Query:
     last: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a query looks for.
+
+    Attributes:
+        query: its terms that occur; None if none does.
+        attainable: the BM25 of a memory that had all its terms without end.
+        terms: how many it has, those that do not occur included.
+    """
+
+    query: Query | None
+    attainable: float
+    terms: int
+
+
+class Coverage(NamedTuple):
+    """How much of a query stands in each of some memories, float32 of shape (n,) in [0, 1].
+
+    Attributes:
+        covered: the share of its idf.
+        shared: the share of its terms.
+        rarest: the greatest idf of a term in the memory, as a share of the query's greatest that occurs.
+    """
+
+    covered: NDArray[np.float32]
+    shared: NDArray[np.float32]
+    rarest: NDArray[np.float32]
+
+
 def weigh(found: Postings, *, periods: Collection[int] = (), period_weight: float = 0.0) -> Query | None:
     """The query's terms with their idf; None where none occurs.
 
@@ -107,6 +137,20 @@ def attainable(found: Postings, terms: Collection[int]) -> float:
     """The BM25 of a memory that had all these terms without end, those that no memory has included."""
     known = [found.terms[term].docs.size if term in found.terms else 0 for term in terms]
     return (K1 + 1) * sum(_idf(found, df) for df in known)
+
+
+def coverage(sought: Sought | None, docs: Sequence[int]) -> Coverage:
+    """How much of a query stands in memories, each on its own; nothing of one that looked for no terms."""
+    if sought is None or sought.query is None or not sought.query.terms:
+        nothing = np.zeros(len(docs), np.float32)
+        return Coverage(nothing, nothing, nothing)
+    there = _frequencies(sought.query, np.asarray(docs, np.int64)) > 0
+    idf = np.array([term.idf for term in sought.query.terms])
+    return Coverage(
+        covered=(idf @ there * (K1 + 1) / sought.attainable).astype(np.float32),
+        shared=(there.sum(axis=0) / sought.terms).astype(np.float32),
+        rarest=((idf[:, np.newaxis] * there).max(axis=0) / idf.max()).astype(np.float32),
+    )
 
 
 def score(query: Query) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

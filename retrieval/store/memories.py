@@ -22,12 +22,13 @@ from retrieval.types import EntityInput, Filters, Kind, Memory, MemoryInput, Rel
 
 _INSERT = """
     copy memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
-        expires_at, tags, metadata, entities, relations, supersedes, fingerprint, length, embedding)
+        expires_at, tags, metadata, entities, relations, supersedes, fingerprint, length, embedding,
+        traits)
     from stdin with (format binary)
 """
 _INSERT_TYPES = (
     "int4", "int4", "text", "text", "text", "text", "text", "text", "int4", "text", "timestamptz",
-    "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "text", "bytea", "int4", "halfvec",
+    "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "text", "bytea", "int4", "halfvec", "int4",
 )  # fmt: skip
 
 # In the order of `Memory`'s fields, then what else the store knows.
@@ -98,7 +99,7 @@ class HydratedMemory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewMemory:
-    """A memory ready to be written: input, identity, vector (dimensions,), number of terms."""
+    """A memory ready to be written: input, identity, vector (dimensions,), number of terms, packed traits."""
 
     doc: int
     id: str
@@ -107,6 +108,7 @@ class NewMemory:
     fingerprint: bytes
     length: int
     embedding: NDArray[np.float32]
+    traits: int
 
 
 async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemory]) -> None:
@@ -137,6 +139,7 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemo
                     memory.fingerprint,
                     memory.length,
                     HalfVector(memory.embedding),
+                    memory.traits,
                 )
             )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
@@ -10,8 +11,10 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.errors import Conflict, NotFound
+from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.types import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+
+_NAME = re.compile(r"[\w.:@+\-]{1,128}")
 
 _FIND = "select ns, name, settings, next_doc, created_at from namespace where name = %(name)s"
 
@@ -51,6 +54,10 @@ _DELETE = {
     "entity_aliases": "delete from entity_alias where ns = %(ns)s",
     "entity_tokens": "delete from entity_token where ns = %(ns)s",
     "entities": "delete from entity where ns = %(ns)s",
+    "feedback": "delete from feedback where ns = %(ns)s",
+    "queries": "delete from query_log where ns = %(ns)s",
+    "shadow_runs": "delete from shadow_run where ns = %(ns)s",
+    "journals": "delete from journal where ns = %(ns)s",
     "namespaces": "delete from namespace where ns = %(ns)s",
 }
 
@@ -63,6 +70,16 @@ class Namespace(NamedTuple):
     settings: NamespaceSettings
     next_doc: int
     created_at: datetime
+
+
+def check_name(name: str) -> None:
+    """Refuse a namespace's name that could not be created.
+
+    Raises:
+        InvalidInput: it is no name.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidInput("must be 1 to 128 letters, digits or any of _ . : @ + -", loc=("namespace",))
 
 
 async def find(conn: AsyncConnection[Any], name: str) -> Namespace:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 
-from classifier.inference import IntentClassifier
-from classifier.trust import LegTrust
+from classifier.intents import Intent
 from retrieval.embedding.base import Embedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import AllLegsFailed
@@ -20,15 +21,23 @@ from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.model_shelf import ModelShelf
 from retrieval.models_dir import models_dir
 from retrieval.pipeline import Answer, Pipeline
-from retrieval.profiles import PROFILES
+from retrieval.profile_book import ProfileBook
+from retrieval.profiles import DEFAULT
 from retrieval.stopwatch import Stopwatch
 from retrieval.store.pool import Pool
 from retrieval.types import Leg, MemoryInput, Mode, SearchRequest
 
 DEADLINE_S = 0.5
 QUERY = "Where did Caroline adopt Biscuit?"
+
+_LONE = structs.replace(DEFAULT.fixed, weights={Leg.VECTOR: 1.0, Leg.BM25: 0.0, Leg.GRAPH: 0.0})
+PROFILES = {
+    "default": DEFAULT,
+    "lone": structs.replace(DEFAULT, name="lone", per_intent={**DEFAULT.per_intent, Intent.PREFERENCE: _LONE}),
+}
 
 
 class Breaking:
@@ -109,11 +118,10 @@ class SilentEmbedder(DeadEmbedder):
 class Bench:
     """A pipeline over a real database, some of whose parts may be broken."""
 
-    def __init__(self, pool: Pool, embedder: OnnxEmbedder, classifier: IntentClassifier) -> None:
+    def __init__(self, pool: Pool, embedder: OnnxEmbedder) -> None:
         self.pool = pool
         self.embedder = embedder
-        self._classifier = classifier
-        self._trust = LegTrust(models_dir() / "weights.onnx")
+        self._shelf = ModelShelf(pool, models_dir())
 
     def legs(self) -> dict[Leg, Retriever]:
         """The real ones."""
@@ -124,29 +132,32 @@ class Bench:
         }
 
     async def search(
-        self, retrievers: dict[Leg, Retriever], mode: Mode = Mode.ADAPTIVE, embedder: Embedder | None = None
+        self,
+        retrievers: dict[Leg, Retriever],
+        mode: Mode = Mode.ADAPTIVE,
+        embedder: Embedder | None = None,
+        **options: Any,
     ) -> Answer:
         """One search through these legs."""
         pipeline = Pipeline(
             pool=self.pool,
             embedder=embedder or self.embedder,
-            classifier=self._classifier,
-            trust=self._trust,
+            book=ProfileBook(self.pool, self._shelf, own=PROFILES),
+            shelf=self._shelf,
             retrievers=retrievers,
-            profiles=PROFILES,
             leg_timeout_s=DEADLINE_S,
         )
-        return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode), Stopwatch())
+        return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode, **options), Stopwatch())
 
 
 @pytest.fixture
-async def bench(pool: Pool, embedder: OnnxEmbedder, classifier: IntentClassifier) -> Bench:
+async def bench(pool: Pool, embedder: OnnxEmbedder) -> Bench:
     memories = [
         MemoryInput(id="a", text="Caroline adopted Biscuit in Porto."),
         MemoryInput(id="b", text="Biscuit is a Maine Coon."),
     ]
     await Ingest(pool, embedder).add("n", memories)
-    return Bench(pool, embedder, classifier)
+    return Bench(pool, embedder)
 
 
 @pytest.mark.parametrize("mode", [Mode.ADAPTIVE, Mode.HYBRID])
@@ -220,12 +231,12 @@ async def test_learned_weights_count_only_where_every_leg_answered(bench: Bench)
     """What a leg did not say is no evidence."""
     legs = bench.legs()
     whole = await bench.search(legs)
-    assert whole.evidence is not None
+    assert "what the legs found" in whole.weighting.reason
     assert sum(whole.weighting.weights.values()) == pytest.approx(1.0)
     for leg in Leg:
         answer = await bench.search({**legs, leg: Breaking(legs[leg])})
-        assert answer.evidence is None
-    assert (await bench.search(legs, Mode.HYBRID)).evidence is None
+        assert "what the legs found" not in answer.weighting.reason
+    assert "what the legs found" not in (await bench.search(legs, Mode.HYBRID)).weighting.reason
 
 
 async def test_all_legs_failing_is_an_error(bench: Bench) -> None:
@@ -260,3 +271,13 @@ async def test_a_write_without_embeddings_stores_nothing(bench: Bench) -> None:
     async with bench.pool.connection() as conn:
         row = await (await conn.execute("select count(*) from memory")).fetchone()
     assert row == (2,)
+
+
+async def test_legs_that_do_not_count_do_not_answer_alone(bench: Bench) -> None:
+    """An intent may go by one leg; when that fails there is no answer, and for other intents there is."""
+    legs = bench.legs()
+    broken = {**legs, Leg.VECTOR: Breaking(legs[Leg.VECTOR])}
+    with pytest.raises(AllLegsFailed, match="no leg that counts answered: vector: ConnectionResetError"):
+        await bench.search(broken, profile="lone", intent=Intent.PREFERENCE)
+    assert (await bench.search(broken, profile="lone", intent=Intent.RELATIONSHIP)).found
+    assert (await bench.search(legs, profile="lone", intent=Intent.PREFERENCE)).found

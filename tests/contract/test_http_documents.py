@@ -11,7 +11,10 @@ import jsonschema_rs
 from litestar.routes import HTTPRoute
 
 from retrieval.api.app import create_app
+from retrieval.profile_book import ProfileBook
+from retrieval.profile_types import ProfileInput
 from retrieval.settings import Settings
+from tests.gates import report_on
 from tests.serving import client_of, settings_for
 
 PROMISED = {
@@ -22,6 +25,13 @@ PROMISED = {
     ("POST", "/v1/namespaces/{ns}/memories/delete"), ("GET", "/v1/namespaces/{ns}/memories/{memory_id}"),
     ("PATCH", "/v1/namespaces/{ns}/memories/{memory_id}"), ("DELETE", "/v1/namespaces/{ns}/memories/{memory_id}"),
     ("POST", "/v1/namespaces/{ns}/search"), ("POST", "/v1/namespaces/{ns}/context"), ("POST", "/v1/classify"),
+    ("POST", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/feedback"),
+    ("DELETE", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/queries"),
+    ("DELETE", "/v1/namespaces/{ns}/queries"),
+    ("GET", "/v1/profiles"), ("GET", "/v1/profiles/{name}"), ("PUT", "/v1/profiles/{name}"),
+    ("POST", "/v1/profiles/{name}/promote"), ("POST", "/v1/profiles/{name}/rollback"),
+    ("GET", "/v1/profiles/{name}/shadow"), ("PUT", "/v1/profiles/{name}/shadow"),
+    ("DELETE", "/v1/profiles/{name}/shadow"),
 }  # fmt: skip
 
 
@@ -103,17 +113,30 @@ async def test_the_pages_load_nothing_from_elsewhere(database_url: str) -> None:
 
 async def test_the_pages_examples_work(database_url: str) -> None:
     """The documented requests, sent in the order of a first use, are answered as documented."""
-    async with client_of(create_app(settings_for(database_url))) as client:
+    app = create_app(settings_for(database_url))
+    async with client_of(app) as client:
+        await _promote_something(app.state.shared.engine.profiles)
         operations = _operations((await client.get("/openapi.json")).json())
-        first = [("PUT", "/v1/namespaces/{ns}"), ("POST", "/v1/namespaces/{ns}/memories")]
+        first = [
+            ("PUT", "/v1/namespaces/{ns}"),
+            ("POST", "/v1/namespaces/{ns}/memories"),
+            ("POST", "/v1/profiles/{name}/rollback"),
+        ]
         last = [key for key in operations if key[0] == "DELETE" or key[1].endswith("/delete")]
         for key in [*first, *(operations.keys() - {*first, *last})]:
             answer = await _send_example(client, *key, operations[key])
             assert str(answer.status_code) == next(iter(operations[key]["responses"])), (key, answer.text)
 
 
+async def _promote_something(book: ProfileBook) -> None:
+    """So that there is something to roll back to, and another version for a shadow."""
+    profile = await book.put("default", ProfileInput(shrink=0.5))
+    await book.attach_report("default", profile.version, report_on(profile))
+    await book.promote("default")
+
+
 async def _send_example(client: httpx.AsyncClient, method: str, path: str, operation: dict[str, Any]) -> httpx.Response:
-    url = path.replace("{ns}", "caroline").replace("{memory_id}", "m1")
+    url = path.replace("{ns}", "caroline").replace("{memory_id}", "m1").replace("{name}", "default")
     for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
         if media_type == "application/json":
             return await client.request(method, url, json=body["example"])

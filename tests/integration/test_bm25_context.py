@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 
 from retrieval.ingest import Ingest
@@ -102,7 +103,7 @@ async def test_an_answer_is_found_through_the_question_before_it(bench: Bench) -
     assert list(scores)[:3] == ["q", "a", "b"]
     assert scores["q"] > scores["a"] > scores["b"] > 0
     assert len(scores) == 1 + BESIDE
-    assert set(await bench.scores(profile=replace(DEFAULT, neighbour_share=0.0))) == {"q"}
+    assert set(await bench.scores(profile=structs.replace(DEFAULT, neighbour_share=0.0))) == {"q"}
 
 
 async def test_a_turn_is_found_through_the_one_after_it(bench: Bench) -> None:
@@ -239,7 +240,7 @@ async def test_the_speaker_whom_the_query_names_comes_first_among_equals(bench: 
     for query, first in (("What did Cleo say of the pottery?", "m2"), ("did BO like pottery", "m1")):
         scores = await bench.scores(query)
         assert next(iter(scores)) == first
-        plain = await bench.scores(query, profile=replace(DEFAULT, speaker_boost=0.0))
+        plain = await bench.scores(query, profile=structs.replace(DEFAULT, speaker_boost=0.0))
         boost = 1 + DEFAULT.speaker_boost
         assert scores == pytest.approx({id_: v * boost if id_ == first else v for id_, v in plain.items()})
     assert set(list(await bench.scores("Did Bo or Cleo like pottery?"))[:2]) == {"m1", "m2"}
@@ -248,7 +249,7 @@ async def test_the_speaker_whom_the_query_names_comes_first_among_equals(bench: 
 async def test_a_speaker_is_named_by_the_full_name_only(bench: Bench) -> None:
     """A part of it is a word like others."""
     await bench.add(turn("a", "The pottery class.", 0, session="s", speaker="Ana Lima"))
-    plain = replace(DEFAULT, speaker_boost=0.0)
+    plain = structs.replace(DEFAULT, speaker_boost=0.0)
     for query, boost in (("ana lima's pottery", 1 + DEFAULT.speaker_boost), ("Ana's pottery", 1), ("Lima pottery", 1)):
         expected = {id_: value * boost for id_, value in (await bench.scores(query, profile=plain)).items()}
         assert await bench.scores(query) == pytest.approx(expected)
@@ -292,7 +293,7 @@ async def test_packing_changes_nothing(bench: Bench) -> None:
 
 async def test_memories_of_no_session_answer_as_if_there_were_no_context(bench: Bench) -> None:
     await bench.add(*(MemoryInput(id=f"m{at}", text=text) for at, (_, _, text) in enumerate(CHAT)))
-    alone = replace(DEFAULT, neighbour_share=0.0)
+    alone = structs.replace(DEFAULT, neighbour_share=0.0)
     for query in (QUERY, "tomatoes and copper", "note number"):
         assert await bench.scores(query) == await bench.scores(query, profile=alone)
 

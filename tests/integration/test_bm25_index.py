@@ -26,7 +26,7 @@ Texts = dict[int, str]
 def plain_bm25(texts: Texts, query: str) -> dict[int, float]:
     """BM25 as its formula reads, over texts by ordinal."""
     terms = {doc: Counter(analyze(text)) for doc, text in texts.items()}
-    average = sum(sum(counts.values()) for counts in terms.values()) / len(terms)
+    average = max(sum(sum(counts.values()) for counts in terms.values()) / len(terms), 1.0)
     b = length_penalty(average)
     scores: dict[int, float] = {}
     for word in set(analyze(query)):

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from retrieval.engine import Trivet
 from retrieval.evaluation.trec import read_qrels, read_run
+from retrieval.models_dir import models_dir
+from retrieval.profiles import DEFAULT, Models, Profile
+from retrieval.settings import Settings
+from retrieval.store import profiles as store
+from retrieval.types import Leg
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,17 +158,110 @@ def test_eval_measures_parts_packs_and_several_folders(database_url: str, folder
 
 def test_eval_without_vectors_ranks_by_the_other_legs(database_url: str, folder: Path, tmp_path: Path) -> None:
     """A query without a word in common finds nothing once the vector leg is off."""
-    (folder / "queries.jsonl").write_text(
-        json.dumps({"id": "q", "namespace": "home", "text": "musical instrument?", "type": "t", "relevant": ["piano"]})
-    )
+    ask_without_words_in_common(folder)
     evaluate(database_url, folder, "--modes", "adaptive", "--ablate", "vector", "--out", tmp_path / "out")
     assert read_run(tmp_path / "out" / "run.adaptive.trec")["q"]
     assert "q" not in read_run(tmp_path / "out" / "run.without-vector.trec")
 
 
+def alone(leg: Leg, **fields: Any) -> Profile:
+    """A profile that ranks by one leg."""
+    recipe = replace(DEFAULT.fixed, weights={each: float(each is leg) for each in Leg})
+    return replace(DEFAULT, fixed=recipe, per_intent=dict.fromkeys(DEFAULT.per_intent, recipe), trust=0.0, **fields)
+
+
+def ask_without_words_in_common(folder: Path) -> None:
+    """A query that the vector leg alone can answer."""
+    (folder / "queries.jsonl").write_text(
+        json.dumps({"id": "q", "namespace": "home", "text": "musical instrument?", "type": "t", "relevant": ["piano"]})
+    )
+
+
+async def test_eval_compares_stages_and_profiles(database_url: str, folder: Path, tmp_path: Path) -> None:
+    """The live version and another one of the database's profile, and four searches of the profile that is named."""
+    async with Trivet.open(Settings(database_url=database_url)) as engine:
+        await engine.profiles.put("mine", alone(Leg.BM25))
+        await engine.profiles.put("mine", alone(Leg.VECTOR))
+        async with engine._pool.connection() as conn, store.writing(conn):
+            await store.promote(conn, "mine", 1, by="promote")
+    ask_without_words_in_common(folder)
+    out, html = tmp_path / "out", tmp_path / "report.html"
+    options = ("--stages", "--profiles", "default,mine@2,mine", "--base-profile", "mine@2")
+    done = evaluate(database_url, folder, *options, "--out", out, "--html", html, "--json")
+    (found,) = json.loads(done.stdout)["sets"]
+    stages = ["rrf-fixed", "rrf-adaptive", "rrf-fixed+rescorer", "all"]
+    assert [row["system"] for row in found["running"]] == [
+        *stages,
+        *(f"profile={name}" for name in options[2].split(",")),
+    ]
+    assert not {leg for row in found["running"] for leg in row["degraded"]} & set(Leg)
+    assert "q" not in read_run(out / "run.profile=mine.trec")
+    for system in ("profile=mine@2", *stages):
+        assert read_run(out / f"run.{system}.trec")["q"]
+    figures = found["figures"]
+    assert figures["judged"] == "profile=mine"
+    assert {test["baseline"] for test in figures["versus"]} == {*stages, "profile=default", "profile=mine@2"}
+    assert {(test["system"], test["baseline"]) for test in figures["stages"]} == {
+        *(("all", stage) for stage in stages[:3]),
+        ("rrf-adaptive", "rrf-fixed"),
+    }
+    lost = next(row for row in figures["outcomes"] if row["group"] == "t" and row["baseline"] == "profile=mine@2")
+    assert (lost["system"], lost["queries"], lost["losses"], lost["lost"]) == ("profile=mine", 1, 1, 1.0)
+    assert found["provenance"]["profile"] == "mine@1"
+    assert found["provenance"]["profiles"] == {
+        **dict.fromkeys(stages, "mine@2"),
+        "profile=default": DEFAULT.label,
+        "profile=mine@2": "mine@2",
+        "profile=mine": "mine@1",
+    }
+    assert "What each stage of the ranking brings" in html.read_text()
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder to be made, where the embedded server's user can reach it."""
+    parent = Path(tempfile.mkdtemp(prefix="trivet-embedded-", dir="/tmp"))
+    parent.chmod(0o755)
+    yield parent / "data"
+    shutil.rmtree(parent)
+
+
+async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data_dir: Path) -> None:
+    """It stores its rows in a database of its own, which has neither the profile nor its model."""
+    async with Trivet.open(Settings(data_dir=data_dir)) as engine:
+        intent = await engine.models.put_model("intent", models_dir() / "intent.onnx")
+        await engine.profiles.put("mine", alone(Leg.VECTOR, models=Models(intent=intent)))
+    ask_without_words_in_common(folder)
+    options = ("--modes", "bm25", "--profiles", "mine@1", "--data-dir", data_dir, "--json")
+    found = json.loads(evaluate("embedded", folder, *options).stdout)
+    figures = {cell["system"]: cell["measures"] for cell in found["sets"][0]["figures"]["cells"]}
+    assert figures["profile=mine@1"]["recall@10"]["mean"] == 1.0
+    assert figures["bm25"]["recall@10"]["mean"] == 0.0
+    assert found["provenance"]["models"]["intent of mine@1"] == intent.removeprefix("sha256:")
+    async with Trivet.open(Settings(data_dir=data_dir)) as engine:
+        assert await engine.list_namespaces() == []
+
+
+def test_eval_refuses_profiles_that_are_not_there(database_url: str, folder: Path) -> None:
+    """As bad usage, with those that there are; nothing is stored."""
+    done = evaluate(database_url, folder, "--profiles", "default,mine", status=2)
+    assert "there is no profile 'mine'; there is: default" in done.stderr
+    assert "has no version 99" in evaluate(database_url, folder, "--base-profile", "default@99", status=2).stderr
+    assert "7 created" in evaluate(database_url, folder, "--modes", "bm25").stdout
+
+
+def test_eval_says_where_the_folder_belongs_that_ablate_took(folder: Path) -> None:
+    """With folders after it or without."""
+    for more in ([], [folder]):
+        done = evaluate("postgresql://127.0.0.1:1/none", "--ablate", folder, *more, status=2)
+        assert f"--ablate took the folder '{folder}'" in done.stderr
+        assert f"--ablate=all {folder}" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--profiles", "mine,mine"], "profile 'mine' is named twice"),
         (["--ablate", "grpah"], "'grpah' cannot be switched off; what can: vector, bm25, graph"),
         (["--modes", "bm25", "--ablate"], "ablations are compared with mode adaptive"),
         (["--budgets", "512,much"], "budgets are whole numbers of tokens"),

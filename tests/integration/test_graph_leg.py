@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 
 import numpy as np
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
@@ -202,7 +203,7 @@ async def test_without_hops_anchors_count_nothing(leg: GraphRetriever) -> None:
 
 async def test_without_anchors_in_the_profile_there_are_none(leg: GraphRetriever) -> None:
     ask = replace(ASK, text="What did they sing?", others=found_by(vector=[(3, 0.8)]))
-    assert ids(await leg.search(replace(ask, profile=replace(DEFAULT, anchors=0)))) == []
+    assert ids(await leg.search(replace(ask, profile=structs.replace(DEFAULT, anchors=0)))) == []
 
 
 @pytest.mark.parametrize("others", [found_by(), found_by(vector=[], bm25=[]), found_by(vector=[(3, -0.2)])])
@@ -302,7 +303,7 @@ async def test_the_turns_beside_a_turn_come_with_it(chats: Chats) -> None:
 
 async def test_without_adjacency_a_turn_comes_alone(chats: Chats) -> None:
     await chats.add(*talk())
-    assert list(await chats.hits("Caroline", profile=replace(DEFAULT, adjacency=0.0))) == ["t1"]
+    assert list(await chats.hits("Caroline", profile=structs.replace(DEFAULT, adjacency=0.0))) == ["t1"]
 
 
 async def test_filters_hold_for_the_turns_beside(chats: Chats) -> None:

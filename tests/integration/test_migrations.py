@@ -37,7 +37,7 @@ async def test_an_empty_database_gets_them_all_and_a_second_run_none(empty_datab
     assert await pending(empty_database_url) == versions
     assert tables(empty_database_url) == set(), "asking changes nothing"
     assert await migrate(empty_database_url) == versions
-    assert {"namespace", "memory", "turn", "bm25_tail", "entity", "mention", "trivet_migration"} <= tables(
+    assert {"namespace", "memory", "turn", "bm25_tail", "entity", "mention", "feedback", "trivet_migration"} <= tables(
         empty_database_url
     )
     assert await pending(empty_database_url) == []

@@ -182,8 +182,8 @@ def test_a_folder_without_its_sessions(tmp_path: Path) -> None:
 
 def test_modes_and_weights_are_parsed() -> None:
     """Names are those of the API."""
-    assert [s.mode for s in parse_modes("bm25,adaptive,bm25")] == [Mode.BM25, Mode.ADAPTIVE]
-    (fixed,) = weighted(["1,0,0.5"])
+    assert parse_modes("bm25,adaptive,bm25") == [Mode.BM25, Mode.ADAPTIVE]
+    (fixed,) = weighted(["1,0,0.5"], "default@3")
     assert (fixed.name, fixed.weights) == ("weights=1,0,0.5", parse_weights("1,0,0.5"))
     with pytest.raises(InvalidInput, match="'keyword' is no mode"):
         parse_modes("keyword")

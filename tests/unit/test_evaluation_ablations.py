@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from classifier.intents import Intent
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import ABLATIONS, ablated, parse_parts
-from retrieval.evaluation.systems import ablations
-from retrieval.profiles import DEFAULT, Profile
-from retrieval.types import Mode
+from retrieval.profiles import DEFAULT, Profile, Recipe
+from retrieval.types import Leg
 
 
-def weights(vector: float, bm25: float, graph: float) -> dict[str, float]:
+def weights(vector: float, bm25: float, graph: float) -> dict[Leg, float]:
     """Weights by leg."""
-    return {"vector": vector, "bm25": bm25, "graph": graph}
+    return {Leg.VECTOR: vector, Leg.BM25: bm25, Leg.GRAPH: graph}
+
+
+def recipe(vector: float, bm25: float, graph: float) -> Recipe:
+    """A recipe of these weights."""
+    return Recipe(weights=weights(vector, bm25, graph), rrf_k=10, fan_out=40)
 
 
 PROFILE = Profile(
     name="p",
     version=3,
-    rrf_k=10,
-    fan_out=40,
-    fixed=weights(0.4, 0.4, 0.2),
-    per_intent={intent: weights(0.3, 0.1, 0.6) for intent in Intent},
+    fixed=recipe(0.4, 0.4, 0.2),
+    per_intent={intent: recipe(0.3, 0.1, 0.6) for intent in Intent},
     shrink=0.5,
 )
 
@@ -33,9 +35,9 @@ PROFILE = Profile(
 def test_a_leg_loses_its_weight_to_the_others_by_hand() -> None:
     """.4 : .4 without the graph are halves; .3 : .1 are three quarters and one."""
     found = ABLATIONS["graph"](PROFILE)
-    assert found.fixed == pytest.approx(weights(0.5, 0.5, 0.0))
+    assert found.fixed.weights == pytest.approx(weights(0.5, 0.5, 0.0))
     for intent in Intent:
-        assert found.per_intent[intent] == pytest.approx(weights(0.75, 0.25, 0.0))
+        assert found.per_intent[intent].weights == pytest.approx(weights(0.75, 0.25, 0.0))
     assert replace(found, fixed=PROFILE.fixed, per_intent=PROFILE.per_intent) == PROFILE
 
 
@@ -44,8 +46,8 @@ def test_every_leg_can_go(part: str) -> None:
     """Its weight is 0 and the rest sums to 1, fixed and in every intent."""
     found = ABLATIONS[part](PROFILE)
     for left in (found.fixed, *found.per_intent.values()):
-        assert left[part] == 0.0
-        assert sum(left.values()) == pytest.approx(1.0)
+        assert left.weights[Leg(part)] == 0.0
+        assert sum(left.weights.values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("part", ABLATIONS)
@@ -56,7 +58,7 @@ def test_every_part_is_on_by_default(part: str) -> None:
 
 def test_a_profile_without_its_only_leg_is_refused() -> None:
     """Nothing would rank."""
-    lone = replace(PROFILE, fixed=weights(0.0, 0.0, 1.0))
+    lone = replace(PROFILE, fixed=recipe(0.0, 0.0, 1.0))
     with pytest.raises(InvalidInput, match="profile p@3 ranks by graph alone"):
         ablated(["graph"], lone)
 
@@ -66,7 +68,7 @@ def test_ablated_profiles_have_names_that_requests_can_ask_for() -> None:
     found = ablated(["vector", "graph"], PROFILE)
     assert list(found) == ["p-without-vector", "p-without-graph"]
     assert found["p-without-graph"].name == "p-without-graph"
-    assert found["p-without-graph"].fixed["graph"] == 0.0
+    assert found["p-without-graph"].fixed.weights[Leg.GRAPH] == 0.0
 
 
 def test_parts_are_parsed() -> None:
@@ -76,12 +78,24 @@ def test_parts_are_parsed() -> None:
         parse_parts("vector,graf")
 
 
-def test_ablations_are_systems_in_adaptive_mode() -> None:
-    """Each asks for its own profile; the one without sessions for the default on another corpus."""
-    graph, sessions = ablations("graph", without_sessions=True)
-    assert (graph.mode, graph.profile, graph.sessions) == (Mode.ADAPTIVE, "default-without-graph", True)
-    assert (sessions.mode, sessions.profile, sessions.sessions) == (Mode.ADAPTIVE, None, False)
-    assert graph.is_ablation
-    assert sessions.is_ablation
-    assert graph.request("q", 10).profile == graph.context_request("q", 512).profile == "default-without-graph"
-    assert ablations(None, without_sessions=False) == []
+@pytest.mark.parametrize(
+    ("part", "left"),
+    [
+        ("intents", {"shrink": 0.0}),
+        ("evidence", {"trust": 0.0}),
+        ("rescorer", {"rescore": False}),
+        ("neighbours", {"neighbour_share": 0.0}),
+        ("anchors", {"anchors": 0}),
+        ("noise-cut", {"vector_noise": 2.0, "bm25_noise": 0.0}),
+    ],
+)
+def test_a_part_goes_and_nothing_else(part: str, left: dict[str, float]) -> None:
+    """All other fields stay."""
+    assert ABLATIONS[part](PROFILE) == replace(PROFILE, **left)
+
+
+@pytest.mark.parametrize("part", ABLATIONS)
+def test_an_ablated_profile_is_one_that_could_be_stored(part: str) -> None:
+    """Its fields keep their bounds."""
+    (found,) = ablated([part], DEFAULT).values()
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Profile) == found

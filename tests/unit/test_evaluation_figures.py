@@ -26,7 +26,7 @@ from retrieval.evaluation.runner import Ingestion
 from retrieval.evaluation.scores import ScoreTable, score_table, stacked
 from retrieval.evaluation.study import Plan, Result, figures, macro
 from retrieval.evaluation.summary import Evaluation, Provenance, Summary, running
-from retrieval.evaluation.systems import System
+from retrieval.evaluation.systems import Family, System, profiled, staged
 from retrieval.evaluation.trec import read_qrels, read_run
 from retrieval.types import Mode
 
@@ -46,7 +46,7 @@ PLAN = Plan(
     systems=[
         System(name="bm25", mode=Mode.BM25),
         System(name="adaptive", mode=Mode.ADAPTIVE),
-        System(name="without-graph", mode=Mode.ADAPTIVE, profile="default-without-graph"),
+        System(name="without-graph", family=Family.PART, profile="default-without-graph"),
     ],
     limit=None,
     seed=0,
@@ -57,11 +57,16 @@ PLAN = Plan(
     budgets=(512, 1024),
 )
 PROVENANCE = Provenance(
-    date="2026-01-02T03:04:05+00:00", seed=7, profile="default@1", versions={"trivet": "1"}, models={"a.onnx": "c0ffee"}
+    date="2026-01-02T03:04:05+00:00",
+    seed=7,
+    profile="default@1",
+    profiles={"bm25": "default@1", "adaptive": "default@1", "without-graph": "default-without-graph@1"},
+    versions={"trivet": "1"},
+    models={"a.onnx": "c0ffee"},
 )
 
 
-def result(dataset: str = "toy", given: Mapping[str, Sequence[Answer]] = GIVEN) -> Result:
+def result(dataset: str = "toy", given: Mapping[str, Sequence[Answer]] = GIVEN, plan: Plan = PLAN) -> Result:
     """What was found on a folder with these answers."""
     scores = score_table(dataset, given, 10)
     packs = PackTable(
@@ -80,7 +85,7 @@ def result(dataset: str = "toy", given: Mapping[str, Sequence[Answer]] = GIVEN) 
         top_k=10,
         ingestion=Ingestion(counts={"created": 5}, rejected=[], seconds=0.5),
         running=running(given),
-        figures=figures(scores, packs, set_cells(scores, seed=0), PLAN),
+        figures=figures(scores, packs, set_cells(scores, seed=0), plan),
         provenance=PROVENANCE,
     )
     return Result(summary=summary, answers=given, scores=scores, packs=packs)
@@ -153,6 +158,91 @@ def test_ablations_are_a_family_of_their_own() -> None:
     assert (lost.queries, lost.wins, lost.ties, lost.losses) == (3, 2, 1, 0)
 
 
+STAGES = replace(PLAN, systems=staged("default@1"))
+STAGED = {
+    "rrf-fixed": answers("x", "xa", "x"),
+    "rrf-adaptive": answers("x", "a", "xa"),
+    "rrf-fixed+rescorer": answers("a", "x", "a"),
+    "all": answers("a", "a", "xa"),
+}
+
+
+def test_stages_are_held_against_each_other() -> None:
+    """All against each, adaptive against fixed weights, corrected together; nothing else is tested."""
+    found = result(given=STAGED, plan=STAGES).summary.figures
+    pairs = ["all - rrf-fixed", "all - rrf-adaptive", "all - rrf-fixed+rescorer", "rrf-adaptive - rrf-fixed"]
+    assert [test.pair for test in found.stages if test.measure == "ndcg@10"] == pairs
+    assert found.judged == "all"
+    assert not any([found.versus, found.ablations, found.verdicts])
+    assert min(test.comparison.p_value for test in found.stages) > 1 / len(found.stages)
+    assert all(test.corrected_p == 1.0 for test in found.stages)
+
+
+def test_the_last_profile_is_judged() -> None:
+    """Against the other profile, the modes and the stages; adaptive keeps its verdicts."""
+    systems = [*PLAN.systems[:2], *staged("p@1"), profiled("p", "p@2"), profiled("p@1", "p@1"), PLAN.systems[2]]
+    plan = replace(PLAN, systems=systems)
+    found = result(given={system.name: GIVEN["bm25"] for system in systems}, plan=plan).summary.figures
+    assert found.judged == "profile=p@1"
+    assert {test.baseline for test in found.versus} == {"bm25", "adaptive", *STAGED, "profile=p"}
+    assert {test.baseline for test in found.ablations} == {"without-graph"}
+    assert [verdict.versus.pair for verdict in found.verdicts] == ["adaptive - bm25"] * 2
+
+
+def test_outcomes_by_type_by_hand() -> None:
+    """Of the two facts a stage wins one and ties one; it ties the other query."""
+    found = result(given=STAGED, plan=STAGES).summary.figures.outcomes
+    rows = {(row.pair, row.measure, row.group): row for row in found}
+    fact = rows["all - rrf-adaptive", "ndcg@10", "fact"]
+    assert (fact.queries, fact.wins, fact.ties, fact.losses) == (2, 1, 1, 0)
+    assert (fact.won, fact.tied, fact.lost) == (0.5, 0.5, 0.0)
+    why = rows["all - rrf-fixed+rescorer", "ndcg@10", "why"]
+    assert (why.queries, why.wins, why.ties, why.losses) == (1, 0, 0, 1)
+    # a hit on the second place loses nothing in recall
+    assert rows["all - rrf-fixed+rescorer", "recall@10", "why"].ties == 1
+    whole = rows["all - rrf-adaptive", "ndcg@10", "all"]
+    assert (whole.wins, whole.ties, whole.losses) == (1, 2, 0)
+
+
+def test_outcomes_over_sets_count_sets_alike() -> None:
+    """Half of two facts is won in one set, all of one in the other: three quarters on average, two in number."""
+    pair = [System(name="old", profile="p@1"), System(name="new", profile="p@2")]
+    given = {"old": answers("x", "a", "x")[:2], "new": answers("a", "a", "x")[:2]}
+    big = score_table("big", given, 10)
+    small = score_table("small", {name: one[:1] for name, one in given.items()}, 10)
+    both = stacked([big, small])
+    found = figures(both, None, macro_cells(both, seed=0), replace(PLAN, systems=pair)).outcomes
+    rows = [(row.group, row.queries, row.wins, row.won, row.tied) for row in found if row.measure == "ndcg@10"]
+    assert rows == [("big", 2, 1, 0.5, 0.5), ("small", 1, 1, 1.0, 0.0), ("macro over sets", 3, 2, 0.75, 0.25)]
+
+
+def test_the_reports_of_stages() -> None:
+    """Tables in print; charts of differences and outcomes on the page, by type for a set and by set over all."""
+    both = [result(name, STAGED, STAGES) for name in ("toy", "other")]
+    found = Evaluation(provenance=PROVENANCE, sets=[one.summary for one in both], macro=macro(both, STAGES))
+    out = io.StringIO()
+    assert found.macro is not None
+    for one in found.sets:
+        print_report(one, Console(file=out, width=200))
+    print_macro(found.macro, found.sets, Console(file=out, width=200))
+    for part in (
+        "stages: what each brings (n=3)",
+        "rrf-adaptive - rrf-fixed",
+        "stages: queries won/tied/lost",
+    ):
+        assert part in out.getvalue()
+    text = page(found)
+    for part in (
+        "What each stage of the ranking brings",
+        "by type of query",
+        "The same in nDCG@10 by set",
+        "class=judged",
+    ):
+        assert part in text
+    # per set: types, budgets, differences, outcomes, and the four pairs by type in two rows of panels
+    assert text.count("<svg ") == 2 * 6 + 5
+
+
 def test_legs_that_failed_are_counted() -> None:
     """A run with dead legs must not look like a good one."""
     assert running(GIVEN)[0].degraded == {"graph": 3}
@@ -183,6 +273,9 @@ def test_the_plain_report_names_every_figure() -> None:
         "graph 3",
         "2 sets, each counts alike: toy, other",
         "macro over sets (n=6)",
+        "adaptive: queries won/tied/lost in nDCG@10 against\nqueries  n  bm25\nfact     2  1/1/0\nwhy      1  1/0/0\n",
+        "macro over sets  6  67%/33%/0%",
+        "nDCG@10 by set\nset              n  bm25  adaptive\ntoy              3  .544  .877",
         "adaptive against the best single leg and equal weights\nset    n  nDCG@10 - best single leg",
     ):
         assert part in text
@@ -258,8 +351,15 @@ def test_the_page_stands_alone_and_holds_everything() -> None:
     assert "@import" not in text
     assert "<$toy$>" not in text
     assert "&lt;$toy$&gt;" in text
-    assert text.count("<svg ") == 2 * 4 + 3  # types of queries are a set's own
-    for part in ("2026-01-02", "n = 6", "default@1", "c0ffee", "prefers-color-scheme: dark", "without-graph"):
+    assert text.count("<svg ") == 2 * 5 + 4  # types of queries are a set's own
+    for part in (
+        "2026-01-02",
+        "n = 6",
+        "default-without-graph@1: without-graph",
+        "c0ffee",
+        "prefers-color-scheme: dark",
+        "without-graph",
+    ):
         assert part in text
     drawn = "".join(re.findall(r"<svg .*?</svg>", text, re.DOTALL))
     assert "var(--series-1)" in drawn
@@ -269,7 +369,7 @@ def test_the_page_stands_alone_and_holds_everything() -> None:
 def test_the_page_of_one_set_without_extras() -> None:
     """No macro section, no charts of what was not measured."""
     one = result().summary
-    bare = replace(one, figures=replace(one.figures, ablations=[], budgets=[], verdicts=[], versus=[]))
+    bare = replace(one, figures=replace(one.figures, ablations=[], budgets=[], verdicts=[], versus=[], outcomes=[]))
     text = page(Evaluation(provenance=PROVENANCE, sets=[bare], macro=None))
     assert "Evaluation of toy" in text
     assert "count alike" not in text

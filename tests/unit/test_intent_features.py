@@ -1,5 +1,6 @@
 """What the intent classifier sees, and what it learns from."""
 
+import json
 import re
 
 import numpy as np
@@ -8,18 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classifier.cues import CUE_COUNT, FIRST_WORD, PATTERNS, cue_numbers
-from classifier.features import (
-    EMBEDDING_DIM,
-    FEATURE_DIM,
-    LEXICAL_DIM,
-    WITH_EMBEDDING,
-    WITHOUT_EMBEDDING,
-    feature_row,
-    lexical_features,
-)
+from classifier.features import BUCKETS, EMBEDDING_DIM, FEATURE_DIM, LEXICAL, QueryFeatures, query_features
 from classifier.intents import INTENTS, Intent
-from classifier.training.augment import augmented
-from classifier.training.data import TRAINING_FILE, comparable, read_training
+from classifier.skeleton import skeleton
+from classifier.training.augment import augmented, stories
+from classifier.training.data import DATA, TRAINING_FILE, comparable, read_training
 
 
 def unit(seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
@@ -37,59 +31,76 @@ def test_intents_are_those_of_the_contract_in_order() -> None:
     assert set(INTENTS) == set(Intent)
 
 
+def bare(text: str) -> QueryFeatures:
+    return query_features(text, None)
+
+
+def same(one: QueryFeatures, other: QueryFeatures) -> bool:
+    return all(np.array_equal(getattr(one, part), getattr(other, part)) for part in QueryFeatures._fields)
+
+
 @given(st.text(max_size=300))
 def test_every_text_has_finite_features_of_fixed_size(text: str) -> None:
-    row = lexical_features(text)
-    assert row.shape == (LEXICAL_DIM,)
-    assert row.dtype == np.float32
-    assert np.isfinite(row).all()
-    assert row.min() >= 0
-    assert np.array_equal(row, lexical_features(text))
+    features = bare(text)
+    assert features.row.shape == (FEATURE_DIM,)
+    assert features.row.dtype == np.float32
+    assert np.isfinite(features.row).all()
+    for buckets in features[1:]:
+        assert len(buckets) == len(set(buckets.tolist())) > 0
+        assert ((buckets >= 1) & (buckets < BUCKETS)).all() or buckets.tolist() == [0]
+    assert same(features, bare(text))
 
 
 @pytest.mark.parametrize("text", ["", "?!", "\x00", "\ud800", "😀😀", "  \n ", "a" * 10_000_000, "why " * 100_000])
 def test_odd_texts_are_read(text: str) -> None:
-    assert np.isfinite(lexical_features(text)).all()
+    assert np.isfinite(bare(text).row).all()
 
 
 def test_the_end_of_a_long_query_counts() -> None:
     """The question often stands behind a long story."""
     story = "we had a long day and walked along the river and had coffee " * 40
-    assert not np.array_equal(
-        lexical_features(story + "Can you suggest a hotel?"), lexical_features(story + "When was the tower built?")
-    )
+    assert not same(bare(story + "Can you suggest a hotel?"), bare(story + "When was the tower built?"))
 
 
 def test_hashing_is_stable_across_processes() -> None:
-    """The sum of the positions that are set; it changes with any change of the features."""
-    positions = np.flatnonzero(lexical_features("Who is the spouse of the director of Titanic?"))
-    assert (len(positions), int(positions.sum())) == (39, 32672)
+    """Counts and sums of what is set; they change with any change of the features."""
+    features = bare("Who is the spouse of the director of Titanic?")
+    found = [(len(each), int(each.sum())) for each in (np.flatnonzero(features.row), *features[1:])]
+    assert found == [(20, 9518), (25, 1602505), (113, 6827994), (24, 1420885)]
 
 
 def test_names_are_masked_in_the_skeleton() -> None:
-    """Two questions of one shape about different persons share their whole skeleton block."""
-    skeleton = slice(LEXICAL_DIM - 1024, LEXICAL_DIM)
-    one = lexical_features("Where was Frida Kahlo born?")[skeleton]
-    other = lexical_features("Where was Alan Mathison Turing educated?")[skeleton]
-    assert np.array_equal(one, other)
+    """Two questions of one shape about different persons share their whole skeleton."""
+    one, other = bare("Where was Frida Kahlo born?"), bare("Where was Alan Mathison Turing born?")
+    assert np.array_equal(one.skeleton, other.skeleton)
+    assert not np.array_equal(one.words, other.words)
 
 
-def test_a_row_fills_exactly_one_view() -> None:
-    without = feature_row("why is it so", None)
-    assert without.shape == (FEATURE_DIM,)
-    assert not without[WITH_EMBEDDING].any()
-    assert without[WITHOUT_EMBEDDING][-1] == 1.0
+def test_the_skeleton_by_hand() -> None:
+    tokens = ["Which", "films", "directed", "by", "Wim", "Wenders", "show", "Berlin's", "rivers", "slowly"]
+    words = [token.lower() for token in tokens]
+    assert skeleton(tokens, words) == ["which", "Rs", "V", "by", "_E", "R", "_E'", "Rs", "*y"]
+
+
+def test_capitals_throughout_tell_no_names() -> None:
+    assert same(bare("WHO PAINTED THE MONA LISA"), bare("who painted the mona lisa"))
+
+
+def test_an_embedding_stands_before_the_same_numbers() -> None:
+    without = bare("why is it so")
+    assert not without.row[:EMBEDDING_DIM].any()
+    assert without.row[-1] == 0.0
     vector = unit()
-    row = feature_row("why is it so", vector)
-    assert not row[WITHOUT_EMBEDDING].any()
-    assert np.array_equal(row[:EMBEDDING_DIM], vector)
-    assert np.array_equal(row[EMBEDDING_DIM : WITH_EMBEDDING.stop], without[WITHOUT_EMBEDDING])
+    with_embedding = query_features("why is it so", vector)
+    assert np.array_equal(with_embedding.row[:EMBEDDING_DIM], vector)
+    assert np.array_equal(with_embedding.row[LEXICAL], without.row[LEXICAL])
+    assert with_embedding.row[-1] == 1.0
 
 
 @pytest.mark.parametrize("bad", [np.zeros(383, np.float32), np.zeros((1, 384), np.float32), np.full(384, np.nan, "f4")])
 def test_a_wrong_embedding_is_refused(bad: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> None:
     with pytest.raises(ValueError, match="embedding must"):
-        feature_row("x", bad)
+        query_features("x", bad)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +131,32 @@ def test_cue_patterns_match_whole_words() -> None:
 
 def test_training_data_are_valid_and_unique() -> None:
     queries = read_training()
-    assert len(queries) >= 1_600
+    assert len(queries) >= 5_000
     for intent in INTENTS:
         mine = [query for query in queries if query.intent is intent]
         written = [query for query in mine if query.source == "written"]
-        assert len(mine) >= 400
+        assert len(mine) >= 1_000
         assert len(written) * 2 >= len(mine), "half is written by hand"
-    assert {query.source for query in queries} == {"written", "template"}
+    assert {query.source for query in queries} == {"written", "template", "chatterbot-corpus", "openai-evals"}
     assert all(query.text == query.text.strip() and not re.search(r"[{}\n\t]|  ", query.text) for query in queries)
     assert len({comparable(query.text) for query in queries}) == len(queries)
     assert sum(len(query.text.split()) >= 40 for query in queries) >= 10
-    assert sum(not query.text.isascii() for query in queries) >= 100
+    assert sum(not query.text.isascii() for query in queries) >= 400
+
+
+def test_every_foreign_source_has_its_licence() -> None:
+    licences = (DATA / "LICENSES.md").read_text(encoding="utf-8")
+    foreign = {query.source for query in read_training()} - {"written", "template"}
+    assert all(f"## `{source}`" in licences for source in foreign)
+
+
+def test_what_checks_is_not_trained_on() -> None:
+    trained = {comparable(query.text) for query in read_training()}
+    for name in ("held_out.jsonl", "strange.jsonl"):
+        rows = [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+        assert len(rows) >= 50
+        assert not {comparable(row["text"]) for row in rows} & trained
+    assert not set(stories("check")) & set(stories("training"))
 
 
 @pytest.mark.parametrize(

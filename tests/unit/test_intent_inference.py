@@ -46,6 +46,7 @@ def test_probabilities_are_a_distribution(text: str, embedded: bool) -> None:
     assert all(0 <= p <= 1 for p in prediction.probabilities.values())
     assert prediction.confidence == max(prediction.probabilities.values())
     assert prediction.probabilities[prediction.label] == prediction.confidence
+    assert 0 <= prediction.familiarity <= 1
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,19 @@ def test_probabilities_are_a_distribution(text: str, embedded: bool) -> None:
 )
 def test_clear_queries_without_embedding(text: str, intent: Intent) -> None:
     assert CLASSIFIER.predict(text).label is intent
+
+
+@pytest.mark.parametrize(
+    ("strange", "usual"),
+    [
+        ("xqzv kjhgw plmnb trfdx", "when did anna move"),
+        ("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c", "How does a heat pump work?"),
+        ("ᐊᐃᓐᖓᐃ ᖃᓄᐃᑉᐱᑦ ᑎᑭᑉᐸᑦ", "Wann hat Jonas Geburtstag?"),
+        ("12 47 93 8841 0.331 77", "any ideas for a present?"),
+    ],
+)
+def test_what_is_like_no_query_is_unfamiliar(strange: str, usual: str) -> None:
+    assert CLASSIFIER.predict(strange).familiarity < 0.5 < 0.8 <= CLASSIFIER.predict(usual).familiarity
 
 
 def test_a_wrong_embedding_is_refused() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from retrieval.legs.base import Hit, LegRanking
-from retrieval.noise import above_noise
+from retrieval.noise import above_noise, heads
 from retrieval.profiles import DEFAULT
 from retrieval.types import Leg
 
@@ -91,3 +91,11 @@ def test_an_answer_is_not_cut_short_for_the_sake_of_noise() -> None:
     rankings = {Leg.VECTOR: ranking(0.9, 0.1), Leg.BM25: ranking(2.0, 0.5)}
     assert left(above_noise(rankings, PROFILE, enough=1)) != left(rankings)
     assert above_noise(rankings, PROFILE, enough=3) == rankings
+
+
+@given(SCORES, SCORES, st.integers(1, 40))
+def test_heads_are_the_best_of_each_ranking(vector: list[float], bm25: list[float], length: int) -> None:
+    rankings = {Leg.VECTOR: ranking(*vector), Leg.BM25: ranking(*bm25)}
+    cut = heads(rankings, length)
+    assert left(cut) == {Leg.VECTOR: vector[:length], Leg.BM25: bm25[:length]}
+    assert cut[Leg.BM25].attainable == rankings[Leg.BM25].attainable

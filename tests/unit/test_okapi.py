@@ -1,4 +1,4 @@
-"""BM25 of turns in their context, by hand and by its properties."""
+"""BM25 of memories, of turns in their context, and what they cover of a query: by hand and by its properties."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from retrieval.legs.okapi import (
     K1,
     LENGTH_PIVOT,
     Query,
+    Sought,
     attainable,
+    coverage,
     length_penalty,
     score,
     weigh,
@@ -268,3 +270,64 @@ def test_without_weight_a_period_counts_nothing() -> None:
 def test_the_length_penalty_is_a_share_that_grows_with_the_average(average: float) -> None:
     assert 0 < length_penalty(average) < 1
     assert length_penalty(average) < length_penalty(average * 2)
+
+
+@given(SESSIONS, st.sets(st.integers(0, 6), min_size=1), st.randoms(use_true_random=False))
+def test_coverage_is_what_counting_says(texts: Texts, asked: set[int], random: object) -> None:
+    """Of memories in any order, those without any term and unknown ones among them, and of terms that none has."""
+    found = index(texts, padding=2)
+    present = {term: postings for term, postings in found.terms.items() if term in asked}
+    asked_for = Postings(present, found.memories, found.length)
+    idf = {term: log_idf(found.memories, sum(term in counts for counts in texts.values())) for term in asked}
+    docs = [*texts, 99]
+    random.shuffle(docs)  # type: ignore[attr-defined]
+    got = coverage(Sought(weigh(asked_for), attainable(asked_for, asked), len(asked)), docs)
+    greatest = max((idf[term] for term in present), default=1.0)
+    for doc, covered, shared, rarest in zip(docs, *got, strict=True):
+        there = [idf[term] for term in asked if texts.get(doc, {}).get(term)]
+        assert covered == pytest.approx(sum(there) / sum(idf.values()), rel=1e-5)
+        assert shared == pytest.approx(len(there) / len(asked), rel=1e-6)
+        assert rarest == pytest.approx(max(there, default=0.0) / greatest, rel=1e-6)
+        assert max(covered, shared, rarest) <= 1.0
+
+
+def log_idf(memories: int, df: int) -> float:
+    return math.log(1 + (memories - df + 0.5) / (df + 0.5))
+
+
+def test_a_memory_with_all_the_terms_covers_all_and_counts_no_repetition() -> None:
+    found = index({1: {7: 1, 8: 5}, 2: {7: 3}, 3: {}})
+    got = coverage(Sought(weigh(found), attainable(found, [7, 8]), 2), [2, 1, 3])
+    assert got.covered.tolist() == pytest.approx([IDF_OF_2 / (IDF_OF_2 + IDF_OF_1), 1, 0], rel=1e-6)
+    assert got.shared.tolist() == [0.5, 1, 0]
+    assert got.rarest.tolist() == pytest.approx([IDF_OF_2 / IDF_OF_1, 1, 0], rel=1e-6)
+
+
+IDF_OF_1, IDF_OF_2 = log_idf(3, 1), log_idf(3, 2)
+
+
+def test_the_time_that_a_query_speaks_of_covers_nothing() -> None:
+    """It is a preference and no term; a query of a time alone covers nothing of any memory."""
+    query = weighed(dated(), periods=[20, 21], period_weight=1.0)
+    got = coverage(Sought(query, attainable(dated(), [7]), 1), [1, 2, 3])
+    assert got.covered.tolist() == got.shared.tolist() == got.rarest.tolist() == [1, 0, 0]
+    timely = Postings({20: dated().terms[20]}, 5, 50)
+    alone_of_a_time = weighed(timely, periods=[20], period_weight=1.0)
+    assert_nothing(coverage(Sought(alone_of_a_time, 0.0, 0), [2, 3, 4]), 3)
+
+
+@pytest.mark.parametrize("sought", [None, Sought(None, 0.0, 0), Sought(None, 4.0, 2)])
+def test_where_no_term_occurs_nothing_is_covered(sought: Sought | None) -> None:
+    """Nor where the leg did not answer."""
+    assert_nothing(coverage(sought, [1, 2]), 2)
+
+
+def assert_nothing(got: okapi.Coverage, memories: int) -> None:
+    for each in got:
+        assert each.tolist() == [0.0] * memories
+        assert each.dtype == np.float32
+
+
+def test_of_no_memories_there_is_no_coverage() -> None:
+    found = index({1: {7: 1}})
+    assert [each.shape for each in coverage(Sought(weigh(found), attainable(found, [7]), 1), [])] == [(0,)] * 3

@@ -1,0 +1,145 @@
+"""What each stage is worth on data its models did not see: `python benchmarks/held_out.py EVIDENCE.jsonl EXAMPLES.bin`.
+
+Both files as `benchmarks/evidence.py` writes them in one run. Two protocols: folds by namespace (other users and
+conversations of kinds that were seen; sets of one namespace by query), and each set judged by models that saw none of
+it. Prints Markdown; `--json` also writes the scores of every query.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from math import log2
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from classifier.training.examples import Example, read_examples
+from classifier.training.mixtures import GRID, Row, qualities, read_rows
+from classifier.training.rescorer import Options, fit
+from classifier.training.research_sets import PERMISSIVE
+from classifier.training.trust import Options as TrustOptions
+from classifier.training.trust import folds, held_out
+from classifier.trust import LEGS
+from retrieval.blending import as_fused, blend
+from retrieval.evaluation.intervals import compare
+from retrieval.fusion import Fused, weighted_rrf
+from retrieval.gate import GateReport, Trial
+from retrieval.gate import judge as judge_profile
+from retrieval.profiles import DEFAULT, SHIPPED, Profile
+from retrieval.types import Leg
+
+STAGES = ("fixed", "adaptive", "fixed + rescorer", "all")
+Floats = NDArray[np.float64]
+
+
+def score(order: Sequence[str], relevant: frozenset[str], cutoff: int = 10) -> tuple[float, float]:
+    """The nDCG and the recall at the cutoff."""
+    gained = sum(1 / log2(rank + 2) for rank, each in enumerate(order[:cutoff]) if each in relevant)
+    ideal = sum(1 / log2(rank + 2) for rank in range(min(cutoff, len(relevant))))
+    return gained / ideal, len(relevant.intersection(order[:cutoff])) / len(relevant)
+
+
+def fused(row: Row, weights: Sequence[float]) -> list[Fused]:
+    """The fusion of a query's rankings under some weights."""
+    by_leg = {Leg(leg): weight for leg, weight in zip(LEGS, weights, strict=True)}
+    return weighted_rrf({Leg(leg): list(ids) for leg, ids in row.rankings.items()}, by_leg, rrf_k=row.rrf_k)
+
+
+def judge(rows: Sequence[Row], examples: Sequence[Example], quality: Floats, groups: Sequence[object]) -> Floats:
+    """Scores of all stages, shape (queries, stages, 2), each query by models that saw none of its group."""
+    learned = held_out(rows, quality, groups, TrustOptions())
+    fixed = [DEFAULT.fixed.weights[Leg(leg)] for leg in LEGS]
+    scores = np.zeros((len(rows), len(STAGES), 2))
+    for group in dict.fromkeys(groups):
+        fitted = fit([example for example, other in zip(examples, groups, strict=True) if other != group], Options())
+        for at, (row, example) in enumerate(zip(rows, examples, strict=True)):
+            if groups[at] != group:
+                continue
+            rescored = fitted.rescore(example)
+            trust = rescored.familiarity
+            guarded = [(1 - trust) * one + trust * other for one, other in zip(fixed, learned[at], strict=True)]
+            orders = [fused(row, weights) for weights in (fixed, list(learned[at]), fixed, guarded)]
+            for stage, order in enumerate(orders):
+                placed = blend(order, rescored.scores, rescored.confidence) if stage >= 2 else as_fused(order)
+                scores[at, stage] = score([each.fused.id for each in placed], row.relevant)
+        print(f"<!-- judged {group} -->", flush=True)
+    return scores
+
+
+def table(rows: Sequence[Row], scores: Floats, best_fixed: Floats) -> str:
+    """Means by set and stage with the test of `all` against the fixed weights, in Markdown."""
+    sets = list(dict.fromkeys(row.set for row in rows))
+    of_set = {name: np.array([row.set == name for row in rows]) for name in sets}
+    lines = [
+        f"| set | queries | {' | '.join(STAGES)} | all, recall@10 | all against fixed | p |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, mask in of_set.items():
+        (test,) = compare(scores[mask, 3, :1], scores[mask, 0, :1], [name] * int(mask.sum()), seed=0)
+        won = test.difference
+        stages = " | ".join(f"{mean:.3f}" for mean in scores[mask, :, 0].mean(axis=0))
+        lines.append(
+            f"| {name} | {mask.sum()} | {stages} | {scores[mask, 3, 1].mean():.3f} | "
+            f"{won.mean:+.3f} [{won.low:+.3f} {won.high:+.3f}] | {test.p_value:.4f} |"
+        )
+    macro = np.mean([scores[mask].mean(axis=0) for mask in of_set.values()], axis=0)
+    stages = " | ".join(f"**{mean:.4f}**" for mean in macro[:, 0])
+    lines.append(f"| **mean of the sets** | | {stages} | {macro[3, 1]:.3f} | {macro[3, 0] - macro[0, 0]:+.4f} | |")
+    best = np.mean([best_fixed[mask].mean() for mask in of_set.values()])
+    lines.append(f"\nBest fixed weights of the grid, chosen on all these queries: {best:.4f}")
+    return "\n".join(lines)
+
+
+def gate(rows: Sequence[Row], examples: Sequence[Example], scores: Floats, profile: Profile) -> GateReport:
+    """The gate's report on a shipped profile: all stages against its fixed weights, on what its models had not seen."""
+    likeliest = [max(e.evidence.probabilities, key=e.evidence.probabilities.__getitem__) for e in examples]
+    trial = Trial(
+        sets=[row.set for row in rows],
+        intents=[intent.value for intent in likeliest],
+        candidate=scores[:, STAGES.index("all"), 0],
+        baseline=scores[:, STAGES.index("fixed"), 0],
+    )
+    return judge_profile(trial, candidate=profile, baseline=f"fixed weights of {profile.label}", folds=5, seed=0)
+
+
+def main() -> None:
+    """Run from the command line; `--help` says how."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("evidence", type=Path)
+    parser.add_argument("examples", type=Path)
+    parser.add_argument("--protocol", choices=("namespaces", "sets"), action="append")
+    parser.add_argument("--permissive", action="store_true", help="only sets whose licence allows commercial use")
+    parser.add_argument("--gate", type=Path, help="write the gate's report on the shipped profile into this folder")
+    parser.add_argument("--json", type=Path, help="also write the scores of every query there")
+    given = parser.parse_args()
+    rows, examples = read_rows(given.evidence), read_examples(given.examples)
+    if [(r.set, r.relevant) for r in rows] != [(e.set, e.relevant) for e in examples]:
+        parser.error("the two files are not of one run")
+    if given.permissive:
+        rows = [row for row in rows if row.set in PERMISSIVE]
+        examples = [example for example in examples if example.set in PERMISSIVE]
+    quality = qualities(rows)
+    sets = list(dict.fromkeys(row.set for row in rows))
+    best = np.mean([quality[[row.set == name for row in rows]].mean(axis=0) for name in sets], axis=0).argmax()
+    print(f"best fixed weights: {GRID[best]}")
+    protocols: dict[str, Sequence[object]] = {"namespaces": folds(rows), "sets": [row.set for row in rows]}
+    everything = {}
+    for name in given.protocol or protocols:
+        scores = judge(rows, examples, quality, protocols[name])
+        print(f"\n## Held out: {name}\n\n{table(rows, scores, quality[:, best])}\n", flush=True)
+        everything[name] = scores[:, :, 0].tolist()
+        if given.gate and name == "namespaces":
+            profile = SHIPPED["permissive" if given.permissive else "default"]
+            report = gate(rows, examples, scores, profile)
+            content = msgspec.json.format(msgspec.json.encode(report), indent=2)
+            (given.gate / f"{profile.name}.gate.json").write_bytes(content + b"\n")
+    if given.json:
+        given.json.write_text(json.dumps({"stages": STAGES, "sets": [row.set for row in rows], **everything}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The skeleton of a query: its words of content masked by what part they play, the others as they are.
+
+"Who is the wife of the director of Jaws?" becomes `who is the R of the R of _E`: two relational nouns before a
+name are a second hop, whoever is asked about.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+_FUNCTION_WORD_LIST = """
+    a about after all also an and any are as at be been before between both but by can could did
+    do does during each for from get give given good had has have he her his how i if in into is it
+    its just list many me more most much my name of on one or other our out over she should so some
+    such tell than that the their them then there these they this those through to together under
+    up us was we were what when where which who whom whose why will with would you your best first
+    same suggest recommend like want need explain describe summary between i'm i've i'd what's
+    der die das ein eine ist sind was wer wie wo warum welche und oder von in zu für mit ich mir
+    le la les un une est sont que qui où pourquoi quel quelle et ou de du des à pour je me mon
+    el los las es son qué quién dónde cuál y o del al para yo mi
+    il lo gli è sono che chi dove quale e di per io"""
+_RELATION_LIST = """
+    author writer director composer producer publisher creator founder inventor owner president chairman chief ceo
+    leader head governor mayor capital currency language population anthem flag religion nationality ethnicity
+    birthplace hometown birthday birthdate spouse wife husband father mother parent child children son daughter
+    brother sister sibling cousin uncle aunt nephew niece grandfather grandmother friend colleague teacher pupil
+    student mentor advisor successor predecessor rival neighbour neighbor boss girlfriend boyfriend partner actor
+    actress star singer drummer guitarist bassist vocalist architect designer developer manufacturer distributor
+    broadcaster network channel employer alma mater school university college profession occupation job party
+    constituency region province county state country nation continent city town village municipality headquarters
+    location place residence mouth source tributary mountain river lake sea border side time zone coach manager
+    captain player team club league stadium ground mascot label genre album song series show film movie novel book
+    character cast editor narrator illustrator cinematographer screenwriter performer artist painter award prize
+    death burial resting height length area depth size age year date cause nickname title slogan motto theme origin
+    industry subsidiary company firm sponsor engine system platform host presenter"""
+_KIND_LIST = """
+    person people man woman scientist politician footballer philosopher general bishop king queen emperor poet
+    athlete driver swimmer comedian engineer physicist chemist astronaut group band orchestra magazine newspaper
+    organisation organization institution airport bridge building museum church castle island station railway road
+    ship aircraft car software game videogame musical opera play comic event war battle conflict festival tournament
+    race season breed species animal plant food dish drink ingredient word term brand product hotel hospital theatre
+    theater store shop website program programme"""
+_PARTICIPLE_LIST = """
+    born died directed founded written wrote produced composed created designed built owned married played starred
+    won invented discovered located based made published recorded sung sang led ruled governed studied worked lived
+    killed buried named known called released developed edited influenced trained taught served fought joined formed
+    hosted belongs belong flows run runs crosses borders operated"""
+
+FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
+_RELATIONS = frozenset(_RELATION_LIST.split())
+_KINDS = frozenset(_KIND_LIST.split())
+_PARTICIPLES = frozenset(_PARTICIPLE_LIST.split())
+_SINGULARS = _RELATIONS | _KINDS
+_FIRST_PERSON = frozenset(("i", "i'm", "i've", "i'd", "i'll"))
+_CLAUSE_OPENERS = frozenset(("who", "which", "whose", "that", "where", "whom"))
+_COUNTS = (("R", 4), ("T", 3), ("V", 3), ("clauses", 2), ("possessives", 2), ("hops", 5), ("joints", 4), ("nouns", 4))
+"""What is counted, and from which count on it is the same."""
+
+COUNT_DIM: Final = sum(most + 1 for _, most in _COUNTS) + 3
+
+
+def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Mask what the query is about.
+
+    Args:
+        tokens: as they were written.
+        words: the same in lower case.
+
+    Returns:
+        Per word, runs of names and of content taken as one: `_E` a name, `_N` a figure, `R` a relational noun,
+        `T` another noun for a kind of thing (`Rs`, `Ts` in the plural), `V` a verb that ties things, `*` other
+        content (with `d`, `g`, `y` for -ed, -ing, -ly), a function word itself; `'` marks a possessive.
+    """
+    masked: list[str] = []
+    for position, (token, word) in enumerate(zip(tokens, words, strict=True)):
+        part = _part(token, word, first=position == 0)
+        if part not in ("_E", "*") or not masked or masked[-1] != part:
+            masked.append(part)
+    return masked
+
+
+def counts(masked: Sequence[str], words: Sequence[str]) -> list[int]:
+    """Say how many joints the query has, each count as one of a few places.
+
+    Returns:
+        Positions in [0, COUNT_DIM), ascending.
+    """
+    relations = sum(part.startswith("R") for part in masked)
+    kinds = sum(part.startswith("T") for part in masked)
+    clauses = sum(word in _CLAUSE_OPENERS for word in words[1:])
+    possessives = sum(part.endswith("'") for part in masked)
+    of = list(words).count("of")
+    hops = relations + clauses + possessives
+    found = {
+        "R": relations,
+        "T": kinds,
+        "V": sum(part in ("V", "*d") for part in masked),
+        "clauses": clauses,
+        "possessives": possessives,
+        "hops": hops,
+        "joints": of + possessives + clauses,
+        "nouns": relations + kinds,
+    }
+    places, start = [], 0
+    for name, most in _COUNTS:
+        places.append(start + min(found[name], most))
+        start += most + 1
+    flags = (not any(part.startswith("_E") for part in masked), len(words) <= 6 and hops >= 2, relations >= 2 and of)
+    return [*places, *(start + number for number, flag in enumerate(flags) if flag)]
+
+
+def _part(token: str, word: str, *, first: bool) -> str:
+    if word[0].isdigit():
+        return "_N"
+    base, mark = (word[:-2], "'") if word.endswith("'s") else (word, "")
+    if not first and token[0].isupper() and word not in _FIRST_PERSON:
+        return f"_E{mark}"
+    if base in _RELATIONS:
+        return f"R{mark}"
+    if word in FUNCTION_WORDS:
+        return word
+    if base in _KINDS:
+        return f"T{mark}"
+    return _inflected(base) or f"*{mark}"
+
+
+def _inflected(base: str) -> str:
+    """The part of a word whose ending tells it, or nothing."""
+    if base in _PARTICIPLES:
+        return "V"
+    for ending, stem in (("ies", f"{base[:-3]}y"), ("es", base[:-2]), ("s", base[:-1])):
+        if base.endswith(ending) and stem in _SINGULARS:
+            return "Rs" if stem in _RELATIONS else "Ts"
+    for ending, part in (("ed", "*d"), ("ing", "*g"), ("ly", "*y")):
+        if base.endswith(ending):
+            return part
+    return ""

@@ -1,0 +1,181 @@
+"""A classifier for somebody's own labelled queries, beside ours or alone: what `trivet train` does."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from classifier.intents import INTENTS, Intent
+from classifier.training.calibration import Bin, reliability, softmax
+from classifier.training.card import confusion_table, file_sha256, metrics_table, record_checksum
+from classifier.training.data import LabelledQuery, comparable, read_training
+from classifier.training.embedder import Embed
+from classifier.training.export import check_parity, export
+from classifier.training.fit import FOLDS, Advance, learn, prepare
+from classifier.training.metrics import Metrics, measure
+
+FEWEST = 5
+"""Queries that every intent needs."""
+GIVEN = "given"
+"""The source of the queries that are given."""
+_SHARE, _MOST = 0.5, 20.0
+"""The given ones together count this share of ours, but one of them never more than so many of ours, nor less than
+one."""
+
+
+class BadQueries(ValueError):
+    """The labelled queries cannot be trained on; the message names the line."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trained:
+    """What was made, and how good it is on given queries that it had not seen."""
+
+    queries: int
+    """Given ones."""
+    base: int
+    """Ours beside them."""
+    weight: float
+    """How many of ours a given one counts."""
+    seed: int
+    folds: int
+    temperature: float
+    with_embedding: Metrics
+    without_embedding: Metrics
+    reliability: list[Bin]
+    """With embedding."""
+    parity: float
+    sha256: str
+
+
+def read_labelled(path: Path) -> list[LabelledQuery]:
+    """Read queries, one JSON object per line: `text` and `intent`, and whatever else.
+
+    Args:
+        path: the file, UTF-8.
+
+    Returns:
+        The queries in file order.
+
+    Raises:
+        BadQueries: it is not UTF-8, a line is not such an object, a text is there twice, or an intent has too few.
+    """
+    queries: list[LabelledQuery] = []
+    first_seen: dict[str, int] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as exc:
+        raise BadQueries(f"{path}: not UTF-8: {exc.reason} at byte {exc.start}") from exc
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            query = _labelled(line, f"{path}:{number}")
+            if (before := first_seen.setdefault(comparable(query.text), number)) != number:
+                raise BadQueries(f"{path}:{number}: the same text as line {before}")
+            queries.append(query)
+    counts = Counter(query.intent for query in queries)
+    few = [f"{intent} has {counts[intent]}" for intent in INTENTS if counts[intent] < FEWEST]
+    if few:
+        raise BadQueries(f"{path}: every intent needs at least {FEWEST} queries, but {', '.join(few)}")
+    return queries
+
+
+def train_custom(
+    given: Sequence[LabelledQuery],
+    out: Path,
+    embed: Embed,
+    *,
+    base: bool,
+    seed: int,
+    advance: Advance = lambda more: None,
+) -> Trained:
+    """Train on given queries and write `intent.onnx`, its card `intent.md` and its line in `SHA256SUMS`.
+
+    Args:
+        given: from `read_labelled`.
+        out: the folder, which is made.
+        embed: texts to unit rows.
+        base: whether our queries are learned too; one with a given text gives way to it.
+        seed: the same one gives the same bytes.
+        advance: is told of every model fitted, FOLDS + 1 in all.
+
+    Returns:
+        What was made, measured by cross-validation on the given queries.
+    """
+    texts = {comparable(query.text) for query in given}
+    ours = [query for query in read_training() if comparable(query.text) not in texts] if base else []
+    weight = min(_MOST, max(1.0, _SHARE * len(ours) / len(given)))
+    data = prepare([*ours, *given], embed, seed, weights=[1.0] * len(ours) + [weight] * len(given))
+    model, held = learn(data, embed, seed, advance)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "intent.onnx"
+    export(model, path)
+    mine = held.rows >= len(ours)
+    labels = data.labels[held.rows[mine]]
+    answers = softmax(held.averaged[mine], model.temperature)
+    trained = Trained(
+        queries=len(given),
+        base=len(ours),
+        weight=weight,
+        seed=seed,
+        folds=FOLDS,
+        temperature=model.temperature,
+        with_embedding=measure(answers, labels),
+        without_embedding=measure(softmax(held.bare[mine], model.bare_temperature), labels),
+        reliability=reliability(answers, labels),
+        parity=check_parity(model, path, data.texts[-200:], np.asarray(data.embeddings[-200:])),
+        sha256=file_sha256(path),
+    )
+    (out / "intent.md").write_text(_card(trained, given), encoding="utf-8")
+    record_checksum(path)
+    return trained
+
+
+def _labelled(line: str, where: str) -> LabelledQuery:
+    try:
+        row = json.loads(line)
+    except ValueError as exc:
+        raise BadQueries(f"{where}: not JSON: {exc}") from exc
+    if not isinstance(row, dict) or not isinstance(row.get("text"), str) or not isinstance(row.get("intent"), str):
+        raise BadQueries(f'{where}: needs {{"text": "…", "intent": "…"}}')
+    if not comparable(row["text"]):
+        raise BadQueries(f"{where}: the text is blank")
+    if row["intent"] not in set(INTENTS):
+        raise BadQueries(f"{where}: unknown intent {row['intent']!r}; there are {', '.join(INTENTS)}")
+    return LabelledQuery(text=row["text"], intent=Intent(row["intent"]), source=GIVEN)
+
+
+def _card(trained: Trained, given: Sequence[LabelledQuery]) -> str:
+    counts = Counter(query.intent for query in given)
+    rows = "\n".join(f"| {intent} | {counts[intent]} |" for intent in INTENTS)
+    beside = (
+        f", beside {trained.base} of Trivet's, of which one counts {1 / trained.weight:.3f}" if trained.base else ""
+    )
+    return f"""# intent.onnx: an intent classifier of your own
+
+Made by `trivet train` with seed {trained.seed}; sha256 `{trained.sha256}`. It takes the place of Trivet's
+`models/intent.onnx`, with the same inputs and outputs. Of the licence of its training data you know more than we do.
+
+## Training data
+
+{trained.queries} given queries{beside}.
+
+| intent | given |
+|---|---|
+{rows}
+
+## Cross-validation
+
+{trained.folds} folds; measured on the given queries, each answered by a model that had not seen it nor an altered copy
+of it. Temperature {trained.temperature:.3f}, fitted on the same folds.
+
+{metrics_table([("with embedding", trained.with_embedding), ("words alone", trained.without_embedding)])}
+
+{confusion_table(trained.with_embedding)}
+
+`calibration.svg` shows how often a confidence was right, `confusion.svg` the table above.
+
+The ONNX file against numpy: largest difference {trained.parity:.1e}.
+"""

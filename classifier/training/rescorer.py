@@ -1,0 +1,285 @@
+"""Learn to order the fused candidates: `python -m classifier.training.rescorer EXAMPLES.bin`.
+
+LambdaMART over `classifier/candidates.py`, and beside it what is familiar (`kinds.py`), in one ONNX file. Some
+queries are learned from a second time without one of the legs, so that a leg that fails takes little along.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from msgspec import structs
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from classifier.candidates import (
+    CANDIDATE_FEATURES,
+    CANDIDATES_VERSION,
+    KIND_FEATURES,
+    Particulars,
+    describe,
+)
+from classifier.evidence import Findings
+from classifier.rescorer import Rescored
+from classifier.training.card import file_sha256, record_checksum
+from classifier.training.examples import Example, read_examples
+from classifier.training.kinds import NEIGHBOURS, Kinds, fit_kinds
+from classifier.training.research_sets import PERMISSIVE, licence_of
+from classifier.training.trees import Options as TreeOptions
+from classifier.training.trees import grow, tree_node
+from classifier.trust import LEGS
+
+if TYPE_CHECKING:
+    import lightgbm
+
+Floats = NDArray[np.float32]
+
+
+LEAST_EXAMPLES = 20
+"""Fewer teach nothing, and do not tell what is near."""
+
+RISING = frozenset(
+    (
+        *("place_vector", "place_bm25", "place_graph", "consensus"),
+        *("cosine", "cosine_below", "cosine_deviations", "own", "own_below", "own_deviations"),
+        *("bm25", "bm25_attained", "graph", "covered", "covered_of_best", "shared"),
+    )
+)
+"""Features of which more never counts against a candidate: so the trees cannot learn what is true of one kind of
+memories alone, which is what makes a rescorer worse on others."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How the rescorer is learned.
+
+    Attributes:
+        trees: how they are grown.
+        floor: how far the order is followed where nothing is familiar, in [0, 1].
+        legless: share of the queries that are learned from a second time without one of the legs.
+        seed: chooses those and the legs.
+    """
+
+    trees: TreeOptions = field(default_factory=TreeOptions)
+    floor: float = 0.36
+    legless: float = 0.05
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A rescorer as it was learned, before it is an ONNX file."""
+
+    booster: lightgbm.Booster
+    kinds: Kinds
+    options: Options
+
+    def rescore(self, example: Example) -> Rescored:
+        """What the model makes of a query's candidates."""
+        described = describe(example.evidence, example.known)
+        foremost = described.foremost
+        scores = np.asarray(self.booster.predict(described.rows[foremost]))
+        familiar = float(self.kinds.familiarity(described.kind[np.newaxis, :].astype(np.float64))[0])
+        floor = self.options.floor
+        return Rescored(
+            scores={example.known.ids[at]: score for at, score in zip(foremost.tolist(), scores.tolist(), strict=True)},
+            familiarity=familiar,
+            confidence=floor + (1 - floor) * familiar,
+        )
+
+
+def fit(examples: Sequence[Example], options: Options) -> Fitted:
+    """Learn from some queries, every set counting alike."""
+    rng = Random(options.seed)
+    lost = [
+        shorter
+        for example in examples
+        if rng.random() < options.legless and (shorter := without_leg(example, rng.choice(LEGS))) is not None
+    ]
+    counts = Counter(example.set for example in examples)
+    everything = [*examples, *lost]
+    described = [describe(example.evidence, example.known) for example in everything]
+    rows = [each.rows for each in described]
+    sizes = [len(each) for each in rows]
+    relevant = [memory_id in example.relevant for example in everything for memory_id in example.known.ids]
+    share = np.array([len(examples) / counts[example.set] / len(counts) for example in everything], np.float32)
+    booster = grow(
+        np.concatenate(rows),
+        np.array(relevant, np.float32),
+        np.repeat(share, sizes),
+        sizes,
+        [name in RISING for name in CANDIDATE_FEATURES],
+        options.trees,
+    )
+    kinds = np.stack([each.kind for each in described[: len(examples)]]).astype(np.float64)
+    sets, namespaces = [e.set for e in examples], [e.namespace for e in examples]
+    return Fitted(booster, fit_kinds(kinds, sets, namespaces, seed=options.seed), options)
+
+
+def without_leg(example: Example, leg: str) -> Example | None:
+    """The same query as if a leg had failed; None if no other had found anything.
+
+    Without the vector leg there is no embedding of the query either: it is what fails with it.
+    """
+    lost: dict[str, Any] = {leg: Findings()}
+    evidence = replace(example.evidence, **lost)
+    left = {memory_id for name in LEGS for memory_id in getattr(evidence, name).ids}
+    kept = [at for at, memory_id in enumerate(example.known.ids) if memory_id in left]
+    if not kept:
+        return None
+    known = _only(example.known, kept)
+    match leg:
+        case "vector":
+            nothing = np.zeros(len(kept), np.float32)
+            known = structs.replace(known, own=nothing, mixed=nothing, vectors=None)
+        case "bm25":
+            nothing = np.zeros(len(kept), np.float32)
+            known = structs.replace(known, covered=nothing, shared=nothing, rarest=nothing)
+            evidence = replace(evidence, attainable=0.0)
+        case _:
+            evidence = replace(evidence, rarities=())
+    return structs.replace(example, evidence=evidence, known=known)
+
+
+def _only(known: Particulars, kept: Sequence[int]) -> Particulars:
+    """The particulars of some of the candidates."""
+    values = {}
+    for name in Particulars.__struct_fields__:
+        value = getattr(known, name)
+        if name != "query" and value is not None:
+            values[name] = value[list(kept)] if isinstance(value, np.ndarray) else [value[at] for at in kept]
+    return structs.replace(known, **values)
+
+
+def export(fitted: Fitted, path: Path) -> None:
+    """Write the model with its metadata; the same trees and numbers give the same bytes."""
+    kinds = fitted.kinds
+    constants = {
+        "mean": kinds.mean,
+        "scale": kinds.scale,
+        "directions": kinds.directions,
+        "known": kinds.known,
+        "far": np.array([kinds.far]),
+        "span": np.array([kinds.far - kinds.near]),
+        "zero": np.array(0.0),
+        "one": np.array(1.0),
+    }
+    nodes = [
+        tree_node(fitted.booster, "candidates", "scores"),
+        helper.make_node("Sub", ["kind", "mean"], ["centred"]),
+        helper.make_node("Div", ["centred", "scale"], ["standard"]),
+        helper.make_node("MatMul", ["standard", "directions"], ["placed"]),
+        helper.make_node("Sub", ["known", "placed"], ["apart"]),
+        helper.make_node("ReduceSumSquare", ["apart", "columns"], ["squares"], keepdims=0),
+        helper.make_node("TopK", ["squares", "neighbours"], ["nearest", "which"], largest=0),
+        helper.make_node("Sqrt", ["nearest"], ["distances"]),
+        helper.make_node("ReduceMean", ["distances", "all"], ["away"], keepdims=1),
+        helper.make_node("Sub", ["far", "away"], ["left"]),
+        helper.make_node("Div", ["left", "span"], ["unclipped"]),
+        helper.make_node("Clip", ["unclipped", "zero", "one"], ["familiarity"]),
+    ]
+    whole = {"neighbours": [NEIGHBOURS], "columns": [1], "all": [0]}
+    graph = helper.make_graph(
+        nodes,
+        "rescorer",
+        [
+            helper.make_tensor_value_info("candidates", TensorProto.FLOAT, ["n", len(CANDIDATE_FEATURES)]),
+            helper.make_tensor_value_info("kind", TensorProto.FLOAT, [1, len(KIND_FEATURES)]),
+        ],
+        [
+            helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", 1]),
+            helper.make_tensor_value_info("familiarity", TensorProto.FLOAT, [1]),
+        ],
+        [
+            *(numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()),
+            *(numpy_helper.from_array(np.array(value, np.int64), name) for name, value in whole.items()),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    helper.set_model_props(
+        model,
+        {
+            "candidates_version": str(CANDIDATES_VERSION),
+            "candidate_features": json.dumps(CANDIDATE_FEATURES),
+            "kind_features": json.dumps(KIND_FEATURES),
+            "floor": str(fitted.options.floor),
+        },
+    )
+    onnx.checker.check_model(model)
+    path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def card(examples: Sequence[Example], fitted: Fitted, path: Path) -> str:
+    """What the model is, in Markdown."""
+    counts = Counter(example.set for example in examples)
+    gains = fitted.booster.feature_importance("gain")
+    shares = sorted(zip(gains / gains.sum(), CANDIDATE_FEATURES, strict=True), reverse=True)[:15]
+    options = fitted.options
+    lines = [
+        f"# {path.name}: in which order do the fused candidates answer the query?",
+        "",
+        "Gradient-boosted trees (LambdaMART) over what the legs and the texts say of each candidate",
+        "(`classifier/candidates.py`), and how like the candidates are to the memories of the training queries.",
+        "Where they are wholly like them the order is the rescorer's; where they are unlike all,",
+        f"{options.floor:.0%} of it. Made by `python -m classifier.training.rescorer` from examples that",
+        "`benchmarks/evidence.py` collects; rebuilt only so. Held-out figures: `docs/decisions/0008-rescorer.md`.",
+        "",
+        f"- sha256 `{file_sha256(path)}`, {path.stat().st_size} bytes; licence of the numbers: as Trivet's",
+        f"- {options.trees.trees} trees of {options.trees.leaves} leaves, rate {options.trees.rate}, seed",
+        f"  {options.trees.seed}; {options.legless:.0%} of the queries a second time without one of the legs;",
+        "  every set counts alike",
+        "- No text of the sets is in the model: thresholds, leaf values, and of up to 300 queries a set "
+        f"{len(KIND_FEATURES)} means",
+        "  over their candidates.",
+        "",
+        "| trained on | queries | licence |",
+        "|---|---|---|",
+        *(f"| {name} | {count} | {licence_of(name)} |" for name, count in counts.items()),
+        "",
+        "What decides most (share of the trees' gain):",
+        "",
+        *(f"- {name.replace('_', ' ')} {share:.1%}" for share, name in shares),
+        "",
+        'Where it fails: it sees forms, not meaning (a liking is a word such as "love"); its words are English; of',
+        "what no leg found it knows nothing; of a kind of memories that it was not trained on it is believed little.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train on all queries of a file, or on those of some sets, and write the model and its card."""
+    parser = argparse.ArgumentParser(prog="python -m classifier.training.rescorer", description=__doc__)
+    models = Path(__file__).resolve().parents[2] / "models"
+    parser.add_argument("examples", type=Path, help="as benchmarks/evidence.py --examples writes them")
+    parser.add_argument("--models", type=Path, default=models, help="folder of models (default: %(default)s)")
+    parser.add_argument(
+        "--permissive", action="store_true", help="rescorer-permissive.onnx, by sets that allow commercial use alone"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args(arguments)
+    examples = read_examples(given.examples)
+    if given.permissive:
+        examples = [example for example in examples if example.set in PERMISSIVE]
+    if len(examples) < LEAST_EXAMPLES:
+        parser.error(f"{given.examples} has {len(examples)} examples to learn from; {LEAST_EXAMPLES} are needed")
+    fitted = fit(examples, Options(seed=given.seed, trees=TreeOptions(seed=given.seed)))
+    path = given.models / f"rescorer{'-permissive' if given.permissive else ''}.onnx"
+    export(fitted, path)
+    path.with_suffix(".md").write_text(card(examples, fitted, path), encoding="utf-8")
+    record_checksum(path)
+    print(f"{path}: {len(examples)} queries, sha256 {file_sha256(path)}")
+
+
+if __name__ == "__main__":
+    main()

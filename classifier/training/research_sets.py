@@ -1,0 +1,26 @@
+"""The research sets that the shipped models learn from, and what their licences allow."""
+
+from __future__ import annotations
+
+LICENCES = {
+    "locomo": "CC BY-NC 4.0",
+    "realtalk": "not stated",
+    "lme_mini": "MIT",
+    "beam_100k": "CC BY-SA 4.0",
+    "prefeval": "CC BY-NC 4.0",
+    "ikat_ptkb": "MIT",
+    "hotpotqa": "CC BY-SA 4.0",
+    "wikiqa": "Microsoft Research Data License",
+    "cranfield": "none stated, free for research",
+    "med": "none stated, free for research",
+    "cosqa": "C-UDA",
+}
+"""By the folders' names. No text of theirs is in a model or in the repository."""
+
+PERMISSIVE = ("lme_mini", "beam_100k", "ikat_ptkb", "hotpotqa", "cosqa")
+"""Those whose licence allows commercial use."""
+
+
+def licence_of(name: str) -> str:
+    """The licence of a set; of one that is not known here, that it is its owner's."""
+    return LICENCES.get(name, "its owner's")

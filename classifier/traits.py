@@ -1,0 +1,116 @@
+"""What kind of statement a memory is and what kind of question a query, by a few words of form.
+
+English words; in other languages only digits and question marks are seen, and the rescorer, which
+knows how much of what it was trained on looks so, relies on other evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import log1p
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+MEMORY_TRAITS: Final = (
+    *("asks", "asked", "digit", "year", "date", "first_person", "liking", "capitals", "you", "symbols"),
+)
+"""Of a memory's text, each in [0, 1]: whether it ends with a question, holds one, holds a digit, a year, a word of
+time; how much it speaks of its speaker, of likes and dislikes; how many names it has; whether it addresses somebody;
+how thick it is with symbols, as program code is."""
+
+QUERY_TRAITS: Final = (
+    *("when", "where", "who", "how_many", "how_much", "how_long", "how", "why", "what", "which"),
+    *("supposing", "suggesting", "digit", "words", "question_mark", "first_person"),
+)
+"""Of a query: which question words it has, and its form."""
+
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me|mine|we|our)\b", re.IGNORECASE)
+_LIKING = re.compile(
+    r"\b(?:prefer|preferably|like|liked|likes|love|loves|loved|enjoy|enjoys|hate|hates|dislike|avoid|favorite|favourite"
+    r"|fan of|can't stand|cannot stand|not a fan|allergic|rather|interested in|passion|passionate|always|never|strongly"
+    r")\b",
+    re.IGNORECASE,
+)
+_DIGIT = re.compile(r"\d")
+_YEAR = re.compile(r"\b(?:1[5-9]\d\d|20[0-4]\d)\b")
+_DATE = re.compile(
+    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|monday|tuesday"
+    r"|wednesday|thursday|friday|saturday|sunday|yesterday|today|tomorrow|tonight|last|next|ago|week|month|weekend"
+    r"|morning|recently|jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec)\b",
+    re.IGNORECASE,
+)
+_CAPITALS = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][a-z]+")
+_SYMBOL = re.compile(r"[_=()\[\]{}<>/\\*#@$%^&|~`+]")
+_YOU = re.compile(r"\byou(?:r)?\b", re.IGNORECASE)
+_QUESTION_WORDS = tuple(
+    re.compile(rf"\b(?:{words})\b")
+    for words in (
+        *("when", "where", "who", "how many", "how much", "how long", "how", "why", "what", "which"),
+        *("would|could|might|should", "recommend|suggest|best|good"),
+    )
+)
+_MOST_CHARS = 4_000
+"""Of a text that are read: a longer one shows its form in them."""
+
+# Two bits or three where a trait counts occurrences; 15 in all, and the number of words above them.
+_MOST_FIRST_PERSON, _MOST_LIKING, _MOST_CAPITALS, _MOST_SYMBOLS = 3, 3, 5, 3
+_SYMBOL_STEP = 0.05
+_WORDS_SHIFT, _MOST_WORDS = 15, 0xFFFF
+_SHIFTS = np.array([0, 1, 2, 3, 4, 5, 7, 9, 12, 13], np.int64)
+_MASKS = np.array([1, 1, 1, 1, 1, 3, 3, 7, 1, 3], np.int64)
+_SCALES = np.array(
+    [1 / most for most in (1, 1, 1, 1, 1, _MOST_FIRST_PERSON, _MOST_LIKING, _MOST_CAPITALS, 1, _MOST_SYMBOLS)],
+    np.float32,
+)
+
+
+def pack_traits(text: str) -> int:
+    """The traits of a memory's text and its number of words in 31 bits, as they are stored.
+
+    Args:
+        text: what was said, without the speaker's name.
+    """
+    head = text[:_MOST_CHARS]
+    packed = int(text.rstrip().endswith(("?", "？")))
+    packed |= ("?" in text or "？" in text) << 1
+    packed |= bool(_DIGIT.search(head)) << 2
+    packed |= bool(_YEAR.search(head)) << 3
+    packed |= bool(_DATE.search(head)) << 4
+    packed |= min(_MOST_FIRST_PERSON, len(_FIRST_PERSON.findall(head))) << 5
+    packed |= min(_MOST_LIKING, len(_LIKING.findall(head))) << 7
+    packed |= min(_MOST_CAPITALS, len(_CAPITALS.findall(head))) << 9
+    packed |= bool(_YOU.search(head)) << 12
+    symbols = len(_SYMBOL.findall(head)) / max(1, len(head))
+    packed |= min(_MOST_SYMBOLS, round(symbols / _SYMBOL_STEP)) << 13
+    return packed | min(_MOST_WORDS, len(text.split())) << _WORDS_SHIFT
+
+
+def unpack_traits(packed: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Traits of several memories.
+
+    Returns:
+        Shape (n, len(MEMORY_TRAITS)), each in [0, 1]; and log(1 + words), shape (n,).
+
+    >>> traits, _ = unpack_traits([pack_traits("I love Rome. Do you?")])
+    >>> [name for name, value in zip(MEMORY_TRAITS, traits[0]) if value]
+    ['asks', 'asked', 'first_person', 'liking', 'capitals', 'you']
+    """
+    bits = np.asarray(packed, np.int64)
+    traits = (bits[:, np.newaxis] >> _SHIFTS & _MASKS).astype(np.float32) * _SCALES
+    return traits, np.log1p((bits >> _WORDS_SHIFT).astype(np.float32))
+
+
+def query_traits(text: str) -> tuple[float, ...]:
+    """The traits of a query, in the order of `QUERY_TRAITS`."""
+    head = text[:_MOST_CHARS]
+    lower = head.lower()
+    return (
+        *(float(bool(words.search(lower))) for words in _QUESTION_WORDS),
+        float(bool(_DIGIT.search(head))),
+        log1p(len(text.split())) / 3,
+        float("?" in text or "？" in text),
+        float(bool(_FIRST_PERSON.search(head))),
+    )

@@ -1,0 +1,231 @@
+"""`trivet profile`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+import msgspec
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.output import numbers, print_json, printable
+from retrieval.engine import Trivet
+from retrieval.errors import InvalidInput
+from retrieval.parsing import check_storable, invalid_input
+from retrieval.profile_types import (
+    ModelsInput,
+    ProfileInfo,
+    ProfileInput,
+    ProfileShadow,
+    ProfileSummary,
+    StoredVersion,
+)
+from retrieval.profiles import Recipe, parse_label
+from retrieval.settings import Settings
+
+CHECK = "check"
+"""Needs the evaluation, which the others do without: it is imported when asked for."""
+
+
+class ProfileGroup(click.Group):
+    """The commands of this module, and `check`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of use."""
+        return [*self.commands, CHECK]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name."""
+        if cmd_name != CHECK:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = import_module("retrieval.cli.profile_check").command
+        return command
+
+
+@click.group(cls=ProfileGroup, epilog=example("trivet profile show default"))
+def command() -> None:
+    """Show and change the fusion profiles: their versions, and which one is live."""
+
+
+@command.command("list", epilog=example("trivet profile list"))
+@settings_options
+@json_option
+def list_profiles(settings: Settings, as_json: bool) -> None:
+    """List the profiles."""
+    found: Sequence[ProfileSummary] = with_engine(settings, lambda engine: engine.profiles.list())
+    if as_json:
+        print_json({"profiles": found})
+        return
+    for each in found:
+        beside = f", shadow {each.shadow.version} on {each.shadow.share:.0%}" if each.shadow else ""
+        live = f"version {each.live} is live" if each.live else "none is live"
+        click.echo(f"{each.name}: versions stored: {each.versions}, {live}{beside}")
+
+
+@command.command(epilog=example("trivet profile show default", "trivet profile show default@3 --json"))
+@click.argument("label", metavar="NAME[@VERSION]")
+@settings_options
+@json_option
+def show(label: str, settings: Settings, as_json: bool) -> None:
+    """Show a profile's parameters, its versions and how they came to be live."""
+    name, version = parse_label(label)
+    found = with_engine(settings, lambda engine: engine.profiles.describe(name, version))
+    if as_json:
+        print_json(found)
+    else:
+        _tell(found)
+
+
+@command.command(
+    epilog=example(
+        "trivet profile put support support.json --note 'deeper lists for manuals'",
+        "trivet profile put support --intent-model my-model/intent.onnx",
+    )
+)
+@click.argument("name")
+@click.argument("file", type=click.File("rb"), required=False)
+@click.option(
+    "--intent-model",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An intent.onnx of `trivet train`, to be kept in the database.",
+)
+@click.option("--note", default="", help="Why there is this version.")
+@settings_options
+@json_option
+def put(
+    name: str, file: BinaryIO | None, intent_model: Path | None, note: str, settings: Settings, as_json: bool
+) -> None:
+    """Write a new version of NAME, not live yet, from the JSON object of parameters in FILE ("-": standard input).
+
+    What is left out is as in the live version, or for a new name as in `default`.
+    """
+    if file is None and intent_model is None:
+        raise click.UsageError("give a FILE of parameters, or --intent-model.")
+    given = _parameters(file.read() if file else b"{}", note)
+
+    async def write(engine: Trivet) -> tuple[StoredVersion, bool]:
+        wanted = given
+        if intent_model is not None:
+            models = wanted.models if isinstance(wanted.models, ModelsInput) else ModelsInput()
+            stored = await engine.models.put_model("intent", intent_model)
+            wanted = msgspec.structs.replace(wanted, models=msgspec.structs.replace(models, intent=stored))
+        profile, is_new = await engine.profiles.write(name, wanted, note=wanted.note)
+        return await engine.profiles.version(name, profile.version), is_new
+
+    stored, is_new = with_engine(settings, write)
+    if as_json:
+        print_json(stored)
+    else:
+        click.echo(f"{stored.profile.label} {'written' if is_new else 'unchanged'}")
+
+
+@command.command(epilog=example("trivet profile promote support", "trivet profile promote support@4"))
+@click.argument("label", metavar="NAME[@VERSION]")
+@settings_options
+@json_option
+def promote(label: str, settings: Settings, as_json: bool) -> None:
+    """Make a version live, the newest if none is named; the gate must have let it pass."""
+    name, version = parse_label(label)
+
+    async def act(engine: Trivet) -> ProfileInfo:
+        await engine.profiles.promote(name, version)
+        return await engine.profiles.describe(name)
+
+    _tell_live(with_engine(settings, act), as_json=as_json)
+
+
+@command.command(epilog=example("trivet profile rollback support"))
+@click.argument("name")
+@settings_options
+@json_option
+def rollback(name: str, settings: Settings, as_json: bool) -> None:
+    """Make the version live that was so before; twice goes back two promotions."""
+
+    async def act(engine: Trivet) -> ProfileInfo:
+        await engine.profiles.rollback(name)
+        return await engine.profiles.describe(name)
+
+    _tell_live(with_engine(settings, act), as_json=as_json)
+
+
+@command.command(epilog=example("trivet profile shadow support@5 --share 0.1", "trivet profile shadow support --off"))
+@click.argument("label", metavar="NAME[@VERSION]")
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True, help="Of queries.")
+@click.option("--off", is_flag=True, help="Let nothing answer beside the live version.")
+@settings_options
+@json_option
+def shadow(label: str, share: float, off: bool, settings: Settings, as_json: bool) -> None:
+    """Let a version answer beside the live one, unseen by callers; without a version, show which does."""
+    name, version = parse_label(label)
+    if off and version is not None:
+        raise click.UsageError("--off is for a name without a version.")
+
+    async def act(engine: Trivet) -> ProfileShadow:
+        if off:
+            await engine.profiles.clear_shadow(name)
+        elif version is not None:
+            await engine.profiles.set_shadow(name, version, share)
+        return await engine.shadow(name)
+
+    found = with_engine(settings, act)
+    if as_json:
+        print_json(found)
+    elif found.shadow is None:
+        click.echo(f"nothing answers beside {name}@{found.live}")
+    else:
+        click.echo(
+            f"{name}@{found.shadow.version} answers {found.shadow.share:.0%} of the queries of {name}@{found.live}"
+        )
+        if found.compared is not None and found.compared.n:
+            click.echo(
+                f"{found.compared.n} queries so far: {found.compared.mean_overlap:.0%} of the memories in common, "
+                f"the same first on {found.compared.same_first:.0%}"
+            )
+
+
+def _parameters(content: bytes, note: str) -> ProfileInput:
+    """The parameters in a file.
+
+    Raises:
+        InvalidInput: it is not JSON, or not such parameters; names the field.
+    """
+    try:
+        given = msgspec.json.decode(content, type=ProfileInput)
+    except msgspec.ValidationError as exc:
+        raise invalid_input(exc) from exc
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise InvalidInput(f"not JSON: {exc}") from exc
+    check_storable(given)
+    return msgspec.structs.replace(given, note=note or given.note)
+
+
+def _tell_live(found: ProfileInfo, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    else:
+        click.echo(f"{found.name}@{found.live} is live")
+
+
+def _tell(found: ProfileInfo) -> None:
+    if found.shown is not None:
+        profile = found.shown.profile
+        click.echo(f"{profile.label} {'live' if found.shown.live else 'not live'}, {found.shown.origin}")
+        _tell_recipe("fixed", profile.fixed)
+        for intent, recipe in profile.per_intent.items():
+            _tell_recipe(intent.value.replace("_", " "), recipe)
+    for each in found.versions:
+        gate = {None: "not measured", True: "passed", False: "refused"}[each.gate]
+        note = f"  {printable(each.note)}" if each.note else ""
+        live = ", live" if each.live else ""
+        click.echo(f"  {each.version}: {each.origin}, gate {gate}{live}, {each.created_at:%Y-%m-%d %H:%M}{note}")
+    for promotion in found.history:
+        click.echo(f"  {promotion.at:%Y-%m-%d %H:%M} {promotion.by} of {promotion.version}")
+
+
+def _tell_recipe(name: str, recipe: Recipe) -> None:
+    weights = {leg.value: weight for leg, weight in recipe.weights.items()}
+    click.echo(f"  {name}: {numbers(weights)}, rrf_k {recipe.rrf_k:g}, fan-out {recipe.fan_out}")

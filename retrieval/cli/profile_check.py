@@ -1,0 +1,76 @@
+"""`trivet profile check`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.output import console, print_json, progress, say
+from retrieval.engine import Trivet
+from retrieval.gate import GateReport
+from retrieval.profiles import Profile, parse_label
+from retrieval.settings import Settings
+from retrieval.tuning import gathering
+from retrieval.tuning.fitting import check
+from retrieval.tuning.rivals import find_rivals
+from retrieval.tuning.sources import read_folders
+from retrieval.tuning.tables import aligned, gate_lines, gate_table
+
+
+@click.command(name="check", epilog=example("trivet profile check support@2 data/support"))
+@click.argument("label", metavar="NAME@VERSION")
+@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample and the tests.")
+@click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
+@click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of what the legs found.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
+@click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store and ask anew.")
+@settings_options
+@json_option
+def command(
+    label: str,
+    folders: tuple[Path, ...],
+    seed: int,
+    limit: int | None,
+    work: Path | None,
+    concurrency: int,
+    keep: bool,
+    settings: Settings,
+    as_json: bool,
+) -> None:
+    """Let the gate judge a stored version on the queries of evaluation FOLDERS.
+
+    Nothing is fitted, so no query was seen: do not name folders that the version was tuned on. The
+    report is stored with the version, in place of an older one. Exit status 1 if the gate refuses.
+    """
+    name, version = parse_label(label)
+    if version is None:
+        raise click.UsageError(f"which version of {name}? Write {name}@1")
+    read = read_folders(folders)
+    rivals = asyncio.run(find_rivals(settings, name, base=label))
+    asking = gathering.Asking(
+        settings=settings,
+        profiles=rivals.profiles,
+        models=rivals.models,
+        work=work or settings.data_dir / "tuning",
+        concurrency=concurrency,
+        watch=progress,
+    )
+    runs = asyncio.run(gathering.of_folders(asking, read, limit=limit, seed=seed, fresh=not keep))
+    report = check(runs, rivals, seed=seed)
+    asyncio.run(_store(settings, rivals.base, report))
+    if as_json:
+        print_json(report)
+    else:
+        for line in (aligned(gate_table(report)), "", *gate_lines(report)):
+            say(console(), line)
+    if not report.passed:
+        raise click.exceptions.Exit(1)
+
+
+async def _store(settings: Settings, profile: Profile, report: GateReport) -> None:
+    async with Trivet.open(settings) as engine:
+        await engine.profiles.attach_report(profile.name, profile.version, report)

@@ -1,0 +1,122 @@
+"""`trivet queries`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import console, print_json, printable, say
+from retrieval.engine import Trivet
+from retrieval.query_log import LoggedQuery
+from retrieval.settings import Settings
+
+PAGE = 1_000
+"""Entries read at once."""
+
+UNKNOWN_TYPE = "unknown"
+"""The type of an exported query whose intent was not told."""
+
+
+@click.command(epilog=example("trivet queries -n alice", "trivet queries -n alice --export evaluation/queries.jsonl"))
+@namespace_option
+@click.option(
+    "--export",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write them as queries.jsonl of an evaluation folder, with what feedback calls relevant.",
+)
+@click.option("--redact", "containing", metavar="TEXT", help="Take the text out of the entries that contain TEXT.")
+@click.option("--delete", "deleting", is_flag=True, help="Delete them, after they were exported.")
+@settings_options
+@json_option
+def command(
+    namespace: str, file: Path | None, containing: str | None, deleting: bool, settings: Settings, as_json: bool
+) -> None:
+    """List the logged searches of a namespace, oldest first.
+
+    Searches are logged where the namespace's settings have `query_log`. Entries whose text was withheld are left
+    out of an export.
+    """
+    if containing is not None and (file is not None or deleting):
+        raise click.UsageError("--redact goes neither with --export nor with --delete.")
+
+    async def act(engine: Trivet) -> dict[str, int]:
+        done: dict[str, int] = {}
+        if containing is not None:
+            done["redacted"] = await engine.records.redact_queries(namespace, containing)
+        if file is not None:
+            done["exported"] = await _export(engine, namespace, file)
+        if deleting:
+            done["deleted"] = await engine.records.delete_queries(namespace)
+        return done
+
+    if containing is None and file is None and not deleting:
+        _print(with_engine(settings, lambda engine: _all(engine, namespace)), as_json=as_json)
+        return
+    done = with_engine(settings, act)
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(", ".join(f"{number} {what}" for what, number in done.items()))
+
+
+async def _all(engine: Trivet, namespace: str) -> list[LoggedQuery]:
+    """Every entry, oldest first."""
+    found: list[LoggedQuery] = []
+    cursor: str | None = None
+    while True:
+        page = await engine.records.list_queries(namespace, cursor=cursor, limit=PAGE)
+        found += page.queries
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def _export(engine: Trivet, namespace: str, file: Path) -> int:
+    """Write the entries that have a text; how many."""
+    relevant = await engine.records.relevant_by_search(namespace)
+    rows = list(_rows(namespace, await _all(engine, namespace), relevant))
+    beside = file.with_name(file.name + ".part")
+    beside.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    os.replace(beside, file)
+    return len(rows)
+
+
+def _rows(
+    namespace: str, entries: Sequence[LoggedQuery], relevant: Mapping[str, Sequence[str]]
+) -> Iterator[dict[str, Any]]:
+    """The entries as rows of an evaluation folder, with what replaying them needs."""
+    for entry in entries:
+        if entry.query is None:
+            continue
+        yield {
+            "id": entry.id,
+            "namespace": namespace,
+            "text": entry.query,
+            "type": entry.intent or UNKNOWN_TYPE,
+            "relevant": relevant.get(entry.id, ()),
+            "filters": entry.filters,
+            "as_of": entry.as_of,
+            "query_timestamp": entry.query_timestamp or entry.at,
+        }
+
+
+def _print(entries: Sequence[LoggedQuery], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"queries": entries})
+        return
+    to = console()
+    for entry in entries:
+        say(to, printable(entry.query if entry.query is not None else f"({entry.query_chars} characters withheld)"))
+        found = "" if entry.results is None else f"  {len(entry.results)} results"
+        about = f"{entry.at:%Y-%m-%d %H:%M:%S}  {entry.id}  {entry.mode}  {entry.profile}{found}"
+        say(to, f"   {about}  {entry.total_ms:.1f} ms", "dim")
+    if not entries:
+        say(to, "nothing is logged")

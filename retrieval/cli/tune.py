@@ -1,0 +1,176 @@
+"""`trivet tune`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.output import console, print_json, progress, say
+from retrieval.errors import InvalidInput
+from retrieval.evaluation.files import write_json
+from retrieval.profiles import DEFAULT, check_name
+from retrieval.settings import Settings
+from retrieval.tuning import gathering
+from retrieval.tuning.fitting import Plan, store, tune
+from retrieval.tuning.rivals import Rivals, find_rivals
+from retrieval.tuning.sources import read_folders
+from retrieval.tuning.summary import Tuning
+from retrieval.tuning.tables import aligned, gate_lines, group_tables, headline, outcome, recipe_table, score_table
+
+WritePage = Callable[[Path, Tuning], None]
+
+
+@click.command(
+    epilog=example(
+        "trivet tune data/support --profile support --html tuning.html",
+        "trivet tune --from-feedback -n support --profile support --from support",
+    )
+)
+@click.argument("folders", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--from-feedback", is_flag=True, help="Learn from the feedback of a namespace, not from folders.")
+@click.option("-n", "--namespace", help="The namespace whose feedback it is.")
+@click.option("--profile", "name", required=True, metavar="NAME", help="What the tuned profile is called.")
+@click.option(
+    "--from", "base", default=DEFAULT.name, show_default=True, metavar="NAME[@V]", help="The profile to start from."
+)
+@click.option("--folds", type=click.IntRange(2, 20), default=5, show_default=True, help="That are held out in turn.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample, the folds and the tests.")
+@click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
+@click.option(
+    "--position-bias",
+    type=click.FloatRange(0, 4),
+    default=1.0,
+    show_default=True,
+    help="A place of a ranking is looked at with probability (1/rank)^ETA; 0 takes clicks as they are.",
+)
+@click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of what the legs found.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
+@click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store and ask anew.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write a report with charts there."
+)
+@click.option("--out", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write all figures there.")
+@click.option("--promote", is_flag=True, help="Make the profile live if the gate lets it.")
+@click.option("--dry-run", is_flag=True, help="Store no profile.")
+@settings_options
+@json_option
+def command(
+    folders: tuple[Path, ...],
+    from_feedback: bool,
+    namespace: str | None,
+    name: str,
+    base: str,
+    folds: int,
+    seed: int,
+    limit: int | None,
+    position_bias: float,
+    work: Path | None,
+    concurrency: int,
+    keep: bool,
+    html: Path | None,
+    out: Path | None,
+    promote: bool,
+    dry_run: bool,
+    settings: Settings,
+    as_json: bool,
+) -> None:
+    """Fit a profile to the labelled queries of evaluation FOLDERS, or to collected feedback.
+
+    Weights of the legs, k and fan-out are searched for every intent. Each query is asked once; what
+    the legs found is kept in files, so that the search replays it and an interrupted run goes on
+    where it stopped. Rows of the folders are stored where "trivet eval" stores them, and stay. The
+    profile goes into the database that serves, with the report of the gate: it may only be promoted
+    if it is not worse, on queries that it was not fitted to, than the fixed recipe of what is live.
+
+    Feedback needs 50 searches, 30 of them with anything relevant, rated above 0 or clicked. A click
+    at rank r counts min(10, r^ETA).
+    """
+    started = time.perf_counter()
+    if from_feedback == bool(folders):
+        raise click.UsageError("name evaluation folders, or --from-feedback")
+    if from_feedback != (namespace is not None):
+        raise click.UsageError("--from-feedback and --namespace go together")
+    try:
+        check_name(name)
+    except InvalidInput as exc:
+        raise click.UsageError(f"the profile's name {exc}") from exc
+    write_page = None
+    if html is not None:  # what could hinder it is better known before a long run
+        write_page = _page_writer()
+        html.parent.mkdir(parents=True, exist_ok=True)
+    read = read_folders(folders)
+    rivals = asyncio.run(find_rivals(settings, name, base=base))
+    asking = _asking(settings, rivals, work, concurrency)
+    if namespace is not None:
+        source = f"feedback of namespace {namespace}"
+        runs = asyncio.run(gathering.of_feedback(asking, namespace, position_bias=position_bias))
+    else:
+        source = ", ".join(folder.name for folder in read)
+        runs = asyncio.run(gathering.of_folders(asking, read, limit=limit, seed=seed, fresh=not keep))
+    plan = Plan(name=name, folds=folds, seed=seed, source=source, watch=progress)
+    tuning = tune(runs, rivals, plan, started=started)
+    if tuning.improved and not dry_run:
+        tuning = asyncio.run(store(settings, tuning, promote=promote))
+    if out is not None:
+        write_json(out, tuning)
+    if html is not None and write_page is not None:
+        write_page(html, tuning)
+    if as_json:
+        print_json(tuning)
+    else:
+        _tell(tuning, promoted=promote and tuning.label is not None and tuning.gate.passed)
+
+
+def _asking(settings: Settings, rivals: Rivals, work: Path | None, concurrency: int) -> gathering.Asking:
+    return gathering.Asking(
+        settings=settings,
+        profiles=rivals.profiles,
+        models=rivals.models,
+        work=work or settings.data_dir / "tuning",
+        concurrency=concurrency,
+        watch=progress,
+    )
+
+
+def _tell(tuning: Tuning, *, promoted: bool) -> None:
+    lines = [headline(tuning), outcome(tuning)]
+    tables = [score_table(tuning), *group_tables(tuning)]
+    if tuning.improved:
+        tables.insert(0, recipe_table(tuning.profile, tuning.label or "found"))
+    lines += [aligned(table) for table in tables]
+    if tuning.improved:
+        lines += ["", *gate_lines(tuning.gate)]
+    if tuning.label is not None:
+        lines += ["", _next_step(tuning, promoted=promoted)]
+    for line in lines:
+        say(console(), line)
+
+
+def _next_step(tuning: Tuning, *, promoted: bool) -> str:
+    if promoted:
+        return f"{tuning.label} is live"
+    if tuning.gate.passed:
+        return f"next: trivet profile promote {tuning.label}"
+    return f"next: label more queries, or see what the gate says of others: trivet profile check {tuning.label} FOLDER"
+
+
+def _page_writer() -> WritePage:
+    """What writes the HTML report; its charts are drawn by a library that the server does not need.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        from retrieval.tuning.page import write_page
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.partition(".")[0] != "matplotlib":
+            raise
+        raise click.UsageError(
+            "--html draws charts with matplotlib, which is missing: pip install 'trivet[eval]'"
+        ) from exc
+    return write_page

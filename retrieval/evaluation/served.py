@@ -1,0 +1,84 @@
+"""Profiles of the database that is served from, for an evaluation that runs in one of its own.
+
+An evaluation with the embedded database keeps its rows apart, where nobody has written any profile. So profiles are
+looked up where searches find them, and lent to the engine that evaluates, with the models that their database holds.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from retrieval.engine import Trivet
+from retrieval.evaluation.provenance import stored_models
+from retrieval.model_shelf import ModelKind
+from retrieval.profiles import Profile
+from retrieval.settings import Settings
+from retrieval.store import profiles as store
+from retrieval.store.embedded import running
+from retrieval.store.pool import open_pool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LentModel:
+    """A model that the database of the evaluation does not hold."""
+
+    kind: ModelKind
+    content: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """Profiles by the names they were asked for as, and models of theirs that must be lent."""
+
+    profiles: Mapping[str, Profile]
+    models: Sequence[LentModel]
+
+
+def evaluation_settings(settings: Settings) -> Settings:
+    """Where an evaluation stores its rows: the database that is named, or an embedded one of its own."""
+    return replace(settings, data_dir=settings.data_dir / "eval") if settings.uses_embedded else settings
+
+
+async def look_up(settings: Settings, names: Sequence[str]) -> Served:
+    """The profiles that searches over the settings' database would use.
+
+    An embedded database that nobody has made yet has the profiles that come with the program; it is not made for that.
+
+    Raises:
+        InvalidInput: there is none of a name.
+    """
+    if settings.uses_embedded and not (settings.data_dir / "postgres").exists():
+        settings = evaluation_settings(settings)
+    async with AsyncExitStack() as stack:
+        elsewhere = settings.uses_embedded
+        if elsewhere:
+            settings = replace(settings, database_url=await stack.enter_async_context(running(settings.data_dir)))
+        engine = await stack.enter_async_context(Trivet.open(settings))
+        found = {name: await engine.profiles.find(name) for name in names}
+        return Served(profiles=found, models=await _stored(settings.database_url, found.values()) if elsewhere else ())
+
+
+async def lend(engine: Trivet, models: Iterable[LentModel]) -> None:
+    """Keep models in the engine's database, so that profiles can name them."""
+    with tempfile.TemporaryDirectory(prefix="trivet-model-") as folder:
+        for model in models:
+            path = Path(folder) / f"{model.kind}.onnx"
+            path.write_bytes(model.content)
+            await engine.models.put_model(model.kind, path)
+
+
+async def _stored(url: str, profiles: Iterable[Profile]) -> list[LentModel]:
+    """The models that profiles name by checksum, out of their database, each once."""
+    wanted = {pair for profile in profiles for pair in stored_models(profile).items()}
+    found = []
+    if wanted:
+        async with open_pool(url, 1) as pool, pool.connection() as conn:
+            for kind, checksum in sorted(wanted):
+                content = await store.model(conn, kind, checksum)
+                if content is not None:  # else the engine says what is missing when it is asked to search by it
+                    found.append(LentModel(kind=kind, content=content))
+    return found

@@ -1,0 +1,126 @@
+"""The learned parts that profiles name, loaded once each."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from classifier.inference import IntentClassifier, ModelMismatch
+from classifier.rescorer import Rescorer
+from classifier.trust import LegTrust
+from retrieval.errors import InvalidInput
+from retrieval.profiles import Models
+from retrieval.store import profiles as store
+from retrieval.store.pool import Pool
+
+ModelKind = Literal["intent", "weights", "rescorer"]
+
+LOADERS: Mapping[ModelKind, Callable[[Path], Any]] = {
+    "intent": IntentClassifier,
+    "weights": LegTrust,
+    "rescorer": Rescorer,
+}
+"""What opens a model file, by kind."""
+
+_STORED = "sha256:"
+_FILE_NAME = re.compile(r"[\w\-][\w.\-]*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Learned:
+    """The learned parts of a profile, open."""
+
+    classifier: IntentClassifier
+    trust: LegTrust
+    rescorer: Rescorer | None
+
+
+class ModelShelf:
+    """Opens models by reference and keeps them open: a reference always means the same file."""
+
+    def __init__(self, pool: Pool, folder: Path) -> None:
+        """Without loading anything.
+
+        Args:
+            pool: of the database that holds the models named by checksum.
+            folder: holds those named by file.
+        """
+        self._pool = pool
+        self._folder = folder
+        self._open: dict[tuple[str, str], Any] = {}
+        self._lock = asyncio.Lock()
+
+    async def learned(self, models: Models) -> Learned:
+        """The open models; those that are not open yet are loaded beside the event loop.
+
+        Raises:
+            InvalidInput: there is no such model, or it is not one of its kind for this version; names the kind.
+        """
+        return Learned(
+            classifier=await self._find("intent", models.intent),
+            trust=await self._find("weights", models.weights),
+            rescorer=await self._find("rescorer", models.rescorer) if models.rescorer else None,
+        )
+
+    async def put_model(self, kind: ModelKind, path: Path) -> str:
+        """Keep a model in the database, for the processes of all servers.
+
+        Returns:
+            The reference by which profiles name it: "sha256:" and the checksum.
+
+        Raises:
+            InvalidInput: it is not a model of this kind for this version.
+        """
+        content = await asyncio.to_thread(path.read_bytes)
+        await asyncio.to_thread(_load, kind, path)
+        checksum = hashlib.sha256(content).hexdigest()
+        async with self._pool.connection() as conn:
+            await store.put_model(conn, kind, checksum, content)
+        return _STORED + checksum
+
+    async def _find(self, kind: ModelKind, reference: str) -> Any:
+        key = (kind, reference)
+        if key not in self._open:
+            async with self._lock:
+                if key not in self._open:
+                    self._open[key] = await self._opened(kind, reference)
+        return self._open[key]
+
+    async def _opened(self, kind: ModelKind, reference: str) -> Any:
+        if not reference.startswith(_STORED):
+            if not _FILE_NAME.fullmatch(reference):
+                raise InvalidInput(f"{reference!r} is neither a file name nor sha256:…", loc=("models", kind))
+            return await asyncio.to_thread(_load, kind, self._folder / reference)
+        checksum = reference.removeprefix(_STORED)
+        async with self._pool.connection() as conn:
+            content = await store.model(conn, kind, checksum)
+        if content is None:
+            raise InvalidInput(f"the database has no model {reference!r} of this kind", loc=("models", kind))
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise InvalidInput(f"the model {reference!r} in the database is damaged", loc=("models", kind))
+        return await asyncio.to_thread(_load_content, kind, content)
+
+
+def _load(kind: ModelKind, path: Path) -> Any:
+    try:
+        return LOADERS[kind](path)
+    except FileNotFoundError as exc:
+        raise InvalidInput(f"there is no model {path.name!r}", loc=("models", kind)) from exc
+    except ModelMismatch as exc:
+        raise InvalidInput(str(exc), loc=("models", kind)) from exc
+    except Exception as exc:  # ONNX Runtime has an error of its own for every way in which a file can be wrong
+        raise InvalidInput(f"{path.name!r} cannot be opened as a model: {exc}", loc=("models", kind)) from exc
+
+
+def _load_content(kind: ModelKind, content: bytes) -> Any:
+    """Load from a file that is gone again afterwards: the session has read all of it."""
+    with tempfile.TemporaryDirectory(prefix="trivet-model-") as folder:
+        path = Path(folder) / f"{kind}.onnx"
+        path.write_bytes(content)
+        return _load(kind, path)

@@ -1,0 +1,184 @@
+"""What callers ask of the journal: feedback, and what was logged of searches."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from retrieval.errors import Conflict, InvalidInput, NotFound
+from retrieval.feedback import (
+    FeedbackPage,
+    FeedbackReceipt,
+    FeedbackRequest,
+    check_feedback,
+    completed,
+    fingerprint,
+    judged_by_id,
+)
+from retrieval.ids import uuid7
+from retrieval.parsing import check_storable
+from retrieval.query_log import QueryPage
+from retrieval.store import feedback, namespaces, query_log
+from retrieval.store.feedback import Judged
+from retrieval.store.pool import Connection, Pool
+
+RELEVANT_FROM = 0.5
+"""The least rating of a memory that counts as relevant where there is only relevant or not."""
+
+_LAST_NUMBER = 2**63 - 1
+_MOST_NAMED = 5
+
+
+class Records:
+    """Feedback and logged queries of all namespaces."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def add_feedback(self, name: str, request: FeedbackRequest) -> FeedbackReceipt:
+        """Store feedback; the same with the same id is stored once.
+
+        Raises:
+            NotFound: no such namespace.
+            InvalidInput: it says nothing, contradicts itself, leaves out what the query log does not have, or
+                names memories that do not exist; names the field.
+            Conflict: other feedback has this id.
+        """
+        namespaces.check_name(name)
+        check_storable(request)
+        check_feedback(request)
+        feedback_id, content = request.id or uuid7(), fingerprint(request)
+        async with self._pool.connection() as conn, conn.transaction():
+            ns = (await namespaces.find(conn, name)).ns
+            if not await namespaces.hold(conn, ns):
+                raise NotFound(f"namespace {name!r} was deleted")
+            await feedback.lock(conn, ns)
+            stored = await feedback.find(conn, ns, feedback_id)
+            if stored is not None and stored != content:
+                raise Conflict(f"there is other feedback with the id {feedback_id!r}")
+            if stored is None:
+                logged = await query_log.find(conn, ns, request.search_id) if request.search_id else None
+                whole = completed(request, logged)
+                await _check_existing(conn, ns, whole)
+                await feedback.insert(conn, ns, feedback_id, whole, fingerprint=content)
+        return FeedbackReceipt(id=feedback_id, stored=stored is None)
+
+    async def list_feedback(self, name: str, *, cursor: str | None, limit: int) -> FeedbackPage:
+        """A page of feedback, oldest first.
+
+        Raises:
+            NotFound: no such namespace.
+            InvalidInput: a cursor that no page gave.
+        """
+        namespaces.check_name(name)
+        after = _number_of(cursor)
+        async with self._pool.connection() as conn:
+            ns = (await namespaces.find(conn, name)).ns
+            rows = await feedback.page(conn, ns, after=after, limit=limit + 1)
+        cursor = str(rows[limit - 1].number) if len(rows) > limit else None
+        return FeedbackPage(feedback=[row.feedback for row in rows[:limit]], next_cursor=cursor)
+
+    async def read_feedback(self, name: str, *, since: datetime | None = None) -> list[Judged]:
+        """All feedback in order of time, from `since` on.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        namespaces.check_name(name)
+        async with self._pool.connection() as conn:
+            return await feedback.read(conn, (await namespaces.find(conn, name)).ns, since=since)
+
+    async def delete_feedback(self, name: str) -> int:
+        """Delete all feedback; how much there was.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        namespaces.check_name(name)
+        async with self._pool.connection() as conn:
+            return await feedback.delete(conn, (await namespaces.find(conn, name)).ns)
+
+    async def list_queries(self, name: str, *, cursor: str | None, limit: int) -> QueryPage:
+        """A page of the query log, oldest first; raises as `list_feedback`."""
+        namespaces.check_name(name)
+        after = _number_of(cursor)
+        async with self._pool.connection() as conn:
+            ns = (await namespaces.find(conn, name)).ns
+            rows = await query_log.read(conn, ns, after=after, limit=limit + 1)
+        cursor = str(rows[limit - 1].number) if len(rows) > limit else None
+        return QueryPage(queries=[row.entry for row in rows[:limit]], next_cursor=cursor)
+
+    async def delete_queries(self, name: str, *, ids: Sequence[str] | None = None) -> int:
+        """Delete the entries of these searches, or all; how many there were.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        namespaces.check_name(name)
+        async with self._pool.connection() as conn:
+            return await query_log.delete(conn, (await namespaces.find(conn, name)).ns, ids=ids)
+
+    async def redact_queries(self, name: str, containing: str) -> int:
+        """Take the text out of the entries that contain a text, whatever its case; how many there were.
+
+        Raises:
+            NotFound: no such namespace.
+            InvalidInput: an empty text.
+        """
+        namespaces.check_name(name)
+        check_storable(containing, ("redact",))
+        if not containing:
+            raise InvalidInput("must not be empty", loc=("redact",))
+        async with self._pool.connection() as conn:
+            ns = (await namespaces.find(conn, name)).ns
+            return await query_log.redact(conn, ns, query_contains=containing)
+
+    async def relevant_by_search(self, name: str) -> Mapping[str, Sequence[str]]:
+        """By search, the memories that feedback on it calls relevant and that still exist.
+
+        A rating of `RELEVANT_FROM` or more counts, a click does not. The last word counts where feedback differs.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        namespaces.check_name(name)
+        verdicts: dict[str, dict[str, bool]] = defaultdict(dict)
+        async with self._pool.connection() as conn:
+            ns = (await namespaces.find(conn, name)).ns
+            for judged in await feedback.read(conn, ns):
+                if judged.search_id is not None:
+                    verdicts[judged.search_id] |= _verdicts(judged)
+            existing = await feedback.existing(conn, ns, {one for said in verdicts.values() for one in said})
+        return {
+            search_id: sorted(memory_id for memory_id, relevant in said.items() if relevant and memory_id in existing)
+            for search_id, said in verdicts.items()
+        }
+
+
+def _verdicts(judged: Judged) -> dict[str, bool]:
+    rated = {memory_id: rating >= RELEVANT_FROM for memory_id, rating in judged.ratings.items()}
+    return rated | dict.fromkeys(judged.relevant, True) | dict.fromkeys(judged.irrelevant, False)
+
+
+async def _check_existing(conn: Connection, ns: int, request: FeedbackRequest) -> None:
+    """Refuse judgements of memories that do not exist."""
+    named = list(judged_by_id(request))
+    existing = await feedback.existing(conn, ns, (memory_id for _, memory_id in named))
+    missing = [(field, memory_id) for field, memory_id in named if memory_id not in existing]
+    if missing:
+        ids = list(dict.fromkeys(memory_id for _, memory_id in missing))
+        more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+        raise InvalidInput(
+            f"the namespace has no memory {', '.join(map(repr, ids[:_MOST_NAMED]))}{more}", loc=(missing[0][0],)
+        )
+
+
+def _number_of(cursor: str | None) -> int:
+    """The number that a page ended with."""
+    if cursor is None:
+        return 0
+    if not re.fullmatch(r"[0-9]{1,19}", cursor):
+        raise InvalidInput("is not a cursor that an earlier page gave", loc=("cursor",))
+    return min(int(cursor), _LAST_NUMBER)

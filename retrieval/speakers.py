@@ -1,0 +1,33 @@
+"""Who said a memory: whether a query names them, and whether they are an assistant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from graph.names import normalize
+from graph.nicknames import ORDINARY_NAMES
+from graph.stopwords import STOP_WORDS
+
+_WORDS = ORDINARY_NAMES | STOP_WORDS
+_ASSISTANTS = frozenset(("assistant", "ai", "agent", "bot", "chatbot", "model", "system"))
+
+
+def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
+    """The speakers whom a text names, in full; one whose name is also a word ("Will") only by a capital inside it."""
+    said = f" {normalize(text)} "
+    named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in said}
+    return {
+        speaker
+        for speaker in named
+        if normalize(speaker) not in _WORDS or re.search(rf"\s{re.escape(speaker)}\b", text)
+    }
+
+
+def is_assistant(speaker: str | None) -> bool:
+    """Whether that is what chats call the machine.
+
+    >>> is_assistant("Assistant"), is_assistant("Ana"), is_assistant(None)
+    (True, False, False)
+    """
+    return speaker is not None and speaker.strip().casefold() in _ASSISTANTS

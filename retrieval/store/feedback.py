@@ -1,0 +1,174 @@
+"""The feedback table: judgements with the rankings that they judge, at most `MAX_ROWS` per namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from retrieval.feedback import Feedback, FeedbackRequest
+from retrieval.types import Filters
+
+MAX_ROWS = 100_000
+"""Most feedback of a namespace; beyond it the oldest falls out."""
+
+# The update changes nothing: it keeps other writers of feedback from the namespace until the transaction ends.
+_LOCK: LiteralString = """
+    insert into journal as j (ns) values (%(ns)s) on conflict (ns) do update set feedback = j.feedback
+"""
+
+_FIND: LiteralString = "select fingerprint from feedback where ns = %(ns)s and id = %(id)s"
+
+_INSERT: LiteralString = """
+    with numbered as (
+        update journal set feedback = feedback + 1 where ns = %(ns)s returning feedback as number
+    ), outlived as (
+        delete from feedback where ns = %(ns)s and number <= (select number from numbered) - %(most)s
+    )
+    insert into feedback (ns, number, id, query, shown, relevant, irrelevant, clicked, ratings, intent, profile,
+        search_id, filters, as_of, query_timestamp, fingerprint)
+    select %(ns)s, number, %(id)s, %(query)s, %(shown)s::text[], %(relevant)s::text[], %(irrelevant)s::text[],
+        %(clicked)s::text[], %(ratings)s::jsonb, %(intent)s, %(profile)s, %(search_id)s, %(filters)s::jsonb, %(as_of)s,
+        %(query_timestamp)s, %(fingerprint)s
+    from numbered
+"""
+
+_EXISTING: LiteralString = "select id from memory where ns = %(ns)s and id = any(%(ids)s::text[])"
+
+# In the order of `Feedback`'s fields, after the number.
+_COLUMNS: LiteralString = """
+    number, id, at, query, shown, relevant, irrelevant, clicked, ratings, intent, profile, search_id, filters, as_of,
+    query_timestamp
+"""
+
+_PAGE: LiteralString = (
+    "select " + _COLUMNS + " from feedback where ns = %(ns)s and number > %(after)s order by number limit %(limit)s"
+)
+
+_SINCE: LiteralString = (
+    "select " + _COLUMNS + " from feedback where ns = %(ns)s"
+    " and (%(since)s::timestamptz is null or at >= %(since)s::timestamptz) order by at, number"
+)  # fmt: skip
+
+_DELETE: LiteralString = "delete from feedback where ns = %(ns)s"
+
+
+class NumberedFeedback(NamedTuple):
+    """Feedback with its number in the namespace."""
+
+    number: int
+    feedback: Feedback
+
+
+class Judged(NamedTuple):
+    """A query, the ranking that was shown for it, and what was said of it.
+
+    `intent` and `profile` are labels; `filters` is None where they are not known.
+    """
+
+    id: str
+    at: datetime
+    query: str
+    shown: tuple[str, ...]
+    relevant: frozenset[str]
+    irrelevant: frozenset[str]
+    clicked: frozenset[str]
+    ratings: Mapping[str, float]
+    intent: str | None
+    profile: str | None
+    filters: Filters | None
+    as_of: datetime | None
+    query_timestamp: datetime | None
+    search_id: str | None = None
+
+
+async def lock(conn: AsyncConnection[Any], ns: int) -> None:
+    """Keep other writers of the namespace's feedback waiting until the transaction ends."""
+    await conn.execute(_LOCK, {"ns": ns})
+
+
+async def find(conn: AsyncConnection[Any], ns: int, feedback_id: str) -> bytes | None:
+    """The fingerprint of stored feedback."""
+    row = await (await conn.execute(_FIND, {"ns": ns, "id": feedback_id})).fetchone()
+    return None if row is None else row[0]
+
+
+async def existing(conn: AsyncConnection[Any], ns: int, ids: Iterable[str]) -> frozenset[str]:
+    """Those of the ids that name memories of the namespace."""
+    rows = await (await conn.execute(_EXISTING, {"ns": ns, "ids": sorted(set(ids))})).fetchall()
+    return frozenset(memory_id for (memory_id,) in rows)
+
+
+async def insert(
+    conn: AsyncConnection[Any], ns: int, feedback_id: str, request: FeedbackRequest, *, fingerprint: bytes
+) -> None:
+    """Write a row, after `lock` in the same transaction; the oldest falls out where there are too many.
+
+    Args:
+        conn: in a transaction.
+        ns: the namespace.
+        feedback_id: not used yet.
+        request: with its query and ranking.
+        fingerprint: of what the caller sent.
+    """
+    filters = request.filters
+    parameters = {
+        **{name: getattr(request, name) for name in FeedbackRequest.__struct_fields__},
+        "ns": ns,
+        "id": feedback_id,
+        "intent": request.intent and request.intent.value,
+        "most": MAX_ROWS,
+        "ratings": Jsonb(request.ratings),
+        "filters": None if filters is None else Jsonb(msgspec.to_builtins(filters)),
+        "fingerprint": fingerprint,
+    }
+    await conn.execute(_INSERT, parameters)
+
+
+async def page(conn: AsyncConnection[Any], ns: int, *, after: int, limit: int) -> Sequence[NumberedFeedback]:
+    """Feedback with numbers above `after`, oldest first."""
+    cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
+    return [_numbered(row) for row in await cursor.fetchall()]
+
+
+async def read(conn: AsyncConnection[Any], ns: int, *, since: datetime | None = None) -> list[Judged]:
+    """All feedback of the namespace in order of time, from `since` on."""
+    cursor = await conn.execute(_SINCE, {"ns": ns, "since": since})
+    return [_judged(_numbered(row).feedback) for row in await cursor.fetchall()]
+
+
+async def delete(conn: AsyncConnection[Any], ns: int) -> int:
+    """Delete all feedback of the namespace; how much there was."""
+    return (await conn.execute(_DELETE, {"ns": ns})).rowcount
+
+
+def _numbered(row: Sequence[Any]) -> NumberedFeedback:
+    """A row of `_COLUMNS`."""
+    number, *values = row
+    fields = dict(zip(Feedback.__struct_fields__, values, strict=True))
+    if fields["filters"] is not None:
+        fields["filters"] = msgspec.convert(fields["filters"], Filters)
+    return NumberedFeedback(number, Feedback(**fields))
+
+
+def _judged(feedback: Feedback) -> Judged:
+    return Judged(
+        id=feedback.id,
+        at=feedback.at,
+        query=feedback.query,
+        shown=tuple(feedback.shown),
+        relevant=frozenset(feedback.relevant),
+        irrelevant=frozenset(feedback.irrelevant),
+        clicked=frozenset(feedback.clicked),
+        ratings=feedback.ratings,
+        intent=feedback.intent,
+        profile=feedback.profile,
+        filters=feedback.filters,
+        as_of=feedback.as_of,
+        query_timestamp=feedback.query_timestamp,
+        search_id=feedback.search_id,
+    )

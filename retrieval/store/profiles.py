@@ -1,0 +1,228 @@
+"""Profiles, their promotions, their shadows and the models they name: the rows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+from psycopg.types.json import Jsonb
+
+from retrieval.store.pool import Connection
+
+_CHANGES = "select counter from profile_change"
+
+_TAKE_TURN = "update profile_change set counter = counter + 1"
+
+_LIVE = """
+    select l.name, l.version, p.parameters, s.version, c.parameters, s.share
+    from (select distinct on (name) name, version from profile_promotion order by name, id desc) l
+        join profile p using (name, version)
+        left join profile_shadow s on s.name = l.name
+        left join profile c on c.name = s.name and c.version = s.version
+"""
+
+_SUMMARIES = """
+    select p.name, count(*),
+        (select l.version from profile_promotion l where l.name = p.name order by l.id desc limit 1),
+        min(s.version), min(s.share)
+    from profile p left join profile_shadow s on s.name = p.name
+    group by p.name order by p.name
+"""
+
+_VERSIONS = """
+    select name, version, parameters, origin, note, report, created_at from profile
+    where name = %(name)s and (%(version)s::integer is null or version = %(version)s) order by version desc
+"""
+
+_INSERT = """
+    insert into profile (name, version, parameters, origin, note, report)
+    values (%(name)s, %(version)s, %(parameters)s, %(origin)s, %(note)s, %(report)s)
+"""
+
+_REPORT = "update profile set report = %(report)s where name = %(name)s and version = %(version)s"
+
+_HISTORY = """
+    select id, version, by, before, at from profile_promotion where name = %(name)s order by id desc
+    limit %(limit)s
+"""
+
+_BEFORE = """
+    select b.version, b.before from profile_promotion newest join profile_promotion b on b.id = newest.before
+    where newest.id = (select max(id) from profile_promotion where name = %(name)s)
+"""
+
+_PROMOTE = """
+    insert into profile_promotion (name, version, by, before)
+    values (%(name)s, %(version)s, %(by)s, %(before)s)
+"""
+
+_SHADOW = "select version, share from profile_shadow where name = %(name)s"
+
+_SET_SHADOW = """
+    insert into profile_shadow (name, version, share) values (%(name)s, %(version)s, %(share)s)
+    on conflict (name) do update set version = excluded.version, share = excluded.share
+"""
+
+_CLEAR_SHADOW = """
+    delete from profile_shadow where name = %(name)s and (%(version)s::integer is null or version = %(version)s)
+"""
+
+_PUT_MODEL = """
+    insert into model (sha256, kind, content) values (%(sha256)s, %(kind)s, %(content)s) on conflict do nothing
+"""
+
+_MODEL = "select content from model where sha256 = %(sha256)s and kind = %(kind)s"
+
+HISTORY = 100
+"""Most promotions that are told of."""
+
+
+class LiveRow(NamedTuple):
+    """A live version with its shadow, in the order of the statement's columns."""
+
+    name: str
+    version: int
+    parameters: dict[str, Any]
+    shadow_version: int | None
+    shadow_parameters: dict[str, Any] | None
+    share: float | None
+
+
+class SummaryRow(NamedTuple):
+    """A name: how many versions, which is live, which is its shadow."""
+
+    name: str
+    versions: int
+    live: int | None
+    shadow_version: int | None
+    share: float | None
+
+
+class VersionRow(NamedTuple):
+    """A version."""
+
+    name: str
+    version: int
+    parameters: dict[str, Any]
+    origin: str
+    note: str
+    report: dict[str, Any] | None
+    created_at: datetime
+
+
+class PromotionRow(NamedTuple):
+    """A version became live; `before` is the row that a rollback goes back to."""
+
+    id: int
+    version: int
+    by: str
+    before: int | None
+    at: datetime
+
+
+@asynccontextmanager
+async def writing(conn: Connection) -> AsyncIterator[None]:
+    """A transaction in which no other process changes profiles, and of which all of them will learn."""
+    async with conn.transaction():
+        await conn.execute(_TAKE_TURN)
+        yield
+
+
+async def changes(conn: Connection) -> int:
+    """How often profiles have been changed."""
+    row = await (await conn.execute(_CHANGES)).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def live(conn: Connection) -> Sequence[LiveRow]:
+    """The live version of every name that has one."""
+    return [LiveRow(*row) for row in await (await conn.execute(_LIVE)).fetchall()]
+
+
+async def summaries(conn: Connection) -> Sequence[SummaryRow]:
+    """All names in their order."""
+    return [SummaryRow(*row) for row in await (await conn.execute(_SUMMARIES)).fetchall()]
+
+
+async def versions(conn: Connection, name: str, version: int | None = None) -> Sequence[VersionRow]:
+    """The versions of a name, newest first, or the one of that number."""
+    cursor = await conn.execute(_VERSIONS, {"name": name, "version": version})
+    return [VersionRow(*row) for row in await cursor.fetchall()]
+
+
+async def insert(
+    conn: Connection,
+    name: str,
+    version: int,
+    parameters: dict[str, Any],
+    *,
+    origin: str,
+    note: str,
+    report: dict[str, Any] | None = None,
+) -> None:
+    """Write a version; within `writing`."""
+    row = {"name": name, "version": version, "origin": origin, "note": note}
+    await conn.execute(_INSERT, {**row, "parameters": Jsonb(parameters), "report": _json(report)})
+
+
+async def attach_report(conn: Connection, name: str, version: int, report: dict[str, Any]) -> bool:
+    """Give a version its report; False if there is none of that number."""
+    cursor = await conn.execute(_REPORT, {"name": name, "version": version, "report": _json(report)})
+    return cursor.rowcount == 1
+
+
+async def history(conn: Connection, name: str, *, limit: int = HISTORY) -> Sequence[PromotionRow]:
+    """The promotions of a name, newest first."""
+    cursor = await conn.execute(_HISTORY, {"name": name, "limit": limit})
+    return [PromotionRow(*row) for row in await cursor.fetchall()]
+
+
+async def promote(conn: Connection, name: str, version: int, *, by: LiteralString) -> None:
+    """Make a version live; within `writing`. Its being a shadow ends."""
+    newest = await history(conn, name, limit=1)
+    before = newest[0].id if newest else None
+    await conn.execute(_PROMOTE, {"name": name, "version": version, "by": by, "before": before})
+    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
+
+
+async def roll_back(conn: Connection, name: str) -> int | None:
+    """Make the version live that was so before; within `writing`. Its number, or None where there was none."""
+    row = await (await conn.execute(_BEFORE, {"name": name})).fetchone()
+    if row is None:
+        return None
+    version, before = row
+    await conn.execute(_PROMOTE, {"name": name, "version": version, "by": "rollback", "before": before})
+    return int(version)
+
+
+async def shadow(conn: Connection, name: str) -> tuple[int, float] | None:
+    """The shadow's version and share."""
+    row = await (await conn.execute(_SHADOW, {"name": name})).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+async def set_shadow(conn: Connection, name: str, version: int, share: float) -> None:
+    """Let a version answer a share of the live one's queries too; within `writing`."""
+    await conn.execute(_SET_SHADOW, {"name": name, "version": version, "share": share})
+
+
+async def clear_shadow(conn: Connection, name: str) -> None:
+    """No shadow; within `writing`."""
+    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": None})
+
+
+async def put_model(conn: Connection, kind: str, sha256: str, content: bytes) -> None:
+    """Keep a model; one that is there already stays."""
+    await conn.execute(_PUT_MODEL, {"sha256": sha256, "kind": kind, "content": content})
+
+
+async def model(conn: Connection, kind: str, sha256: str) -> bytes | None:
+    """The content of a model of that kind."""
+    row = await (await conn.execute(_MODEL, {"sha256": sha256, "kind": kind})).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _json(report: dict[str, Any] | None) -> Jsonb | None:
+    return None if report is None else Jsonb(report)

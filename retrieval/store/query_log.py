@@ -1,0 +1,177 @@
+"""The query log: one row per search of the namespaces whose owners want that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, LiteralString, NamedTuple
+
+import msgspec
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from retrieval.query_log import LoggedQuery, ScoredId
+from retrieval.types import Filters, NamespaceSettings, QueryLogSettings
+
+# The row before the oldest one that may stay goes with each that comes; a few more, where writers met. `number`
+# is a scalar, since a join may be planned as a scan of the table, while it is new and nothing is known of its size.
+# The commit is not waited for on the disk: a crash of the database may cost the last entries, and nothing else.
+_RECORD: LiteralString = """
+    with held as (
+        select ns from namespace
+        where ns = %(ns)s and set_config('synchronous_commit', 'off', true) = 'off' for key share
+    ), numbered as (
+        insert into journal as j (ns, queries) select ns, 1 from held
+        on conflict (ns) do update set queries = j.queries + 1 returning j.queries as number
+    ), outlived as (
+        delete from query_log where ns = %(ns)s
+            and number > (select number from numbered) - %(most)s - 64
+            and number <= (select number from numbered) - %(most)s
+    )
+    insert into query_log (ns, number, id, at, query, query_chars, query_hash, mode, profile, intent, ids, scores,
+        filters, as_of, query_timestamp, total_ms)
+    select %(ns)s, number, %(id)s, %(at)s, %(query)s, %(query_chars)s, %(query_hash)s, %(mode)s, %(profile)s,
+        %(intent)s, %(ids)s::text[], %(scores)s::real[], %(filters)s::jsonb, %(as_of)s, %(query_timestamp)s,
+        %(total_ms)s
+    from numbered
+"""
+
+# The update changes nothing; it answers the row also to whom another writer forestalled.
+_KEY: LiteralString = """
+    insert into journal as j (ns) select ns from namespace where ns = %(ns)s for key share
+    on conflict (ns) do update set key = j.key returning key
+"""
+
+# In the order of `LoggedQuery`'s fields, with the ids and scores of `results` as two, after the number.
+_COLUMNS: LiteralString = """
+    number, id, at, query, query_chars, query_hash, mode, profile, intent, ids, scores, filters, as_of,
+    query_timestamp, total_ms
+"""
+
+_PAGE: LiteralString = (
+    "select " + _COLUMNS + " from query_log where ns = %(ns)s and number > %(after)s order by number limit %(limit)s"
+)
+
+_FIND: LiteralString = "select " + _COLUMNS + " from query_log where ns = %(ns)s and id = %(id)s"
+
+_DELETE: LiteralString = """
+    delete from query_log where ns = %(ns)s and (%(ids)s::text[] is null or id = any(%(ids)s::text[]))
+"""
+
+_REDACT: LiteralString = """
+    update query_log set query = null, query_hash = null, filters = null
+    where ns = %(ns)s and (query is not null or query_hash is not null)
+        and (%(ids)s::text[] is null or id = any(%(ids)s::text[]))
+        and (%(part)s::text is null or strpos(lower(query), lower(%(part)s::text)) > 0)
+"""
+
+_OLDEST: LiteralString = """
+    select n.ns, n.settings, j.queries, oldest.number, oldest.at
+    from journal j
+        join namespace n on n.ns = j.ns
+        cross join lateral (select number, at from query_log q where q.ns = j.ns order by number limit 1) as oldest
+"""
+
+_TRIM: LiteralString = """
+    delete from query_log where ns = %(ns)s and (number <= %(number)s or at < %(since)s::timestamptz)
+"""
+
+
+class NumberedQuery(NamedTuple):
+    """An entry with its number in the namespace."""
+
+    number: int
+    entry: LoggedQuery
+
+
+async def record(conn: AsyncConnection[Any], ns: int, entry: LoggedQuery, settings: QueryLogSettings) -> None:
+    """Write one entry; the oldest falls out where there are too many. Nothing if the namespace is gone.
+
+    Args:
+        conn: in autocommit mode.
+        ns: the namespace.
+        entry: after redaction.
+        settings: of the namespace's log.
+    """
+    results = entry.results
+    parameters = {
+        **{name: getattr(entry, name) for name in LoggedQuery.__struct_fields__ if name not in ("results", "filters")},
+        "ns": ns,
+        "most": settings.max_entries,
+        "ids": None if results is None else [result.id for result in results],
+        "scores": None if results is None else [result.score for result in results],
+        "filters": None if entry.filters is None else Jsonb(msgspec.to_builtins(entry.filters)),
+    }
+    await conn.execute(_RECORD, parameters)
+
+
+async def key(conn: AsyncConnection[Any], ns: int) -> bytes | None:
+    """The key of the namespace's hashes, made when it is first asked for; None if the namespace is gone."""
+    row = await (await conn.execute(_KEY, {"ns": ns})).fetchone()
+    return None if row is None else row[0]
+
+
+async def read(
+    conn: AsyncConnection[Any], ns: int, *, after: int = 0, limit: int | None = None
+) -> Sequence[NumberedQuery]:
+    """Entries with numbers above `after`, oldest first."""
+    cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
+    return [_numbered(row) for row in await cursor.fetchall()]
+
+
+async def find(conn: AsyncConnection[Any], ns: int, search_id: str) -> LoggedQuery | None:
+    """The entry of one search."""
+    row = await (await conn.execute(_FIND, {"ns": ns, "id": search_id})).fetchone()
+    return None if row is None else _numbered(row).entry
+
+
+async def delete(conn: AsyncConnection[Any], ns: int, *, ids: Sequence[str] | None = None) -> int:
+    """Delete the entries of these searches, or all; how many there were."""
+    return (await conn.execute(_DELETE, {"ns": ns, "ids": None if ids is None else list(ids)})).rowcount
+
+
+async def redact(
+    conn: AsyncConnection[Any], ns: int, *, query_contains: str | None = None, ids: Sequence[str] | None = None
+) -> int:
+    """Take the text out of stored entries, with its hash and the filters; how many had one.
+
+    Args:
+        conn: a connection.
+        ns: the namespace.
+        query_contains: those with this in their text, whatever its case; None for any.
+        ids: those of these searches; None for any.
+    """
+    parameters = {"ns": ns, "ids": None if ids is None else list(ids), "part": query_contains}
+    return (await conn.execute(_REDACT, parameters)).rowcount
+
+
+async def trim(conn: AsyncConnection[Any]) -> int:
+    """Delete what is older, or more, than the namespaces' settings allow; how many entries.
+
+    What was logged before a namespace switched its log off falls under the default settings.
+    """
+    deleted = 0
+    for ns, settings, last, number, at in await (await conn.execute(_OLDEST)).fetchall():
+        allowed = msgspec.convert(settings, NamespaceSettings).query_log or QueryLogSettings()
+        days = allowed.max_age_days
+        since = None if days is None else datetime.now(UTC) - timedelta(days=days)
+        if number <= last - allowed.max_entries or (since is not None and at < since):
+            bounds = {"ns": ns, "number": last - allowed.max_entries, "since": since}
+            deleted += (await conn.execute(_TRIM, bounds)).rowcount
+    return deleted
+
+
+def _numbered(row: Sequence[Any]) -> NumberedQuery:
+    """A row of `_COLUMNS`."""
+    number, *before, ids, scores, filters, as_of, query_timestamp, total_ms = row
+    return NumberedQuery(
+        number,
+        LoggedQuery(
+            **dict(zip(LoggedQuery.__struct_fields__, before, strict=False)),
+            results=None if ids is None else [ScoredId(id=i, score=s) for i, s in zip(ids, scores, strict=True)],
+            filters=None if filters is None else msgspec.convert(filters, Filters),
+            as_of=as_of,
+            query_timestamp=query_timestamp,
+            total_ms=total_ms,
+        ),
+    )

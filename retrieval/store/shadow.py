@@ -1,0 +1,122 @@
+"""Shadow runs: how a candidate profile ranked what a live one answered. No query text is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+from msgspec import Struct
+from psycopg import AsyncConnection
+
+from retrieval.rank_agreement import kendall_tau, overlap, rank_biased_overlap
+
+MAX_ROWS = 50_000
+"""Most runs of a namespace; beyond it the oldest falls out."""
+
+# As `query_log` does, it keeps to its bound and does not wait for the disk.
+_RECORD: LiteralString = """
+    with held as (
+        select ns from namespace
+        where ns = %(ns)s and set_config('synchronous_commit', 'off', true) = 'off' for key share
+    ), numbered as (
+        insert into journal as j (ns, shadow_runs) select ns, 1 from held
+        on conflict (ns) do update set shadow_runs = j.shadow_runs + 1 returning j.shadow_runs as number
+    ), outlived as (
+        delete from shadow_run where ns = %(ns)s
+            and number > (select number from numbered) - %(most)s - 64
+            and number <= (select number from numbered) - %(most)s
+    )
+    insert into shadow_run (ns, number, id, live, candidate, live_ids, candidate_ids, overlap, rbo, tau, live_ms,
+        candidate_ms)
+    select %(ns)s, number, %(id)s, %(live)s, %(candidate)s, %(live_ids)s::text[], %(candidate_ids)s::text[],
+        %(overlap)s, %(rbo)s, %(tau)s, %(live_ms)s, %(candidate_ms)s
+    from numbered
+"""
+
+# Of all namespaces: a profile is one for all of them, and nothing that one of them holds is told.
+_SUMMARY: LiteralString = """
+    select count(*), avg(overlap), avg((live_ids[1] is not distinct from candidate_ids[1])::integer::real), avg(rbo),
+        avg(tau), percentile_cont(0.5) within group (order by live_ms),
+        percentile_cont(0.5) within group (order by candidate_ms)
+    from shadow_run where live = %(live)s and candidate = %(candidate)s
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ranked:
+    """What one profile made of a query: the profile's label, ids best first, milliseconds."""
+
+    profile: str
+    ids: Sequence[str]
+    total_ms: float
+
+
+class ShadowSummary(Struct, frozen=True, kw_only=True):
+    """How a candidate profile compares with a live one over `n` queries; the figures are null where there is none.
+
+    Attributes:
+        n: queries that both ranked.
+        mean_overlap: share of ids in common, in [0, 1].
+        same_first: share of queries with the same memory first.
+        mean_rank_biased_overlap: with p = 0.9, in [0, 1].
+        mean_tau: Kendall's tau of the ids in common, in [-1, 1], over the queries with two or more.
+        median_live_ms: of the live profile's answers.
+        median_candidate_ms: of the candidate's.
+    """
+
+    live: str
+    candidate: str
+    n: int
+    mean_overlap: float | None
+    same_first: float | None
+    mean_rank_biased_overlap: float | None
+    mean_tau: float | None
+    median_live_ms: float | None
+    median_candidate_ms: float | None
+
+
+async def record(conn: AsyncConnection[Any], ns: int, search_id: str, *, live: Ranked, candidate: Ranked) -> None:
+    """Write one comparison; the oldest falls out where there are too many. Nothing if the namespace is gone.
+
+    Args:
+        conn: in autocommit mode.
+        ns: the namespace.
+        search_id: of the search that both answered.
+        live: what the caller got.
+        candidate: what nobody saw.
+    """
+    parameters = {
+        "ns": ns,
+        "most": MAX_ROWS,
+        "id": search_id,
+        "live": live.profile,
+        "candidate": candidate.profile,
+        "live_ids": list(live.ids),
+        "candidate_ids": list(candidate.ids),
+        "overlap": overlap(live.ids, candidate.ids),
+        "rbo": rank_biased_overlap(live.ids, candidate.ids),
+        "tau": kendall_tau(live.ids, candidate.ids),
+        "live_ms": live.total_ms,
+        "candidate_ms": candidate.total_ms,
+    }
+    await conn.execute(_RECORD, parameters)
+
+
+async def summary(conn: AsyncConnection[Any], live: str, candidate: str) -> ShadowSummary:
+    """How two profiles, given by label, compare over all namespaces."""
+    row = await (await conn.execute(_SUMMARY, {"live": live, "candidate": candidate})).fetchone()
+    if row is None:
+        raise RuntimeError("an aggregate returned no row")
+    n, mean_overlap, same_first, mean_rbo, mean_tau, live_ms, candidate_ms = row
+    return ShadowSummary(
+        live=live,
+        candidate=candidate,
+        n=n,
+        mean_overlap=mean_overlap,
+        same_first=same_first,
+        mean_rank_biased_overlap=mean_rbo,
+        mean_tau=mean_tau,
+        median_live_ms=live_ms,
+        median_candidate_ms=candidate_ms,
+    )

@@ -1,0 +1,138 @@
+"""A tuning from saved runs to figures: held-out folds, the learning curve, the profile that all queries ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from retrieval.gate import Trial
+from retrieval.profiles import Profile
+from retrieval.tuning.batch import Batch, Floats, batch_of, importance, served_depth
+from retrieval.tuning.folds import Rows, folds, without
+from retrieval.tuning.grid import TRUSTS, tabulate
+from retrieval.tuning.replay import SAME, Recipes, adaptive_recipes, fixed_recipes, quality
+from retrieval.tuning.runs import SavedQuery
+from retrieval.tuning.search import Data, Fit, Judged, fit
+
+SHARES = (0.1, 0.25, 0.5, 1.0)
+"""Of the queries that are learned from, for the learning curve."""
+
+EQUAL_WEIGHTS = 1.0 / 3.0
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contender:
+    """A profile with the queries as its own legs answered them, in the same order for all."""
+
+    profile: Profile
+    queries: Sequence[SavedQuery]
+
+    def adaptive(self) -> Floats:
+        """nDCG@10 of each query in mode adaptive."""
+        batch = batch_of(self.queries, self.profile)
+        return quality(batch, adaptive_recipes(batch, self.profile))
+
+    def fixed(self) -> Floats:
+        """nDCG@10 of each query with the fixed recipe, as mode hybrid has it without the rescorer."""
+        batch = self._plain()
+        return quality(batch, fixed_recipes(batch, self.profile))
+
+    def equal(self) -> Floats:
+        """The same with equal weights."""
+        batch = self._plain()
+        fixed = fixed_recipes(batch, self.profile)
+        even = np.full_like(fixed.weights, EQUAL_WEIGHTS)
+        return quality(batch, Recipes(weights=even, rrf_k=fixed.rrf_k, fan_out=fixed.fan_out))
+
+    def _plain(self) -> Batch:
+        profile = structs.replace(self.profile, rescore=False)
+        return batch_of(self.queries, profile, served_depth(self.queries, profile.fixed.fan_out))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Material:
+    """What a tuning works on.
+
+    Attributes:
+        base: what the search starts from.
+        baseline: what the tuned profile must not be worse than, by its fixed recipe.
+        live: what it must not be worse than as it answers; None where no tuned version is live.
+    """
+
+    base: Contender
+    baseline: Contender
+    live: Contender | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Study:
+    """What was found.
+
+    Attributes:
+        data: what was searched on.
+        parts: the held-out folds, as row numbers.
+        held_out: by share of what is learned from, nDCG@10 of each query by a fit that has not seen its fold.
+        fits: by fold, of all that is learned from.
+        final: the fit of all queries; the base where fits do not surpass it on queries that they have not seen.
+    """
+
+    data: Data
+    parts: Sequence[Rows]
+    held_out: dict[float, Floats]
+    fits: Sequence[Fit]
+    final: Fit
+
+
+def data_of(base: Contender, progress: Progress) -> Data:
+    """The base's queries with their worth under every recipe; `progress` is told of each query and fan-out."""
+    batch = batch_of(base.queries, base.profile)
+    trusts = sorted({*TRUSTS, base.profile.trust})
+    table = tabulate(base.queries, base.profile, trusts, progress)
+    return Data(queries=base.queries, batch=batch, table=table, base=base.profile)
+
+
+def study(data: Data, *, count: int, seed: int, progress: Progress = lambda _: None) -> Study:
+    """Fit on all but each fold and on parts of that, then on everything.
+
+    Args:
+        data: what to search on.
+        count: of folds.
+        seed: of folds, inner folds and parts.
+        progress: told of each fit; there are at most `count * len(SHARES) + 1`.
+    """
+    n = len(data.queries)
+    parts = folds(data.queries, count, seed=seed)
+    held_out = {share: np.zeros(n) for share in SHARES}
+    fits: list[Fit] = []
+    for part in parts:
+        learned_from = np.random.default_rng(seed).permutation(without(part, n))
+        judged = Judged([data.queries[row] for row in part], data.base)
+        for share in SHARES:
+            rows = np.sort(learned_from[: max(1, round(share * len(learned_from)))])
+            found = fit(data, rows, seed=seed) if len(rows) else Fit(profile=data.base, settings=None)
+            held_out[share][part] = judged.adaptive(found.profile)
+            progress(1)
+        fits.append(found)
+    present = quality(data.batch, adaptive_recipes(data.batch, data.base))
+    surpassed = float(((held_out[SHARES[-1]] - present) * importance(data.queries)).mean()) > SAME
+    final = fit(data, np.arange(n), seed=seed) if surpassed else Fit(profile=data.base, settings=None)
+    progress(1)
+    return Study(data=data, parts=parts, held_out=held_out, fits=fits, final=final)
+
+
+def trial_of(queries: Sequence[SavedQuery], candidate: Floats, baseline: Floats, live: Floats | None) -> Trial:
+    """Scores for the gate."""
+    weights = np.array([query.weight for query in queries])
+    return Trial(
+        sets=[query.set for query in queries],
+        intents=[query.label for query in queries],
+        candidate=candidate,
+        baseline=baseline,
+        live=live,
+        weights=None if (weights == weights[0]).all() else weights,
+    )

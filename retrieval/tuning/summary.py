@@ -1,0 +1,209 @@
+"""What a tuning found, as it is printed, drawn and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from classifier.intents import INTENTS, Intent
+from retrieval.evaluation.intervals import Interval, bootstrap
+from retrieval.gate import Comparison, GateReport, Trial, comparison
+from retrieval.profiles import Profile
+from retrieval.tuning.batch import Floats, importance
+from retrieval.tuning.grid import MIXTURES, SHAPE, nearest_to
+from retrieval.tuning.replay import weights_of
+from retrieval.tuning.runs import SavedQuery
+from retrieval.tuning.search import Fitter, Settings
+from retrieval.tuning.study import Study
+
+FIXED = "fixed"
+"""What the recipe of no intent is called beside those of the intents."""
+
+HELD_OUT = "tuned (held out)"
+"""The system of fits, each on the fold that it has not seen."""
+
+LEAST_LABELLED = 20
+"""Fewer labelled intents make no reliability diagram."""
+
+_BINS = 10
+
+
+class Score(Struct, frozen=True, kw_only=True):
+    """A system's mean nDCG@10 over all queries; every set counts alike."""
+
+    system: str
+    ndcg: Interval
+
+
+class Group(Struct, frozen=True, kw_only=True):
+    """The tuned profile against the baseline on the queries of a type or an intent."""
+
+    by: str
+    name: str
+    comparison: Comparison
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """The learning curve at one share of the training folds.
+
+    Attributes:
+        share: of what is learned from.
+        queries: that were learned from, on average over folds.
+        ndcg: held out.
+    """
+
+    share: float
+    queries: float
+    ndcg: Interval
+
+
+class Landscape(Struct, frozen=True, kw_only=True):
+    """What mixtures of the legs are worth for an intent, at the k and fan-out that were chosen for it.
+
+    Attributes:
+        name: the intent, or `fixed`.
+        mixtures: weights (vector, bm25, graph) that were tried.
+        ndcg: of each, as the search weighs the queries.
+        chosen: the weights that were chosen.
+    """
+
+    name: str
+    mixtures: list[tuple[float, float, float]]
+    ndcg: list[float]
+    chosen: tuple[float, float, float]
+
+
+class Bin(Struct, frozen=True, kw_only=True):
+    """Queries of about the same confidence, and how often their likeliest intent is the labelled one."""
+
+    n: int
+    confidence: float
+    accuracy: float
+
+
+class Tuning(Struct, frozen=True, kw_only=True):
+    """What a tuning found.
+
+    Attributes:
+        label: of the profile that was stored; None where none was.
+        base: label of the profile that the search started from.
+        improved: whether anything better than the base was found.
+        profile: what was found; the base where nothing better was.
+        settings: how far the search followed what it saw; None where nothing better was found.
+        fold_settings: the same for each fold that was held out.
+        sets: queries by set.
+        scores: of every system.
+        gate: the gate's report on the profile.
+        groups: types and intents.
+        curve: held-out quality by how much is learned from.
+        landscapes: of the fixed recipe and of each intent.
+        reliability: of the classified intents; None where too few are labelled.
+        source: what was learned from.
+        date, seed, versions, models: what the figures can be made from again.
+        seconds: how long it took.
+    """
+
+    label: str | None
+    base: str
+    improved: bool
+    profile: Profile
+    settings: Settings | None
+    fold_settings: list[Settings | None]
+    sets: dict[str, int]
+    scores: list[Score]
+    gate: GateReport
+    groups: list[Group]
+    curve: list[Point]
+    landscapes: list[Landscape]
+    reliability: list[Bin] | None
+    source: str
+    date: str
+    seed: int
+    versions: dict[str, str]
+    models: dict[str, str]
+    seconds: float
+
+
+def scores_of(queries: Sequence[SavedQuery], values: Mapping[str, Floats], *, seed: int) -> list[Score]:
+    """The systems' means, with intervals that share their resamples."""
+    sets = [query.set for query in queries]
+    scaled = _scaled(queries, np.stack(list(values.values()), axis=1))
+    return [
+        Score(system=system, ndcg=interval)
+        for system, interval in zip(values, bootstrap(scaled, sets, seed=seed), strict=True)
+    ]
+
+
+def groups_of(queries: Sequence[SavedQuery], trial: Trial, *, seed: int) -> list[Group]:
+    """The tuned profile against the baseline by type, then by intent."""
+    found = []
+    for by, names in (("type", [query.type for query in queries]), ("intent", list(trial.intents))):
+        labels = np.asarray(names)
+        for name in dict.fromkeys(names):
+            rows = np.flatnonzero(labels == name)
+            found.append(Group(by=by, name=name, comparison=comparison(trial, trial.baseline, rows, seed=seed)))
+    return found
+
+
+def curve_of(study: Study, *, seed: int) -> list[Point]:
+    """The learning curve."""
+    queries = study.data.queries
+    learned_from = float(np.mean([len(queries) - len(part) for part in study.parts]))
+    points = scores_of(queries, {str(share): values for share, values in study.held_out.items()}, seed=seed)
+    return [
+        Point(share=share, queries=share * learned_from, ndcg=point.ndcg)
+        for share, point in zip(study.held_out, points, strict=True)
+    ]
+
+
+def landscapes_of(study: Study) -> list[Landscape]:
+    """The mixtures' worth for the fixed recipe and for every intent, as the final fit saw it."""
+    fitter = Fitter(study.data, np.arange(len(study.data.queries)))
+    profile = study.final.profile
+    settings = study.final.settings or Settings(trust=profile.trust, shrink=profile.shrink, prior=100.0)
+    worths = {FIXED: (fitter.fixed_worth, profile.fixed)}
+    for number, intent in enumerate(INTENTS):
+        worths[intent.value] = (fitter.worth(settings, number), profile.per_intent[intent])
+    found = []
+    for name, (worth, recipe) in worths.items():
+        grid = worth.reshape(SHAPE)
+        depth, rrf_k = nearest_to(recipe)
+        vector, bm25, graph = (float(weight) for weight in weights_of(recipe))
+        found.append(
+            Landscape(
+                name=name,
+                mixtures=[(float(v), float(b), float(g)) for v, b, g in MIXTURES],
+                ndcg=[float(each) for each in grid[depth, rrf_k]],
+                chosen=(vector, bm25, graph),
+            )
+        )
+    return found
+
+
+def reliability_of(queries: Sequence[SavedQuery]) -> list[Bin] | None:
+    """Confidence against accuracy of the classified intents; None where too few are labelled."""
+    labelled = [query for query in queries if query.intent is not None]
+    if len(labelled) < LEAST_LABELLED:
+        return None
+    shares = np.array([query.probabilities for query in labelled])
+    order = list(Intent)
+    right = np.array([order[int(row.argmax())] is query.intent for row, query in zip(shares, labelled, strict=True)])
+    sure = shares.max(axis=1)
+    at = np.minimum((sure * _BINS).astype(np.intp), _BINS - 1)
+    return [
+        Bin(n=int(own.sum()), confidence=float(sure[own].mean()), accuracy=float(right[own].mean()))
+        for own in (at == number for number in range(_BINS))
+        if own.any()
+    ]
+
+
+def _scaled(queries: Sequence[SavedQuery], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores whose plain mean over a set is the weighted one."""
+    sets = np.array([query.set for query in queries])
+    weights = importance(queries)
+    for name in np.unique(sets):
+        weights[sets == name] /= weights[sets == name].mean()
+    return values * weights[:, None]

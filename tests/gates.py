@@ -1,0 +1,29 @@
+"""Gate reports for the tests of what follows from them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from retrieval.gate import Comparison, GateReport
+from retrieval.profiles import Profile
+
+
+def report_on(profile: Profile, *, passed: bool = True) -> GateReport:
+    """A report about these very parameters."""
+    same = Comparison(
+        n=60, candidate=0.5, baseline=0.5, difference=0.0, low=-0.1, high=0.1, p=1.0, wins=5, ties=50, losses=5
+    )
+    return GateReport(
+        passed=passed,
+        candidate=profile.label,
+        candidate_sha256=profile.fingerprint,
+        baseline="the fixed recipe of default@3",
+        n=60,
+        folds=0,
+        seed=1,
+        measure="ndcg@10",
+        overall=same,
+        intents={},
+        reasons=[] if passed else ["it is worse on preference"],
+        created_at=datetime(2026, 2, 3, tzinfo=UTC),
+    )

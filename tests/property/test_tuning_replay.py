@@ -1,0 +1,171 @@
+"""The replay gives what the pipeline's own functions give."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from classifier.inference import IntentPrediction
+from classifier.intents import INTENTS
+from retrieval.blending import blend
+from retrieval.evaluation.metrics import ndcg
+from retrieval.fusion import weighted_rrf
+from retrieval.legs.base import Hit, LegRanking
+from retrieval.noise import above_noise, heads
+from retrieval.profiles import DEFAULT, Models, Profile, Recipe
+from retrieval.tuning.batch import CUTOFF, batch_of
+from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
+from retrieval.tuning.replay import Recipes, adaptive_recipes, fixed_recipes, quality
+from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
+from retrieval.types import Leg
+from retrieval.weighting import adaptive_weighting, refined
+from tests.tuned import saved
+
+
+def query_of(rng: random.Random, number: int) -> SavedQuery:
+    """Rankings over few ids, so that they meet, with scores that fall below the noise somewhere."""
+
+    def hits() -> list[tuple[str, float]]:
+        ids = rng.sample([f"m{i:02}" for i in range(60)], rng.choice([0, 3, 12, 50]))
+        return [(id_, score) for id_, score in zip(ids, sorted((rng.random() for _ in ids), reverse=True), strict=True)]
+
+    shares = [rng.random() for _ in INTENTS]
+    fact, relation, preference, open_ended = (share / sum(shares) for share in shares)
+    learned = [rng.random() + 0.01 for _ in Leg]
+    v, b, g = (each / sum(learned) for each in learned)
+    return saved(
+        number,
+        vector=hits(),
+        bm25=hits(),
+        graph=hits(),
+        gains=dict.fromkeys(rng.sample([f"m{i:02}" for i in range(60)], rng.randint(1, 15)), 1.0),
+        probabilities=(fact, relation, preference, open_ended),
+        learned=(v, b, g),
+        rescored=Rescoring(
+            confidence=rng.choice([0.0, rng.random(), 1.0]),
+            familiarity=rng.choice([0.0, rng.random(), 1.0]),
+            scores={f"m{number:02}": rng.random() for number in rng.sample(range(60), rng.choice([0, 30, 60]))},
+        ),
+    )
+
+
+def recipe_of(rng: random.Random, *, fan_out: int) -> Recipe:
+    """Weights under which no two sums are equal but for the order of adding up."""
+    weights = {leg: rng.choice([0.0, rng.uniform(0.1, 1.0)]) for leg in Leg} | {rng.choice(list(Leg)): 0.3}
+    return Recipe(weights=weights, rrf_k=rng.uniform(1.0, 60.0), fan_out=fan_out)
+
+
+@dataclass
+class AsServed:
+    """The pipeline's functions on a saved query."""
+
+    query: SavedQuery
+    profile: Profile
+
+    def rankings(self, fan_out: int) -> dict[Leg, LegRanking]:
+        depth = max(fan_out, 2 * CUTOFF)
+        found = {
+            leg: LegRanking(
+                hits=tuple(Hit(id=id_, doc=int(id_[1:]), score=score) for id_, score in self.query.hits(leg, 80)),
+                details={},
+            )
+            for leg in Leg
+        }
+        return heads(found, depth)
+
+    def ndcg(self, recipe: Recipe) -> float:
+        rankings = self.rankings(recipe.fan_out)
+        heard = above_noise(rankings, self.profile, enough=CUTOFF)
+        fused = self.fused(heard, recipe)
+        if len(fused) < CUTOFF and heard != rankings:
+            fused = self.fused(rankings, recipe)
+        return ndcg(fused, dict.fromkeys(self.query.gains, 1), cutoff=CUTOFF)
+
+    def fused(self, rankings: dict[Leg, LegRanking], recipe: Recipe) -> list[str]:
+        ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
+        fused = weighted_rrf(ids, recipe.weights, rrf_k=recipe.rrf_k)
+        if not self.profile.rescore:
+            return [each.id for each in fused]
+        said = self.query.rescored[DEPTHS[0]]
+        return [each.fused.id for each in blend(fused, said.scores, said.confidence)]
+
+    def adaptive(self) -> Recipe:
+        probabilities = dict(zip(INTENTS, self.query.probabilities, strict=True))
+        label = max(INTENTS, key=probabilities.__getitem__)
+        prediction = IntentPrediction(label=label, probabilities=probabilities, confidence=probabilities[label])
+        mixed = adaptive_weighting(prediction, self.profile)
+        learned = dict(zip(Leg, self.query.learned[DEPTHS[0]], strict=True))
+        weights = {leg.value: weight for leg, weight in learned.items()}
+        familiarity = self.query.rescored[DEPTHS[0]].familiarity if self.profile.rescore else 1.0
+        return refined(mixed, weights, self.profile, familiarity=familiarity).recipe
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(DEPTHS), st.sampled_from([0.0, 0.4, 1.0]))
+def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, trust: float) -> None:
+    rng = random.Random(seed)
+    queries = [query_of(rng, number) for number in range(4)]
+    profile = replace(
+        DEFAULT,
+        fixed=recipe_of(rng, fan_out=fan_out),
+        per_intent={intent: recipe_of(rng, fan_out=fan_out) for intent in INTENTS},
+        trust=trust,
+        shrink=rng.choice([0.0, 0.5, 1.0]),
+        vector_noise=rng.choice([0.1, 0.4, 2.0]),
+        bm25_noise=rng.choice([0.0, 0.3, 0.8]),
+        rescore=rng.random() < 0.5,
+        models=Models(rescorer="rescorer.onnx"),
+    )
+    batch = batch_of(queries, profile)
+    served = [AsServed(query, profile) for query in queries]
+    fixed = quality(batch, fixed_recipes(batch, profile))
+    assert fixed == pytest.approx([each.ndcg(profile.fixed) for each in served], abs=1e-9)
+    adaptive = quality(batch, adaptive_recipes(batch, profile))
+    assert adaptive == pytest.approx([each.ndcg(each.adaptive()) for each in served], abs=1e-9)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 10_000))
+def test_the_table_holds_what_replaying_gives(seed: int) -> None:
+    """At any recipe of the grid, with the weights moved towards the learned ones."""
+    rng = random.Random(seed)
+    queries = [query_of(rng, number) for number in range(3)]
+    profile = replace(DEFAULT, rescore=seed % 2 == 1, models=Models(rescorer="rescorer.onnx"))
+    table = tabulate(queries, profile, (0.0, 0.5, 1.0))
+    for _ in range(20):
+        at = rng.randrange(len(DEPTHS) * len(RRF_KS) * len(MIXTURES))
+        recipe = recipe_at(at)
+        batch = batch_of(queries, profile, recipe.fan_out)
+        same = Recipes.same(recipe, len(queries))
+        assert table.values[0][:, at] == pytest.approx(quality(batch, same), abs=1e-6)
+        learned = np.array([query.learned[recipe.fan_out] for query in queries])
+        for row, trust in enumerate((0.5, 1.0), start=1):
+            followed = trust * batch.familiar[:, np.newaxis]
+            moved = (1 - followed) * same.weights + followed * learned
+            recipes = Recipes(weights=moved, rrf_k=same.rrf_k, fan_out=same.fan_out)
+            assert table.values[row][:, at] == pytest.approx(quality(batch, recipes), abs=1e-6)
+    assert table.values.shape == (3, 3, int(np.prod(SHAPE)))
+
+
+def test_a_duplicate_is_found_where_its_twin_stands() -> None:
+    """And takes its place, not one of its own: `gold` and its twin are one of the answer's memories."""
+    hits = [("a", 0.9), ("twin", 0.8), ("b", 0.7), ("gold", 0.6), *((f"z{i:02}", 0.5) for i in range(20))]
+    plain, folded = (saved(1, vector=hits, duplicates=groups) for groups in ([], [["twin", "gold"]]))
+    profile = replace(DEFAULT, vector_noise=2.0)
+    recipes = Recipes.same(Recipe(weights={Leg.VECTOR: 1.0, Leg.BM25: 0.0, Leg.GRAPH: 0.0}, rrf_k=5, fan_out=20), 1)
+    assert quality(batch_of([plain], profile), recipes) == pytest.approx([1 / np.log2(5)])
+    assert quality(batch_of([folded], profile), recipes) == pytest.approx([1 / np.log2(3)])
+
+
+def test_two_relevant_twins_take_two_places_as_they_are_judged() -> None:
+    hits = [("gold", 0.9), ("twin", 0.8), ("also", 0.7), *((f"z{i:02}", 0.5) for i in range(20))]
+    gains = {"gold": 1.0, "twin": 1.0, "also": 1.0}
+    query = saved(1, vector=hits, gains=gains, duplicates=[["gold", "twin"]])
+    recipes = Recipes.same(Recipe(weights={Leg.VECTOR: 1.0, Leg.BM25: 0.0, Leg.GRAPH: 0.0}, rrf_k=5, fan_out=20), 1)
+    assert quality(batch_of([query], replace(DEFAULT, vector_noise=2.0)), recipes) == pytest.approx([1.0])

@@ -1,0 +1,128 @@
+"""Made-up queries with candidates, and a small rescorer that is learned from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from classifier.candidates import Particulars
+from classifier.evidence import Evidence, Findings
+from classifier.intents import INTENTS
+from classifier.training.examples import Example
+from classifier.traits import MEMORY_TRAITS, QUERY_TRAITS, pack_traits, unpack_traits
+
+if TYPE_CHECKING:
+    from classifier.training.rescorer import Fitted
+
+SETS = ("chats", "notes", "papers")
+
+SAID = (
+    "I love hiking.",
+    "I prefer tea, never coffee!",
+    "We met in Rome on Friday.",
+    "What did you do in 2019?",
+    "Ana and Boris Chen have 3 dogs",
+    "ok",
+    "The treaty of 1648 ended a war of thirty years that had begun in Prague.",
+    "Do you enjoy it? I strongly dislike it and my sister hates it.",
+)
+"""Texts of several kinds."""
+
+LIKING = MEMORY_TRAITS.index("liking")
+
+
+def require_training() -> None:
+    """Skip the test, or the module that calls this, where trees cannot be grown."""
+    try:
+        import lightgbm  # noqa: F401
+    except (ImportError, OSError) as exc:  # without the system's OpenMP runtime it is an OSError
+        pytest.skip(f"lightgbm cannot be loaded: {exc}", allow_module_level=True)
+
+
+def findings(rng: np.random.Generator, ids: Sequence[str], least: float = 0.0, most: float = 1.0) -> Findings:
+    """A ranking of these ids, in this order."""
+    scores = np.sort(rng.uniform(least, most, len(ids)))[::-1]
+    return Findings(list(ids), scores.tolist())
+
+
+def evidence(rng: np.random.Generator, ids: Sequence[str]) -> Evidence:
+    """Legs of which each found two thirds of the ids and together all of them, in some order."""
+    third = len(ids) // 3
+    order = rng.permutation(len(ids))
+    parts = [[ids[at] for at in rng.permutation(np.roll(order, third * turn)[: len(ids) - third])] for turn in range(3)]
+    shares = rng.dirichlet(np.ones(len(INTENTS))).tolist()
+    return Evidence(
+        vector=findings(rng, parts[0], 0.2, 0.8),
+        bm25=findings(rng, parts[1], 0.5, 9.0),
+        graph=findings(rng, parts[2]),
+        attainable=12.5,
+        rarities=rng.random(2).tolist(),
+        words=int(rng.integers(1, 20)),
+        probabilities=dict(zip(INTENTS, shares, strict=True)),
+    )
+
+
+def particulars(rng: np.random.Generator, ids: Sequence[str], said: Sequence[str] = SAID) -> Particulars:
+    """Of memories of 8 dimensions, by up to 3 speakers in up to 4 sessions, that say some of these texts."""
+    n = len(ids)
+    vectors = rng.normal(size=(n, 8))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+    own, mixed, covered, shared, rarest = (rng.random(n).astype(np.float32) for _ in range(5))
+    has_title = rng.random(n) < 0.3
+    return Particulars(
+        ids=list(ids),
+        own=own,
+        mixed=mixed,
+        vectors=vectors,
+        covered=covered,
+        shared=shared,
+        rarest=rarest,
+        traits=[pack_traits(said[at]) for at in rng.integers(len(said), size=n)],
+        assistant=(rng.random(n) < 0.3).tolist(),
+        named=(rng.random(n) < 0.3).tolist(),
+        speakers=rng.integers(-1, 3, n).tolist(),
+        sessions=rng.integers(-1, 4, n).tolist(),
+        titled=np.where(has_title, rng.random(n), 0.0).tolist(),
+        has_title=has_title.tolist(),
+        query=rng.integers(0, 2, len(QUERY_TRAITS)).astype(float).tolist(),
+    )
+
+
+def example(seed: int, *, set_: str = SETS[0], namespace: str = "n0", candidates: int = 24) -> Example:
+    """A query whose gold covers it and says what somebody likes; what is said is its set's kind."""
+    rng = np.random.default_rng(seed)
+    ids = [f"m{at:03}" for at in range(candidates)]
+    kind = SETS.index(set_)
+    known = particulars(rng, ids, SAID[kind : kind + 6])
+    liking = unpack_traits(known.traits)[0][:, LIKING]
+    worth = known.covered + liking + rng.normal(0, 0.05, candidates)
+    legs = evidence(rng, ids)
+    return Example(
+        set=set_,
+        namespace=namespace,
+        type="fact",
+        relevant=frozenset(ids[at] for at in np.argsort(-worth)[:3]),
+        evidence=legs,
+        known=known,
+        fused=list(dict.fromkeys([*legs.vector.ids, *legs.bm25.ids, *legs.graph.ids])),
+    )
+
+
+def examples(count: int = 120, *, first: int = 0) -> list[Example]:
+    """Queries of three sets with four namespaces each."""
+    return [
+        example(first + at, set_=SETS[at % len(SETS)], namespace=f"n{at // len(SETS) % 4}", candidates=20 + at % 9)
+        for at in range(count)
+    ]
+
+
+def learned(*, seed: int = 0, floor: float = 0.3, queries: Sequence[Example] | None = None) -> Fitted:
+    """A rescorer of a few small trees."""
+    from classifier.training.rescorer import Options, fit
+    from classifier.training.trees import Options as TreeOptions
+
+    trees = TreeOptions(trees=20, rate=0.2, leaves=7, least_in_leaf=20, seed=seed)
+    return fit(examples() if queries is None else queries, Options(trees=trees, floor=floor, seed=seed))

@@ -1,0 +1,62 @@
+"""Saved queries that are made up, for the tests of the tuner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from classifier.intents import INTENTS, Intent
+from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
+from retrieval.types import Leg
+
+EVEN = (0.25, 0.25, 0.25, 0.25)
+
+
+def sure(intent: Intent) -> tuple[float, float, float, float]:
+    """The probabilities of a classifier that has no doubt."""
+    fact, relation, preference, open_ended = (float(each is intent) for each in INTENTS)
+    return fact, relation, preference, open_ended
+
+
+def saved(
+    number: int,
+    *,
+    vector: Sequence[tuple[str, float]] = (),
+    bm25: Sequence[tuple[str, float]] = (),
+    graph: Sequence[tuple[str, float]] = (),
+    gains: Mapping[str, float] | None = None,
+    probabilities: tuple[float, float, float, float] = EVEN,
+    learned: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3),
+    set_: str = "toy",
+    namespace: str = "n",
+    asked: str | None = None,
+    intent: Intent | None = None,
+    weight: float = 1.0,
+    duplicates: Sequence[Sequence[str]] = (),
+    rescored: Rescoring | None = None,
+) -> SavedQuery:
+    """A query of which the graph leg found the same at every depth."""
+    return SavedQuery(
+        id=f"q{number}",
+        set=set_,
+        namespace=namespace,
+        type="fact",
+        intent=intent,
+        asked=asked or f"q{number}",
+        gains=dict(gains or {"gold": 1.0}),
+        weight=weight,
+        probabilities=probabilities,
+        familiarity=1.0,
+        learned=dict.fromkeys(DEPTHS, learned),
+        rankings={Leg.VECTOR: list(vector), Leg.BM25: list(bm25)},
+        graph={depth: list(graph)[:depth] for depth in DEPTHS},
+        duplicates=[list(group) for group in duplicates],
+        rescored={} if rescored is None else dict.fromkeys(DEPTHS, rescored),
+    )
+
+
+def ranking(length: int, gold_at: int | None, prefix: str) -> list[tuple[str, float]]:
+    """Hits of falling scores, all above the noise; `gold` stands at a rank from 1, or nowhere."""
+    ids = [f"{prefix}{number:03}" for number in range(length)]
+    if gold_at is not None:
+        ids[gold_at - 1] = "gold"
+    return [(id_, 1.0 - at / 1_000) for at, id_ in enumerate(ids)]
