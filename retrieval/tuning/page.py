@@ -94,11 +94,13 @@ def _figures(tuning: Tuning) -> Iterator[str]:
         yield f"<p>Not shown: fewer than {LEAST_LABELLED} of the queries have a labelled intent.</p></section>"
     else:
         chart = reliability_chart(tuning.reliability, "reliability of the intents")
-        yield _figure(chart, "A dot per tenth of confidence, with its number of queries") + "</section>"
+        caption = "A dot per tenth of confidence, with its number of queries"
+        yield _figure(chart, caption, narrow=True) + "</section>"
 
 
-def _figure(svg: str, caption: str) -> str:
-    return f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
+def _figure(svg: str, caption: str, *, narrow: bool = False) -> str:
+    kind = ' class="narrow"' if narrow else ""
+    return f"<figure{kind}><figcaption>{caption}</figcaption>{svg}</figure>"
 
 
 def _table(table: Table) -> str:
