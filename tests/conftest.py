@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import shutil
 import signal
@@ -57,6 +58,15 @@ class PostgresServer:
         """Drop a database, whoever is still connected."""
         with psycopg.connect(self.url, autocommit=True) as db:
             db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    """A server takes all that is loaded out of the garbage collector's sight, its models too; here it ends soon."""
+    yield
+    if gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
 
 
 @pytest.fixture(scope="session")
