@@ -10,6 +10,7 @@ import click
 
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress
+from retrieval.cli.reports import page_writer
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import parse_parts
@@ -123,7 +124,7 @@ def command(
     """
     write_page = None
     if html is not None:  # what could hinder it is better known before a long run
-        write_page = _page_writer()
+        write_page = page_writer("retrieval.evaluation.page")
         html.parent.mkdir(parents=True, exist_ok=True)
     try:
         lineup = line_up(
@@ -203,20 +204,3 @@ def _read(folders: Sequence[Path]) -> list[EvaluationFolder]:
     if len({folder.name for folder in read}) < len(read):
         raise InvalidInput("two of the folders have the same name")
     return read
-
-
-def _page_writer() -> WritePage:
-    """What writes the HTML report; its charts are drawn by a library that the server does not need.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        from retrieval.evaluation.page import write_page
-    except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.partition(".")[0] != "matplotlib":
-            raise
-        raise click.UsageError(
-            "--html draws charts with matplotlib, which is missing: pip install 'trivet[eval]'"
-        ) from exc
-    return write_page

@@ -11,6 +11,7 @@ import click
 
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress, say
+from retrieval.cli.reports import page_writer
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.files import write_json
 from retrieval.profiles import DEFAULT, check_name
@@ -101,7 +102,7 @@ def command(
         raise click.UsageError(f"the profile's name {exc}") from exc
     write_page = None
     if html is not None:  # what could hinder it is better known before a long run
-        write_page = _page_writer()
+        write_page = page_writer("retrieval.tuning.page")
         html.parent.mkdir(parents=True, exist_ok=True)
     read = read_folders(folders)
     rivals = asyncio.run(find_rivals(settings, name, base=base))
@@ -157,20 +158,3 @@ def _next_step(tuning: Tuning, *, promoted: bool) -> str:
     if tuning.gate.passed:
         return f"next: trivet profile promote {tuning.label}"
     return f"next: label more queries, or see what the gate says of others: trivet profile check {tuning.label} FOLDER"
-
-
-def _page_writer() -> WritePage:
-    """What writes the HTML report; its charts are drawn by a library that the server does not need.
-
-    Raises:
-        UsageError: it is not installed.
-    """
-    try:
-        from retrieval.tuning.page import write_page
-    except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.partition(".")[0] != "matplotlib":
-            raise
-        raise click.UsageError(
-            "--html draws charts with matplotlib, which is missing: pip install 'trivet[eval]'"
-        ) from exc
-    return write_page

@@ -10,6 +10,7 @@ from retrieval.evaluation.bars import groups_charts, outcomes_chart
 from retrieval.evaluation.cells import MACRO, MACRO_SETS, OVERALL
 from retrieval.evaluation.charts import budgets_chart, differences_chart, types_chart
 from retrieval.evaluation.comparisons import Versus
+from retrieval.evaluation.html import document, figure
 from retrieval.evaluation.summary import Evaluation, Figures, Provenance, Summary
 from retrieval.evaluation.tables import (
     Table,
@@ -36,22 +37,12 @@ def page(evaluation: Evaluation) -> str:
     """The report as HTML."""
     names = [summary.dataset for summary in evaluation.sets]
     title = "Evaluation of " + (names[0] if len(names) == 1 else f"{len(names)} sets")
-    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en">',
-            '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>",
-            f"<style>\n{style}</style></head>",
-            "<body>",
-            *_header(title, evaluation),
-            *(_macro(evaluation.macro, evaluation.sets) if evaluation.macro is not None else ()),
-            *(line for summary in evaluation.sets for line in _set(summary)),
-            "</body></html>",
-            "",
-        ]
-    )
+    body = [
+        *_header(title, evaluation),
+        *(_macro(evaluation.macro, evaluation.sets) if evaluation.macro is not None else ()),
+        *(line for summary in evaluation.sets for line in _set(summary)),
+    ]
+    return document(title, body)
 
 
 def _header(title: str, evaluation: Evaluation) -> Iterator[str]:
@@ -108,7 +99,7 @@ def _figures(figures: Figures, name: str) -> Iterator[str]:
     judged = escape(figures.judged)
     yield _tables([whole], figures)
     if len({cell.group for cell in figures.cells} - {OVERALL, MACRO, MACRO_SETS}) > 1:
-        yield _figure(
+        yield figure(
             types_chart(figures.cells, systems, figures.judged, f"{name}: nDCG@10 by type of query"),
             f"By type of query; the lines are the intervals of {judged}",
         )
@@ -118,7 +109,7 @@ def _figures(figures: Figures, name: str) -> Iterator[str]:
         yield from _won(figures.versus, figures, name, f"Queries that {judged} wins, ties and loses against each other")
         yield _details("paired tests", versus_tables(figures), figures)
     if figures.stages:
-        yield _figure(
+        yield figure(
             differences_chart(figures.stages, f"{name}: what each stage brings"),
             "What each stage of the ranking brings",
         )
@@ -128,24 +119,24 @@ def _figures(figures: Figures, name: str) -> Iterator[str]:
         yield _details("queries won, tied and lost", outcome_tables(figures), figures)
     if figures.ablations:
         chart = differences_chart(figures.ablations, f"{name}: what each part brings")
-        yield _figure(chart, "What each part brings: adaptive less adaptive without it")
+        yield figure(chart, "What each part brings: adaptive less adaptive without it")
         yield _tables(ablation_tables(figures), figures)
     if figures.budgets:
         chart = budgets_chart(figures.budgets, systems, figures.judged, f"{name}: evidence recall against tokens")
-        yield _figure(chart, f"The share of the evidence that context packs hold; the band is the interval of {judged}")
+        yield figure(chart, f"The share of the evidence that context packs hold; the band is the interval of {judged}")
         yield _tables(budget_tables(figures), figures)
 
 
 def _won(tests: Sequence[Versus], figures: Figures, name: str, caption: str) -> Iterator[str]:
     """Bars of some tests: over all queries, and by group where there are several."""
     title = f"{name}: queries won, tied and lost"
-    yield _figure(outcomes_chart(tests, f"{title}, {tests[0].pair}"), caption)
+    yield figure(outcomes_chart(tests, f"{title}, {tests[0].pair}"), caption)
     pairs = {test.pair for test in tests}
     own = [outcome for outcome in figures.outcomes if outcome.pair in pairs]
     if len({outcome.group for outcome in own}) > 2:
         kind = "set" if any(outcome.group == MACRO_SETS for outcome in own) else "type of query"
         for chart in groups_charts(tests, own, f"{title} by {kind}"):
-            yield _figure(chart, f"The same in nDCG@10 by {kind}")
+            yield figure(chart, f"The same in nDCG@10 by {kind}")
 
 
 def _profiles(found: Provenance) -> list[str]:
@@ -154,10 +145,6 @@ def _profiles(found: Provenance) -> list[str]:
     for system, label in found.profiles.items():
         systems.setdefault(label, []).append(system)
     return [f"{label}: {', '.join(names)}" for label, names in systems.items()]
-
-
-def _figure(svg: str, caption: str) -> str:
-    return f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
 
 
 def _details(name: str, tables: Sequence[Table], figures: Figures) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from importlib import resources
 from pathlib import Path
 
+from retrieval.evaluation.html import document, figure
 from retrieval.evaluation.tables import Table
 from retrieval.tuning.charts import curve_chart, groups_chart, landscapes_chart, reliability_chart
 from retrieval.tuning.summary import HELD_OUT, LEAST_LABELLED, Tuning
@@ -29,21 +29,11 @@ def write_page(path: Path, tuning: Tuning) -> None:
 def page(tuning: Tuning) -> str:
     """The report as HTML."""
     title = f"Tuning of {tuning.profile.name}"
-    style = (resources.files("retrieval.evaluation") / "page.css").read_text(encoding="utf-8")
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en">',
-            '<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>",
-            f"<style>\n{style}</style></head>",
-            "<body>",
-            *_header(title, tuning),
-            *_figures(tuning),
-            "</body></html>",
-            "",
-        ]
-    )
+    body = [
+        *_header(title, tuning),
+        *_figures(tuning),
+    ]
+    return document(title, body)
 
 
 def _header(title: str, tuning: Tuning) -> Iterator[str]:
@@ -76,16 +66,16 @@ def _figures(tuning: Tuning) -> Iterator[str]:
         "What every mixture of the legs is worth, at the k and fan-out that were chosen and with the trust that was; "
         "the ring is the profile's. Where the learned weights are trusted wholly, all mixtures are worth the same."
     )
-    yield _figure(landscapes_chart(tuning.landscapes, "nDCG@10 of mixtures by intent"), caption) + "</section>"
+    yield figure(landscapes_chart(tuning.landscapes, "nDCG@10 of mixtures by intent"), caption) + "</section>"
     yield "<section><h2>Where it wins and loses</h2>"
-    yield _figure(
+    yield figure(
         groups_chart(tuning.groups, "queries won, tied and lost by type and intent"),
         f"Queries that the tuned profile wins, ties and loses against {escape(tuning.gate.baseline)}",
     )
     yield f"<details><summary>figures</summary>{''.join(map(_table, group_tables(tuning)))}</details></section>"
     others = {score.system: score.ndcg.mean for score in tuning.scores if score.system != HELD_OUT}
     yield "<section><h2>Would more queries help?</h2>"
-    yield _figure(
+    yield figure(
         curve_chart(tuning.curve, others, "learning curve"),
         "Held-out quality by how many queries were learned from",
     )
@@ -95,12 +85,7 @@ def _figures(tuning: Tuning) -> Iterator[str]:
     else:
         chart = reliability_chart(tuning.reliability, "reliability of the intents")
         caption = "A dot per tenth of confidence, with its number of queries"
-        yield _figure(chart, caption, narrow=True) + "</section>"
-
-
-def _figure(svg: str, caption: str, *, narrow: bool = False) -> str:
-    kind = ' class="narrow"' if narrow else ""
-    return f"<figure{kind}><figcaption>{caption}</figcaption>{svg}</figure>"
+        yield figure(chart, caption, narrow=True) + "</section>"
 
 
 def _table(table: Table) -> str:
