@@ -54,8 +54,8 @@ docs-check: $(INSTALLED) ## links of the pages resolve, the README's commands ex
 check: lint types imports docs-check test ## all of the above, as CI does
 
 .PHONY: bench
-bench: $(INSTALLED) ## latency of a search over HTTP beside a bare HNSW query, on 10,000 memories
-	@$(BIN)/python benchmarks/latency.py $(BENCH_ARGS)
+bench: $(INSTALLED) ## speed on 1,000 to 100,000 memories, peers that are installed beside it; BENCH_ARGS="--sizes 1m"
+	@$(BIN)/trivet bench --out benchmarks/results $(BENCH_ARGS)
 
 FUZZ_PORT ?= 8398
 FUZZ_EXAMPLES ?= 1000

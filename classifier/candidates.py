@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.evidence import FEATURES as QUERY_EVIDENCE
-from classifier.evidence import Evidence, Findings, evidence_row
+from classifier.evidence import Evidence, Findings
 from classifier.traits import MEMORY_TRAITS, QUERY_TRAITS, unpack_traits
 
 CANDIDATES_VERSION: Final = 1
@@ -89,6 +89,11 @@ KIND_FEATURES: Final = (
 """Names of the numbers that say what kind of memories the candidates are."""
 
 
+_TRAITS_END = len(CANDIDATE_FEATURES) - len(QUERY_TRAITS) - len(QUERY_EVIDENCE)
+_OWN = _TRAITS_END - len(MEMORY_TRAITS)
+_QUERY_END = _TRAITS_END + len(QUERY_TRAITS)
+"""Where the features end that are a candidate's own, its memory's traits, and those of the query."""
+
 MOST_RESCORED: Final = 48
 """Candidates that are ordered anew, the best by `consensus`; what lies behind them is not among the ten that count."""
 
@@ -111,8 +116,12 @@ def describe(evidence: Evidence, known: Particulars) -> Described:
     """The features of all candidates of one query, of which there is at least one."""
     traits, words = unpack_traits(known.traits)
     speaker_share = _share(np.asarray(known.speakers))
-    rows, foremost = _rows(evidence, known, traits, words, speaker_share)
-    return Described(rows, _kind(known, traits, words, speaker_share), foremost)
+    sessions = np.asarray(known.sessions)
+    rows, foremost = _rows(evidence, known, traits, words, speaker_share, sessions)
+    return Described(rows, _kind(known, traits, words, speaker_share, sessions), foremost)
+
+
+# Of a hundred numbers a sum and a division take a third of the time of NumPy's mean, and give the same.
 
 
 def _rows(
@@ -121,18 +130,18 @@ def _rows(
     traits: NDArray[np.float32],
     words: NDArray[np.float32],
     speaker_share: NDArray[np.float64],
+    sessions: NDArray[np.intp],
 ) -> tuple[NDArray[np.float32], NDArray[np.intp]]:
     place = {memory_id: at for at, memory_id in enumerate(known.ids)}
     n = len(place)
-    bm25, bm25_ranks = _aligned(evidence.bm25, place)
-    graph, graph_ranks = _aligned(evidence.graph, place)
-    _, vector_ranks = _aligned(evidence.vector, place)
-    places = 1 / (_SMOOTHING + np.stack([vector_ranks, bm25_ranks, graph_ranks]))
+    bm25, bm25_places = _aligned(evidence.bm25, place)
+    graph, graph_places = _aligned(evidence.graph, place)
+    _, vector_places = _aligned(evidence.vector, place)
+    places = np.array((vector_places, bm25_places, graph_places))
     # Sums by element, and ties by the legs in turn: BM25's first and the graph's are equals, and neither the place
     # of a candidate among the others nor the machine's matrix product may decide.
     consensus = (_CONSENSUS[:, np.newaxis] * places).sum(axis=0)
     order = np.lexsort((*-places[::-1], -consensus))
-    best = order[:_FEW]
     columns = [
         *places,
         consensus / (consensus.max() or 1.0),
@@ -144,19 +153,22 @@ def _rows(
         known.covered / (known.covered.max() or 1.0),
         known.shared,
         known.rarest,
-        *_likeness(known.vectors, best, n),
-        _support(np.asarray(known.sessions), consensus),
+        *_likeness(known.vectors, order[:_FEW], n),
+        _support(sessions, consensus),
         known.named,
         speaker_share,
         known.assistant,
         known.titled,
         words - _median(words),
     ]
-    rows = np.empty((n, len(CANDIDATE_FEATURES)), np.float32)
+    own = np.empty((len(columns), n))
     for at, column in enumerate(columns):
-        rows[:, at] = column
-    rows[:, len(columns) : len(columns) + traits.shape[1]] = traits
-    rows[:, len(columns) + traits.shape[1] :] = [*known.query, *evidence_row(evidence).tolist()]
+        own[at] = column
+    rows = np.empty((n, len(CANDIDATE_FEATURES)), np.float32)
+    rows[:, :_OWN] = own.T
+    rows[:, _OWN:_TRAITS_END] = traits
+    rows[:, _TRAITS_END:_QUERY_END] = known.query
+    rows[:, _QUERY_END:] = evidence.row
     return rows, order[:MOST_RESCORED]
 
 
@@ -165,41 +177,46 @@ def _kind(
     traits: NDArray[np.float32],
     words: NDArray[np.float32],
     speaker_share: NDArray[np.float64],
+    sessions: NDArray[np.intp],
 ) -> NDArray[np.float32]:
     n = len(known.ids)
-    return np.array(
-        [
-            *traits.mean(axis=0).tolist(),
-            sum(known.named) / n,
-            speaker_share.mean(),
-            sum(known.assistant) / n,
-            sum(known.titled) / n,
-            words.mean(),
-            words.std(),
-            sum(known.has_title) / n,
-            sum(session >= 0 for session in known.sessions) / n,
-        ],
-        np.float32,
+    mean = words.sum() / np.float32(n)
+    kind = np.empty(len(KIND_FEATURES), np.float32)
+    kind[: len(MEMORY_TRAITS)] = traits.sum(axis=0) / np.float32(n)
+    kind[len(MEMORY_TRAITS) :] = (
+        sum(known.named) / n,
+        speaker_share.sum() / n,
+        sum(known.assistant) / n,
+        sum(known.titled) / n,
+        mean,
+        np.sqrt(((words - mean) ** 2).sum() / np.float32(n)),
+        sum(known.has_title) / n,
+        np.count_nonzero(sessions >= 0) / n,
     )
+    return kind
 
 
 def _aligned(found: Findings, place: dict[str, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A leg's scores and ranks from 0, by candidate; 0 and infinitely far where it has not found one."""
+    """A leg's scores and reciprocal places, by candidate; 0 where it has not found one."""
     n = len(place)
-    scores, ranks = np.zeros(n + 1), np.full(n + 1, np.inf)  # the last place is for what is not among the candidates
+    scores, places = np.zeros(n + 1), np.zeros(n + 1)  # the last place is for what is not among the candidates
     at = [place.get(memory_id, n) for memory_id in found.ids]
     scores[at] = found.scores
-    ranks[at] = np.arange(len(at))
-    return scores[:n], ranks[:n]
+    places[at] = 1 / np.arange(_SMOOTHING, _SMOOTHING + len(at))
+    return scores[:n], places[:n]
 
 
-def _cosines(mixed: NDArray[np.float32], own: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+def _cosines(mixed: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.float32]:
     """Of both: the cosines, how far each is below the best, and how many deviations above the mean."""
-    values = np.stack([mixed, own])
-    below = values - values.max(axis=1, keepdims=True)
-    mean = values.mean(axis=1, keepdims=True)
-    deviations = (values - mean) / (values.std(axis=1, keepdims=True) + np.float32(1e-6))
-    return [values[0], below[0], deviations[0], values[1], below[1], deviations[1]]
+    values = np.array((mixed, own))
+    n = np.float32(values.shape[1])
+    centred = values - values.sum(axis=1, keepdims=True) / n
+    deviation = np.sqrt((centred * centred).sum(axis=1, keepdims=True) / n)
+    described = np.empty((2, 3, values.shape[1]), np.float32)
+    described[:, 0] = values
+    described[:, 1] = values - values.max(axis=1, keepdims=True)
+    described[:, 2] = centred / (deviation + np.float32(1e-6))
+    return described.reshape(6, -1)
 
 
 def _median(values: NDArray[np.float32]) -> np.float32:
@@ -215,7 +232,7 @@ def _likeness(
     if vectors is None:
         return np.zeros(n, np.float32), np.zeros(n, np.float32)
     likeness = vectors @ vectors[best].T
-    return likeness[:, 0], likeness.mean(axis=1)
+    return likeness[:, 0], likeness.sum(axis=1) / np.float32(likeness.shape[1])
 
 
 def _support(sessions: NDArray[np.intp], consensus: NDArray[np.float64]) -> NDArray[np.float64]:

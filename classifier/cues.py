@@ -6,7 +6,10 @@ clearest signals of German, French, Spanish and Italian stand beside it.
 """
 
 import re
-from typing import Final
+from collections import defaultdict
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 FIRST_WORD: Final[dict[str, str]] = {
     "who": r"who|who's|whom|wer|wen|wem|qui|quién|quien|chi",
@@ -127,7 +130,6 @@ PATTERNS: Final[dict[str, str]] = {
 """Independent yes-or-no cues."""
 
 _FIRST_WORD = {word: group for group, words in FIRST_WORD.items() for word in words.split("|")}
-_PATTERNS = tuple(re.compile(pattern) for pattern in PATTERNS.values())
 _FIRST_GROUPS = {group: number for number, group in enumerate(FIRST_WORD)}
 
 CUE_COUNT: Final = len(FIRST_WORD) + len(PATTERNS)
@@ -144,9 +146,93 @@ def cue_numbers(words: list[str]) -> list[int]:
     """
     if not words:
         return []
-    group = _FIRST_WORD.get(words[0])
-    present = [] if group is None else [_FIRST_GROUPS[group]]
+    told = list(map(_told_by, words))
+    present = set[int]().union(*(each.cues for each in told))
+    begun = set(_ANYWHERE).union(*(each.phrases for each in told))
     joined = f" {' '.join(words)} "
-    offset = len(FIRST_WORD)
-    present.extend(offset + n for n, pattern in enumerate(_PATTERNS) if pattern.search(joined))
-    return present
+    present.update(number for number in begun - present if _PHRASES[number](joined))
+    group = _FIRST_WORD.get(words[0])
+    if group is not None:
+        present.add(_FIRST_GROUPS[group])
+    return sorted(present)
+
+
+# Most of a pattern's alternatives are single words, and nearly all others begin with one of a few. What a word tells
+# is looked up, so that of all patterns only those are searched for that a word of the query begins.
+
+
+class _Told(NamedTuple):
+    """What a word tells: the cues that it is by itself, and those of which it may begin a phrase."""
+
+    cues: set[int]
+    phrases: set[int]
+
+
+@lru_cache(maxsize=16_384)
+def _told_by(word: str) -> _Told:
+    told = [_LITERAL[word]] if word in _LITERAL else []
+    if _ANY_WILD(word):
+        told += [each for fullmatch, each in _WILD if fullmatch(word)]
+    return _Told({cue for each in told for cue in each.cues}, {phrase for each in told for phrase in each.phrases})
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """The alternatives of a pattern of the form `(one|two three)`; another is one by itself.
+
+    >>> _alternatives("(how to|wie (ich|man)|way)"), _alternatives("(a|b) (c|d)")
+    (['how to', 'wie (ich|man)', 'way'], ['(a|b) (c|d)'])
+    """
+    parts, depth = [""], 0
+    for at, character in enumerate(pattern):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return parts if at and at == len(pattern) - 1 else [pattern]
+        if depth == 1 and character == "|":
+            parts.append("")
+        elif at:
+            parts[-1] += character
+    return [pattern]
+
+
+def _beginning(phrase: str) -> str:
+    """What stands before the first blank outside of parentheses.
+
+    >>> _beginning("what(| is|'s) the"), _beginning("in the mood")
+    ("what(| is|'s)", 'in')
+    """
+    depth = 0
+    for at, character in enumerate(phrase):
+        depth += (character == "(") - (character == ")")
+        if character == " " and depth == 0:
+            return phrase[:at]
+    return phrase
+
+
+_ANYWHERE: list[int] = []
+"""Patterns that do not begin with a word of their own."""
+
+_PHRASES: dict[int, Callable[[str], re.Match[str] | None]] = {}
+"""Searches for what is more than a word."""
+
+_TOLD: dict[str, _Told] = defaultdict(lambda: _Told(set(), set()))
+"""By expressions of single words."""
+
+for _number, _pattern in enumerate(PATTERNS.values(), len(FIRST_WORD)):
+    if not (_pattern.startswith(" ") and _pattern.endswith(" ")):
+        _ANYWHERE.append(_number)
+        _PHRASES[_number] = re.compile(_pattern).search
+        continue
+    _phrases = []
+    for _alternative in _alternatives(_pattern[1:-1]):
+        if " " in _alternative:
+            _phrases.append(_alternative)
+            for _word in _alternatives(_beginning(_alternative)):
+                _TOLD[_word].phrases.add(_number)
+        else:
+            _TOLD[_alternative].cues.add(_number)
+    if _phrases:
+        _PHRASES[_number] = re.compile(f" (?:{'|'.join(_phrases)}) ").search
+
+_LITERAL = {word: told for word, told in _TOLD.items() if word.replace("'", "").isalpha()}
+_WILD = [(re.compile(word).fullmatch, told) for word, told in _TOLD.items() if word not in _LITERAL]
+_ANY_WILD = re.compile("|".join(word for word in _TOLD if word not in _LITERAL)).fullmatch

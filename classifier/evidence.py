@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +32,7 @@ class Findings:
     scores: Sequence[float] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """What is known of a query once the legs have answered.
 
@@ -51,6 +53,13 @@ class Evidence:
     words: int
     probabilities: Mapping[Intent, float]
 
+    @cached_property
+    def row(self) -> NDArray[np.float32]:
+        """The features, shape (len(FEATURES),), finite; read-only, for more than one model reads them."""
+        row = np.array(_features(self), np.float32)
+        row.flags.writeable = False
+        return row
+
 
 FEATURES = (
     *("bm25_share", "bm25_share_near", "bm25_drop_near", "bm25_drop_far"),
@@ -67,13 +76,19 @@ FEATURES = (
 
 def evidence_row(evidence: Evidence) -> NDArray[np.float32]:
     """The features of one query, shape (len(FEATURES),), finite."""
+    return evidence.row
+
+
+def _features(evidence: Evidence) -> list[float]:
     vector, bm25, graph = evidence.vector, evidence.bm25, evidence.graph
     attainable = evidence.attainable or 1.0
     cosine = _at(vector.scores, 0)
     rarities = evidence.rarities or (0.0,)
-    row = [
+    pairs = list(combinations((vector, bm25, graph), 2))
+    best = bm25.scores[:_NEAR]
+    return [
         _at(bm25.scores, 0) / attainable,
-        float(np.mean(bm25.scores[:_NEAR])) / attainable if bm25.scores else 0.0,
+        float(np.add.reduce(best)) / len(best) / attainable if best else 0.0,
         _drop(bm25.scores, _NEAR),
         _drop(bm25.scores, _FAR),
         cosine,
@@ -81,16 +96,18 @@ def evidence_row(evidence: Evidence) -> NDArray[np.float32]:
         cosine - _at(vector.scores, _FAR - 1),
         _drop(graph.scores, _NEAR),
         _drop(graph.scores, _FAR),
-        *(_overlap(one, other, _NEAR) for one, other in ((vector, bm25), (vector, graph), (bm25, graph))),
-        *(_overlap(one, other, _FAR) for one, other in ((vector, bm25), (vector, graph), (bm25, graph))),
-        *(_best_in(one, other) for one, other in ((bm25, vector), (vector, bm25), (graph, vector), (graph, bm25))),
+        *[_overlap(one, other, _NEAR) for one, other in pairs],
+        *[_overlap(one, other, _FAR) for one, other in pairs],
+        _best_in(bm25, vector),
+        _best_in(vector, bm25),
+        _best_in(graph, vector),
+        _best_in(graph, bm25),
         min(len(evidence.rarities), 8) / 8,
         max(rarities),
         sum(rarities) / len(rarities),
         float(np.log1p(evidence.words)) / 3,
-        *(evidence.probabilities[intent] for intent in INTENTS),
+        *[evidence.probabilities[intent] for intent in INTENTS],
     ]
-    return np.array(row, np.float32)
 
 
 def _at(scores: Sequence[float], place: int) -> float:
@@ -105,7 +122,7 @@ def _drop(scores: Sequence[float], depth: int) -> float:
 
 def _overlap(one: Findings, other: Findings, depth: int) -> float:
     """Which share of the best of one ranking is among the best of another."""
-    return len(set(one.ids[:depth]) & set(other.ids[:depth])) / depth
+    return len(set(one.ids[:depth]).intersection(other.ids[:depth])) / depth
 
 
 def _best_in(one: Findings, other: Findings) -> float:

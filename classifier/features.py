@@ -10,7 +10,10 @@ The hash is zlib.crc32: the same on every machine and in every process.
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from bisect import bisect_left
+from codecs import utf_16_le_encode
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -45,6 +48,10 @@ _MAX_CHARS = 4_000
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _MARKED = re.compile(r"\w+|[^\w\s]")
 _LENGTH_EDGES = (3, 5, 8, 11, 15, 20, 28, 40, 60)
+_RELATIVES = frozenset(("who", "which", "whose", "that", "where"))
+_NONE: Final = np.zeros(1, dtype=np.int64)
+"""The bucket of a set without n-grams."""
+_NONE.flags.writeable = False
 
 
 class QueryFeatures(NamedTuple):
@@ -86,13 +93,16 @@ def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFea
         row[-1] = 1.0
     lexical = row[LEXICAL]
     end_form = CUE_COUNT + FORM_DIM
-    lexical[CUE_COUNT:end_form] = _SCALE * _form(read, words, masked)
-    lexical[[*cue_numbers(words), *(end_form + place for place in counts(masked, words))]] = _SCALE
+    form = (CUE_COUNT + place for place in _form(read, words, masked))
+    joints = (end_form + place for place in counts(masked, words))
+    lexical[[*cue_numbers(words), *form, *joints]] = _SCALE
+    lexical[end_form - 1] = _SCALE * min(len(words), 60) / 60
+    marked = _both_ends(_MARKED.findall(read), MAX_WORDS)
     return QueryFeatures(
         row=row,
-        words=_buckets(_grams(_both_ends(_MARKED.findall(read), MAX_WORDS), (1, 2, 3))),
-        characters=_buckets(_spellings(_both_ends(read.split(), _SPELT_WORDS))),
-        skeleton=_buckets(_grams(["<", *masked, ">"] if masked else [], (2, 3, 4))),
+        words=_buckets(_hashed_grams(marked, 1, 3)),
+        characters=_spellings(_both_ends(read.split(), _SPELT_WORDS)),
+        skeleton=_buckets(_hashed_grams(["<", *masked, ">"], 2, 4)) if masked else _NONE,
     )
 
 
@@ -115,26 +125,26 @@ def _checked(embedding: NDArray[np.float32]) -> NDArray[np.float32]:
     return embedding
 
 
-def _form(text: str, words: list[str], masked: list[str]) -> NDArray[np.float32]:
-    row = np.zeros(FORM_DIM, dtype=np.float32)
-    row[sum(len(words) > edge for edge in _LENGTH_EDGES)] = 1.0
-    names = sum(part.startswith("_E") for part in masked)
-    row[10 + min(names, 4)] = 1.0
-    row[15 + min(words.count("of"), 3)] = 1.0
-    row[19] = "?" in text
-    row[20] = '"' in text or "“" in text
-    row[21] = "," in text
-    row[22] = "_N" in masked
-    row[23] = any(part.endswith("'") for part in masked)
-    row[24] = text.count(". ") + text.count("? ") + text.count("! ") > 0
-    row[25] = _joined(masked, "and")
-    row[26] = _joined(masked, "or")
-    row[27] = any(word.endswith("ed") for word in words)
-    row[28] = sum(word in ("who", "which", "whose", "that", "where") for word in words[1:]) > 0
-    row[29] = text[:1].islower()
-    row[30] = not text.isascii()
-    row[31] = min(len(words), 60) / 60.0
-    return row
+def _form(text: str, words: list[str], masked: list[str]) -> list[int]:
+    """Which places of the form hold, in [0, FORM_DIM - 1); the last place is the number of words."""
+    names = masked.count("_E") + masked.count("_E'")
+    places = [bisect_left(_LENGTH_EDGES, len(words)), 10 + min(names, 4), 15 + min(words.count("of"), 3)]
+    flags = (
+        "?" in text,
+        '"' in text or "“" in text,
+        "," in text,
+        "_N" in masked,
+        any(part[-1] == "'" for part in masked),
+        ". " in text or "? " in text or "! " in text,
+        names > 1 and _joined(masked, "and"),
+        names > 1 and _joined(masked, "or"),
+        any(word.endswith("ed") for word in words),
+        not _RELATIVES.isdisjoint(words[1:]),
+        text[:1].islower(),
+        not text.isascii(),
+    )
+    places.extend(place for place, flag in enumerate(flags, 19) if flag)
+    return places
 
 
 def _joined(masked: list[str], conjunction: str) -> bool:
@@ -145,32 +155,52 @@ def _joined(masked: list[str], conjunction: str) -> bool:
     )
 
 
-def _grams(parts: Sequence[str], sizes: tuple[int, ...]) -> set[bytes]:
-    encoded = [_encoded(part) for part in parts]
-    return {b" ".join(encoded[start : start + size]) for size in sizes for start in range(len(parts) - size + 1)}
+def _hashed_grams(parts: Sequence[str], least: int, most: int) -> list[int]:
+    """The hashes of the n-grams of so many parts, joined by a blank; each goes on from that of what stands before."""
+    encoded = list(map(_encoded, parts))
+    hashes = list(map(crc32, encoded))
+    found = hashes if least == 1 else []
+    following = [b" " + part for part in encoded[1:]]
+    for size in range(2, most + 1):
+        hashes = list(map(crc32, following[size - 2 :], hashes))
+        if size >= least:
+            found = found + hashes
+    return found
 
 
-def _spellings(words: Sequence[str]) -> set[bytes]:
-    padded = [_encoded(f" {word[:_LONGEST_SPELT]} ") for word in words]
-    return {
-        word[start : start + size]
-        for word in padded
+def _spellings(words: Sequence[str]) -> NDArray[np.int64]:
+    """The buckets of the n-grams of characters within some words."""
+    return _once(np.concatenate([_spelt(word[:_LONGEST_SPELT]) for word in words])) if words else _NONE
+
+
+@lru_cache(maxsize=16_384)
+def _spelt(word: str) -> NDArray[np.int64]:
+    """The same of one word; some hundred bytes, and most words of a query have been in another."""
+    padded = _encoded(f" {word} ")
+    grams = (
+        padded[start : start + size]
         for size in _SPELLING_BYTES
-        for start in range(0, len(word) - size + 1, _CHARACTER_BYTES)
-    }
+        for start in range(0, len(padded) - size + 1, _CHARACTER_BYTES)
+    )
+    return _buckets(map(crc32, grams))
 
 
 def _encoded(text: str) -> bytes:
     """Two bytes per character, so that a slice of bytes is a slice of characters."""
-    return text.encode("utf-16-le", "surrogatepass")
+    return utf_16_le_encode(text, "surrogatepass")[0]  # `str.encode` looks this codec up each time
 
 
-def _buckets(grams: set[bytes]) -> NDArray[np.int64]:
-    if not grams:
-        return np.zeros(1, dtype=np.int64)
-    hashed = np.fromiter(map(crc32, grams), dtype=np.int64, count=len(grams)) % (BUCKETS - 1)
-    hashed.sort()
-    first = np.empty(len(hashed), dtype=np.bool_)
+def _buckets(hashes: Iterable[int]) -> NDArray[np.int64]:
+    found = np.fromiter(hashes, dtype=np.int64)
+    found %= BUCKETS - 1
+    found += 1
+    return _once(found) if found.size else _NONE
+
+
+def _once(buckets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each once, ascending; `np.unique` takes several times as long for so few."""
+    buckets.sort()
+    first = np.empty(len(buckets), dtype=np.bool_)
     first[0] = True
-    np.not_equal(hashed[1:], hashed[:-1], out=first[1:])
-    return 1 + hashed[first]
+    np.not_equal(buckets[1:], buckets[:-1], out=first[1:])
+    return buckets[first]

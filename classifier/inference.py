@@ -69,7 +69,7 @@ class IntentClassifier:
         """
         features = query_features(text, embedding)
         (row,), ((familiarity,),) = self._session.run(["probabilities", "familiarity"], feed(features))
-        raw = [float(p) for p in row]
+        raw = row.tolist()
         total = sum(raw)
         probabilities = {intent: p / total for intent, p in zip(INTENTS, raw, strict=True)}
         label = max(INTENTS, key=probabilities.__getitem__)

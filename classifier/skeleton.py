@@ -4,7 +4,10 @@
 name are a second hop, whoever is asked about.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
 from typing import Final
 
 _FUNCTION_WORD_LIST = """
@@ -55,7 +58,11 @@ _CLAUSE_OPENERS = frozenset(("who", "which", "whose", "that", "where", "whom"))
 _COUNTS = (("R", 4), ("T", 3), ("V", 3), ("clauses", 2), ("possessives", 2), ("hops", 5), ("joints", 4), ("nouns", 4))
 """What is counted, and from which count on it is the same."""
 
-COUNT_DIM: Final = sum(most + 1 for _, most in _COUNTS) + 3
+_MOST = tuple(most for _, most in _COUNTS)
+_STARTS = tuple(accumulate((most + 1 for most in _MOST), initial=0))
+"""The first place of each count, and of the flags behind them."""
+
+COUNT_DIM: Final = _STARTS[-1] + 3
 
 
 def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
@@ -72,7 +79,7 @@ def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
     """
     masked: list[str] = []
     for position, (token, word) in enumerate(zip(tokens, words, strict=True)):
-        part = _part(token, word, first=position == 0)
+        part = _part(token, word, position == 0)
         if part not in ("_E", "*") or not masked or masked[-1] != part:
             masked.append(part)
     return masked
@@ -84,31 +91,24 @@ def counts(masked: Sequence[str], words: Sequence[str]) -> list[int]:
     Returns:
         Positions in [0, COUNT_DIM), ascending.
     """
-    relations = sum(part.startswith("R") for part in masked)
-    kinds = sum(part.startswith("T") for part in masked)
+    tally = Counter(masked).get
+    relations = tally("R", 0) + tally("R'", 0) + tally("Rs", 0)
+    kinds = tally("T", 0) + tally("T'", 0) + tally("Ts", 0)
+    verbs = tally("V", 0) + tally("*d", 0)
+    names, names_of = tally("_E", 0), tally("_E'", 0)
     clauses = sum(word in _CLAUSE_OPENERS for word in words[1:])
-    possessives = sum(part.endswith("'") for part in masked)
-    of = list(words).count("of")
+    possessives = names_of + tally("R'", 0) + tally("T'", 0) + tally("*'", 0)
+    of = words.count("of")
     hops = relations + clauses + possessives
-    found = {
-        "R": relations,
-        "T": kinds,
-        "V": sum(part in ("V", "*d") for part in masked),
-        "clauses": clauses,
-        "possessives": possessives,
-        "hops": hops,
-        "joints": of + possessives + clauses,
-        "nouns": relations + kinds,
-    }
-    places, start = [], 0
-    for name, most in _COUNTS:
-        places.append(start + min(found[name], most))
-        start += most + 1
-    flags = (not any(part.startswith("_E") for part in masked), len(words) <= 6 and hops >= 2, relations >= 2 and of)
-    return [*places, *(start + number for number, flag in enumerate(flags) if flag)]
+    found = (relations, kinds, verbs, clauses, possessives, hops, of + possessives + clauses, relations + kinds)
+    places = [start + min(number, most) for start, number, most in zip(_STARTS, found, _MOST, strict=False)]
+    flags = (not (names or names_of), len(words) <= 6 and hops >= 2, relations >= 2 and of)
+    places.extend(place for place, flag in enumerate(flags, _STARTS[-1]) if flag)
+    return places
 
 
-def _part(token: str, word: str, *, first: bool) -> str:
+@lru_cache(maxsize=16_384)
+def _part(token: str, word: str, first: bool) -> str:
     if word[0].isdigit():
         return "_N"
     base, mark = (word[:-2], "'") if word.endswith("'s") else (word, "")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from classifier.evidence import EVIDENCE_VERSION, FEATURES, Evidence, evidence_row
+from classifier.evidence import EVIDENCE_VERSION, FEATURES, Evidence
 from classifier.inference import ModelMismatch, open_session
 
 LEGS = ("vector", "bm25", "graph")
@@ -40,5 +40,5 @@ class LegTrust:
 
     def weights(self, evidence: Evidence) -> dict[str, float]:
         """The weight of each leg, all >= 0 and summing to 1."""
-        (rows,) = self._session.run(["weights"], {"evidence": evidence_row(evidence)[np.newaxis, :]})
-        return {leg: float(weight) for leg, weight in zip(LEGS, rows[0], strict=True)}
+        (rows,) = self._session.run(["weights"], {"evidence": evidence.row[np.newaxis, :]})
+        return dict(zip(LEGS, rows[0].tolist(), strict=True))

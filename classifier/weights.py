@@ -10,6 +10,7 @@ Leg = TypeVar("Leg", bound=str)
 """What weights are given for: "vector", "bm25" and "graph"."""
 
 _SUM_TOLERANCE = 1e-3
+_ALL = frozenset(INTENTS)
 
 
 def confidence(probabilities: Mapping[Intent, float]) -> float:
@@ -27,9 +28,7 @@ def confidence(probabilities: Mapping[Intent, float]) -> float:
     >>> confidence({intent: 0.25 for intent in INTENTS})
     0.0
     """
-    normalised = _distribution(probabilities)
-    entropy = -fsum(p * log(p) for p in normalised.values() if p > 0)
-    return min(1.0, max(0.0, 1.0 - entropy / log(len(INTENTS))))
+    return _confidence(_distribution(probabilities))
 
 
 def belief(probabilities: Mapping[Intent, float], *, shrink: float, familiarity: float = 1.0) -> float:
@@ -43,11 +42,45 @@ def belief(probabilities: Mapping[Intent, float], *, shrink: float, familiarity:
     Raises:
         ValueError: an argument is not as described.
     """
-    if not (isfinite(shrink) and shrink >= 0):
-        raise ValueError(f"shrink must be finite and >= 0, not {shrink}")
-    if not 0 <= familiarity <= 1:
-        raise ValueError(f"familiarity must be in [0, 1], not {familiarity}")
-    return min(1.0, shrink * confidence(probabilities) * familiarity)
+    return Mixture(probabilities, shrink=shrink, familiarity=familiarity).belief
+
+
+class Mixture:
+    """The part that each intent has in what is mixed for one query; `mix_weights` and `mix_number` say how.
+
+    Raises:
+        ValueError: an argument is not as these have it.
+    """
+
+    __slots__ = ("belief", "shares")
+
+    def __init__(self, probabilities: Mapping[Intent, float], *, shrink: float, familiarity: float = 1.0) -> None:
+        if not (isfinite(shrink) and shrink >= 0):
+            raise ValueError(f"shrink must be finite and >= 0, not {shrink}")
+        if not 0 <= familiarity <= 1:
+            raise ValueError(f"familiarity must be in [0, 1], not {familiarity}")
+        self.shares = _distribution(probabilities)
+        self.belief = min(1.0, shrink * _confidence(self.shares) * familiarity)
+
+    def weights(self, per_intent: Mapping[Intent, Mapping[Leg, float]], fixed: Mapping[Leg, float]) -> dict[Leg, float]:
+        """Weights of legs, as `mix_weights` mixes them."""
+        base = _unit_sum(fixed, "fixed")
+        intents = {intent: _unit_sum(_of(per_intent, intent), intent) for intent in INTENTS}
+        for intent, weights in intents.items():
+            if weights.keys() != base.keys():
+                raise ValueError(f"{intent} weighs the legs {sorted(weights)}, fixed {sorted(base)}")
+        parts = [(share, intents[intent]) for intent, share in self.shares.items()]
+        doubt = 1.0 - self.belief
+        mixed = {
+            leg: self.belief * fsum([share * weights[leg] for share, weights in parts]) + doubt * weight
+            for leg, weight in base.items()
+        }
+        return _unit_sum(mixed, "mixed")
+
+    def number(self, per_intent: Mapping[Intent, float], fixed: float) -> float:
+        """A number, as `mix_number` mixes it."""
+        mean = fsum([share * per_intent[intent] for intent, share in self.shares.items()])
+        return self.belief * mean + (1.0 - self.belief) * fixed
 
 
 def mix_weights(
@@ -83,18 +116,7 @@ def mix_weights(
     >>> mix_weights(certain, {i: {"vector": 0, "bm25": 0, "graph": 1} for i in INTENTS}, legs, shrink=0.5)
     {'vector': 0.25, 'bm25': 0.25, 'graph': 0.5}
     """
-    lam = belief(probabilities, shrink=shrink, familiarity=familiarity)
-    base = _unit_sum(fixed, "fixed")
-    shares = _distribution(probabilities)
-    intents = {intent: _unit_sum(_of(per_intent, intent), intent.value) for intent in INTENTS}
-    for intent, weights in intents.items():
-        if weights.keys() != base.keys():
-            raise ValueError(f"{intent.value} weighs the legs {sorted(weights)}, fixed {sorted(base)}")
-    mixed = {
-        leg: lam * fsum(shares[intent] * intents[intent][leg] for intent in INTENTS) + (1.0 - lam) * weight
-        for leg, weight in base.items()
-    }
-    return _unit_sum(mixed, "mixed")
+    return Mixture(probabilities, shrink=shrink, familiarity=familiarity).weights(per_intent, fixed)
 
 
 def mix_number(
@@ -116,9 +138,7 @@ def mix_number(
     >>> mix_number({i: float(i is Intent.RELATIONSHIP) for i in INTENTS}, {i: 60 for i in INTENTS}, 20, shrink=0.5)
     40.0
     """
-    lam = belief(probabilities, shrink=shrink, familiarity=familiarity)
-    shares = _distribution(probabilities)
-    return lam * fsum(shares[intent] * per_intent[intent] for intent in INTENTS) + (1.0 - lam) * fixed
+    return Mixture(probabilities, shrink=shrink, familiarity=familiarity).number(per_intent, fixed)
 
 
 def _of(per_intent: Mapping[Intent, Mapping[Leg, float]], intent: Intent) -> Mapping[Leg, float]:
@@ -127,21 +147,28 @@ def _of(per_intent: Mapping[Intent, Mapping[Leg, float]], intent: Intent) -> Map
     return per_intent[intent]
 
 
+def _confidence(shares: Mapping[Intent, float]) -> float:
+    entropy = -fsum([share * log(share) for share in shares.values() if share > 0])
+    return min(1.0, max(0.0, 1.0 - entropy / log(len(INTENTS))))
+
+
 def _distribution(probabilities: Mapping[Intent, float]) -> dict[Intent, float]:
-    if set(probabilities) != set(INTENTS):
+    if probabilities.keys() != _ALL:
         raise ValueError(f"probabilities must name every intent once, not {sorted(probabilities)}")
-    if not all(isfinite(p) and p >= 0 for p in probabilities.values()):
+    values = probabilities.values()
+    if not (all(map(isfinite, values)) and min(values) >= 0):
         raise ValueError("probabilities must be finite and >= 0")
-    total = fsum(probabilities.values())
+    total = fsum(values)
     if abs(total - 1.0) > _SUM_TOLERANCE:
         raise ValueError(f"probabilities must sum to 1, not {total}")
     return {intent: probabilities[intent] / total for intent in INTENTS}
 
 
 def _unit_sum(weights: Mapping[Leg, float], name: str) -> dict[Leg, float]:
-    if not all(isfinite(weight) and weight >= 0 for weight in weights.values()):
+    values = weights.values()
+    if not (all(map(isfinite, values)) and min(values, default=0.0) >= 0):
         raise ValueError(f"the weights of {name} must be finite and >= 0")
-    largest = max(weights.values(), default=0.0)
+    largest = max(values, default=0.0)
     if largest == 0:
         raise ValueError(f"the weights of {name} are all 0")
     scaled = {leg: weight / largest for leg, weight in weights.items()}

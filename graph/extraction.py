@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 from graph.capitals import find_names
-from graph.dates import find_dates
+from graph.dates import MONTHS, find_dates
 from graph.identifiers import identifier
 from graph.names import normalize, singular_key
 from graph.phrases import CJK, find_cjk, find_phrases
@@ -35,8 +35,7 @@ WEIGHTS = {
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]{0,200}[)\]]\s*$")
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractedMention:
+class ExtractedMention(NamedTuple):
     """An entity found in a text: the spelling, its key, a type and a weight in (0, 1]."""
 
     name: str
@@ -58,15 +57,17 @@ def extract(text: str, *, title: str | None = None, speaker: str | None = None) 
     >>> [(m.name, m.type) for m in extract("Ann: I met Dr. Bob Ray in Rome.", speaker="Ann")]
     [('Dr. Bob Ray', 'name'), ('Rome', 'name'), ('Ann', 'speaker')]
     """
-    best: dict[str, ExtractedMention] = {}
+    best: dict[str, tuple[str, str, str, float]] = {}
     counts: dict[str, int] = {}
-    for name, key, type_, weight in _found(text, title, speaker):
+    for found in _found(text, title, speaker):
+        _, key, _, weight = found
         if not key or len(key) > 200:
             continue
         counts[key] = counts.get(key, 0) + 1
-        if key not in best or weight > best[key].weight:
-            best[key] = ExtractedMention(name, key, type_, weight)
-    ranked = sorted(best.values(), key=lambda m: -m.weight * (1 + 0.3 * log(counts[m.key])))
+        if key not in best or weight > best[key][3]:
+            best[key] = found
+    mentions = map(ExtractedMention._make, best.values())
+    ranked = sorted(mentions, key=lambda m: -m.weight * (1 + 0.3 * log(counts[m.key])))
     kept: list[ExtractedMention] = []
     terms = 0
     for mention in ranked:
@@ -88,19 +89,23 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
             yield name, normalize(name), "title", WEIGHTS["title"]
     tokens = scan(text)
     taken: set[int] = set()
-    for date in find_dates(tokens):
+    for date in find_dates(tokens) if any(map(_may_begin_date, tokens)) else ():
         taken.update(date.tokens)
         yield date.name, normalize(date.name), "date", date.weight
     yield from _names(text, tokens, taken, f"{title or ''} {speaker or ''}")
-    codes = {at: code for at, token in enumerate(tokens) if at not in taken and (code := identifier(token))}
+    codes = {
+        at: code
+        for at, token in enumerate(tokens)
+        if not (at in taken or _is_plain(token)) and (code := identifier(token))
+    }
     for code in codes.values():
         yield code, normalize(code), "identifier", WEIGHTS["identifier"]
     taken.update(codes)
-    for token in tokens:
+    for token in tokens if CJK.search(text) else ():
         if len(token.text) <= MAX_WORD_CHARS * 8 and token.kind == "word" and CJK.search(token.text):
             for run in find_cjk(token.text):
                 yield run, normalize(run), "phrase", WEIGHTS["phrase"]
-    rest = [_BREAK if at in taken else token for at, token in enumerate(tokens)]
+    rest = [_BREAK if at in taken else token for at, token in enumerate(tokens)] if taken else tokens
     for words in find_phrases(rest):
         name = " ".join(words)
         type_ = "phrase" if len(words) > 1 else "term"
@@ -108,6 +113,15 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
 
 
 _BREAK = Token("mark", "|", -9, -9)
+
+
+def _may_begin_date(token: Token) -> bool:
+    return token.text[0].isdigit() or token.text.casefold() in MONTHS
+
+
+def _is_plain(token: Token) -> bool:
+    """Whether a token is one of the words that cannot be an identifier: letters with a capital at most in front."""
+    return token.kind == "word" and token.text.isalpha() and token.text[1:].islower()
 
 
 def _names(text: str, tokens: list[Token], taken: set[int], told: str) -> Iterator[tuple[str, str, str, float]]:

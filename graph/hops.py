@@ -1,22 +1,19 @@
-"""The steps of a walk, each one statement with a limit on each fan.
-
-A hub with a million mentions costs what one with a hundred does.
-"""
+"""The steps of a walk, with a limit on each fan: a hub of a million mentions costs what one of a hundred does."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from math import log
+from typing import Any
 
 import numpy as np
-from psycopg import AsyncConnection
+from numpy.typing import NDArray
 
-from graph.arrays import array_text
+from graph.adjacency import Adjacency, Edges
 from graph.inference import JoinedEdge
 from graph.linking import MENTIONS_CAP, Seed
-from graph.neighbourhood import Edges, Met
-from graph.predicate import with_predicate
+from graph.neighbourhood import Met
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,139 +46,44 @@ class Bounds:
     time_s: float = 0.1
 
 
-_FAN: LiteralString = """
-    hit as materialized (
-        select f.entity, x.doc, x.weight from fan f
-        cross join lateral (
-            select n.doc, n.weight from (
-                select doc, weight from mention where ns = %(ns)s and entity = f.entity
-                order by doc desc limit %(scanned)s
-            ) as n
-            join memory m on m.ns = %(ns)s and m.doc = n.doc
-            where {eligible}
-            order by n.doc desc limit %(memories_per_entity)s
-        ) as x
-    )
-"""
-_SEED: LiteralString = (
-    """
-    with fan as materialized (
-        select * from unnest(%(entities)s::bigint[], %(scores)s::float8[], %(hubs)s::boolean[])
-            as f (entity, score, hub)
-    ), """
-    + _FAN
-    + """
-    , kept as materialized (
-        select doc from hit join fan using (entity)
-        group by doc order by sum(score * weight) desc, doc desc limit %(nodes)s
-    ), edge as (
-        select entity, doc, weight from hit
-        union
-        select f.entity, k.doc, n.weight from fan f cross join kept k
-        cross join lateral (
-            select weight from mention where ns = %(ns)s and entity = f.entity and doc = k.doc limit 1
-        ) as n
-        where f.hub
-    )
-    select string_agg(int8send(entity), ''), string_agg(int4send(doc), ''), string_agg(float4send(weight), ''),
-        exists (select from relation where ns = %(ns)s and source = any(%(entities)s::bigint[]))
-            or exists (select from relation where ns = %(ns)s and target = any(%(entities)s::bigint[]))
-    from edge
-    """
-)
-"""Hop 0: the seeds' memories, and for hubs their edges to the memories of the other seeds."""
-
-_HOP: LiteralString = (
-    """
-    with top as materialized (
-        select * from unnest(%(docs)s::integer[], %(activations)s::float8[]) as t (doc, activation)
-    ), touched as materialized (
-        select n.entity, t.doc, n.weight, t.activation
-        from top t cross join lateral (
-            select entity, weight from mention where ns = %(ns)s and doc = t.doc
-            order by weight desc, entity limit %(mentions_per_memory)s
-        ) as n
-    ), near as (
-        select entity, max(activation * weight * weight) as pull from touched
-        where entity <> all(%(known)s::bigint[])
-        group by entity order by pull desc, entity limit 3 * %(entities_per_hop)s / 2
-    ), pulled as (
-        select entity, sum(pull) as pull, bool_or(joined) as joined from (
-            select entity, pull, false as joined from near
-            union all
-            select *, true from unnest(%(joined)s::bigint[], %(pulls)s::float8[])
-        ) as found
-        group by entity
-    ), counted as materialized (
-        select p.entity, p.pull, p.joined, (
-            select count(*) from (
-                select from mention n where n.ns = %(ns)s and n.entity = p.entity limit %(cap)s) as few
-        )::integer as mentions
-        from pulled p
-    ), fan as materialized (
-        select entity, mentions, pull * ln(1 + %(memories)s::float8 / greatest(mentions, 1)) as strength
-        from counted where mentions > 1 or joined
-        order by strength desc, entity limit %(entities_per_hop)s
-    ), """
-    + _FAN
-    + """
-    , edge as (
-        select entity, doc, weight from hit
-        union
-        select entity, doc, weight from touched
-        where entity in (select entity from fan) or entity = any(%(known)s::bigint[])
-    ), named as (
-        select f.entity, e.name, f.mentions, f.strength
-        from fan f join entity e on e.ns = %(ns)s and e.entity = f.entity
-    )
-    select string_agg(int8send(entity), ''), string_agg(int4send(doc), ''), string_agg(float4send(weight), ''),
-        (select array_agg(entity order by strength desc, entity) from named),
-        (select array_agg(name order by strength desc, entity) from named),
-        (select array_agg(mentions order by strength desc, entity) from named),
-        (select array_agg(strength order by strength desc, entity) from named)
-    from edge
-    """
-)
-"""A further hop: the most telling entities of some memories and those joined, with their memories.
-
-A mention's weight counts squared: a name leads further than a word.
-"""
-
-
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a walk may see: the memories of a namespace that meet a predicate.
+    """What a walk may see: the memories of a namespace that meet a query's conditions.
 
     Attributes:
-        ns: number of the namespace.
+        graph: of the namespace.
         memories: its size, or an upper bound of it.
-        eligible: SQL over `memory m`; a memory that does not meet it is neither returned nor walked
-            through, and a relation whose evidence does not meet it is not followed.
-        params: the parameters of `eligible`.
+        eligible: by ordinal, for every ordinal in the graph; a memory that is not eligible is neither returned nor
+            walked through, and a relation that it states is not followed.
     """
 
-    ns: int
+    graph: Adjacency
     memories: int
-    eligible: LiteralString
-    params: Mapping[str, Any]
+    eligible: NDArray[np.bool_]
 
 
-async def of_seeds(conn: AsyncConnection[Any], view: View, seeds: Sequence[Seed], bounds: Bounds) -> tuple[Edges, bool]:
-    """The edges between the seeds and their memories, and whether any relation joins the seeds to others."""
-    params = {
-        "entities": array_text(seed.entity for seed in seeds),
-        "scores": array_text(seed.score for seed in seeds),
-        "hubs": array_text(seed.mentions > bounds.memories_per_seed for seed in seeds),
-        "scanned": bounds.scanned_per_seed,
-        "memories_per_entity": bounds.memories_per_seed,
-        "nodes": bounds.nodes,
-    }
-    row = await _one(conn, _SEED, view, params)
-    return _edges(row), bool(row[3])
+def of_seeds(view: View, seeds: Sequence[Seed], bounds: Bounds) -> Edges:
+    """Hop 0: the edges between the seeds and their latest memories.
+
+    A hub's latest are few of its own, so its edges to the memories of the other seeds are there too.
+    """
+    entities = np.array([seed.entity for seed in seeds], np.int64)
+    edges = view.graph.latest_of(
+        entities, view.eligible, scanned=bounds.scanned_per_seed, most=bounds.memories_per_seed
+    )
+    hubs = [seed.entity for seed in seeds if seed.mentions > bounds.memories_per_seed]
+    if not hubs or len(seeds) == 1:
+        return edges
+    scores = np.array([seed.score for seed in seeds])
+    numbers, docs, weights = edges
+    order = np.argsort(entities)
+    of_edge = scores[order[np.searchsorted(entities, numbers, sorter=order)]]
+    kept = _strongest(docs, of_edge * weights, bounds.nodes)
+    others = view.graph.weightiest_of(kept, most=bounds.nodes)
+    return _each_once(edges, tuple(column[np.isin(others[0], hubs)] for column in others))
 
 
-async def onward(
-    conn: AsyncConnection[Any],
+def onward(
     view: View,
     top: Mapping[int, float],
     joined: Mapping[int, JoinedEdge],
@@ -192,8 +94,9 @@ async def onward(
 ) -> tuple[list[Met], Edges]:
     """The entities to which some memories and relations lead, most telling first, and their edges.
 
+    A mention's weight counts squared: a name leads further than a word.
+
     Args:
-        conn: any; nothing is written.
         view: what may be seen.
         top: memories with the strength in which they activate what they mention.
         joined: entities that relations lead to, with the strongest one.
@@ -204,45 +107,50 @@ async def onward(
     Returns:
         Entities, the strongest with strength 1, and the edges between them and memories.
     """
-    params = {
-        "docs": array_text(top),
-        "activations": array_text(top.values()),
-        "joined": array_text(joined),
-        "pulls": array_text(edge.strength for edge in joined.values()),
-        "known": array_text(known),
-        "memories": view.memories,
-        "memories_per_entity": bounds.memories_per_entity,
-        "mentions_per_memory": bounds.mentions_per_memory,
-        "scanned": bounds.scanned_per_entity,
-        "cap": MENTIONS_CAP,
-        "entities_per_hop": entities,
+    touched = view.graph.weightiest_of(np.array(list(top), np.int64), most=bounds.mentions_per_memory)
+    pulls = _pulls(touched, top, set(known), most=3 * entities // 2)
+    for entity, edge in joined.items():
+        pulls[entity] = pulls.get(entity, 0.0) + edge.strength
+    numbers = np.array(list(pulls), np.int64)
+    mentions = view.graph.mentions(numbers, cap=MENTIONS_CAP)
+    strengths = {
+        entity: (pull * log(1 + view.memories / max(count, 1)), count)
+        for (entity, pull), count in zip(pulls.items(), mentions.tolist(), strict=True)
+        if count > 1 or entity in joined
     }
-    row = await _one(conn, _HOP, view, params)
-    if not row[3]:
-        return [], _edges(row)
-    strongest = max(row[6]) or 1.0
-    met = [
-        Met(entity, name, mentions, strength / strongest, joined.get(entity))
-        for entity, name, mentions, strength in zip(*row[3:7], strict=True)
-    ]
-    return met, _edges(row)
-
-
-async def _one(
-    conn: AsyncConnection[Any], sql: LiteralString, view: View, params: Mapping[str, Any]
-) -> tuple[Any, ...]:
-    parameters = {**view.params, **params, "ns": view.ns}
-    row = await (await conn.execute(with_predicate(sql, view.eligible), parameters, binary=True)).fetchone()
-    if row is None:
-        raise RuntimeError("an aggregate without groups gave no row")
-    return tuple(row)
-
-
-def _edges(row: Sequence[Any]) -> Edges:
-    """Entities, memories and weights of the edges, from the bytes that Postgres packed."""
-    entities, docs, weights = (row[at] or b"" for at in range(3))
-    return (
-        np.frombuffer(entities, dtype=">i8").astype(np.int64),
-        np.frombuffer(docs, dtype=">i4").astype(np.int64),
-        np.frombuffer(weights, dtype=">f4").astype(np.float64),
+    fan = sorted(strengths, key=lambda entity: (-strengths[entity][0], entity))[:entities]
+    found = view.graph.latest_of(
+        np.array(fan, np.int64), view.eligible, scanned=bounds.scanned_per_entity, most=bounds.memories_per_entity
     )
+    wanted = {*fan, *known}
+    relevant = np.array([entity in wanted for entity in touched[0].tolist()], np.bool_)
+    edges = _each_once(found, tuple(column[relevant] for column in touched))
+    strongest = max((strengths[entity][0] for entity in fan), default=0.0) or 1.0
+    met = [Met(e, strengths[e][1], strengths[e][0] / strongest, joined.get(e)) for e in fan]
+    return met, edges
+
+
+def _pulls(touched: Edges, top: Mapping[int, float], known: Collection[int], *, most: int) -> dict[int, float]:
+    """How strongly each entity that is new is pulled by the strongest of its memories; the strongest entities."""
+    pulls: dict[int, float] = {}
+    for entity, doc, weight in zip(*(column.tolist() for column in touched), strict=True):
+        if entity not in known:
+            pulls[entity] = max(pulls.get(entity, 0.0), top[doc] * weight * weight)
+    return {entity: pulls[entity] for entity in sorted(pulls, key=lambda e: (-pulls[e], e))[:most]}
+
+
+def _strongest(docs: NDArray[np.int64], strengths: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+    """The memories with the greatest sums, the latest of equals first."""
+    each, inverse = np.unique(docs, return_inverse=True)
+    sums = np.bincount(inverse, weights=strengths, minlength=len(each))
+    return each[np.lexsort((-each, -sums))[:most]]
+
+
+def _each_once(edges: Edges, more: tuple[NDArray[Any], ...]) -> Edges:
+    numbers, docs = np.concatenate([edges[0], more[0]]), np.concatenate([edges[1], more[1]])
+    weights = np.concatenate([edges[2], more[2]])
+    order = np.lexsort((docs, numbers))
+    numbers, docs, weights = numbers[order], docs[order], weights[order]
+    first = np.ones(len(numbers), np.bool_)
+    first[1:] = (numbers[1:] != numbers[:-1]) | (docs[1:] != docs[:-1])
+    return numbers[first], docs[first], weights[first]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from itertools import islice
 
-from psycopg import AsyncConnection
+import numpy as np
+from numpy.typing import NDArray
 
-from graph.arrays import array_text
+from graph.adjacency import Adjacency
 from graph.chaining import DECAY, Edge, Inferred, Stated, infer
-from graph.predicate import with_predicate
 from graph.rules import Rule, fold_relation
 
 
@@ -59,55 +59,24 @@ class JoinedEdge:
     rule: str | None
 
 
-# The inner limits keep hubs cheap: they take what an index offers first, and stop when enough is eligible.
-_READ: LiteralString = """
-    select source, type, target, doc from unnest(%(entities)s::bigint[]) with ordinality as e (entity, place)
-    cross join lateral (
-        select *, row_number() over () as rank from (
-            select n.* from (
-                select source, type, target, doc from relation
-                where ns = %(ns)s and source = e.entity limit %(scanned)s
-            ) as n
-            join memory m on m.ns = %(ns)s and m.doc = n.doc
-            where {eligible} limit %(each_way)s
-        ) as outgoing
-        union all
-        select *, row_number() over () from (
-            select n.* from (
-                select source, type, target, doc from relation
-                where ns = %(ns)s and target = e.entity limit %(scanned)s
-            ) as n
-            join memory m on m.ns = %(ns)s and m.doc = n.doc
-            where {eligible} limit %(each_way)s
-        ) as incoming
-    ) as r
-    order by rank, place, source, type, target, doc limit %(most)s
-"""
-"""Eligible relations of some entities: the first of each, then the second of each, and so on."""
-
-
-async def joined(
-    conn: AsyncConnection[Any],
-    ns: int,
+def joined(
+    graph: Adjacency,
+    eligible: NDArray[np.bool_],
     active: Mapping[int, float],
     *,
     rules: Sequence[Rule],
     known: Collection[int] = (),
-    eligible: LiteralString,
-    params: Mapping[str, Any],
     bounds: JoinBounds | None = None,
 ) -> list[JoinedEdge]:
-    """The relations of the active entities, stated and inferred, in one statement or two.
+    """The relations of the active entities, stated and inferred.
 
     Args:
-        conn: any; nothing is written.
-        ns: number of the namespace.
+        graph: of the namespace.
+        eligible: by ordinal; a relation counts only if an eligible memory states it, and an inferred one only if
+            that is so of all that it comes down to.
         active: entities with their strength.
         rules: those in force; with none only stated relations are found.
         known: entities that are not wanted at the other end.
-        eligible: SQL over `memory m`; a relation counts only if a memory that meets it states it, and an
-            inferred one only if that is so of all that it comes down to.
-        params: the parameters of `eligible`.
         bounds: the caps.
 
     Returns:
@@ -115,12 +84,12 @@ async def joined(
         and an edge between two active entities comes once for each.
     """
     bounds = bounds or JoinBounds()
-    common = {**params, "ns": ns}
     strongest = sorted(active, key=lambda entity: (-active[entity], entity))
-    stated = await _read(conn, eligible, common, strongest, bounds, most=bounds.near)
+    stated = _stated(graph, eligible, strongest, bounds, most=bounds.near)
+    if not stated:
+        return []
     onward = _onward(stated, active, rules)[: bounds.entities]
-    if onward:
-        stated += await _read(conn, eligible, common, onward, bounds, most=bounds.far)
+    stated += _stated(graph, eligible, onward, bounds, most=bounds.far)
     latest = {edge.key: edge for edge in sorted(stated, key=lambda edge: (edge.doc, edge))}
     inferred = infer(latest.values(), rules, max_inferred=bounds.inferred, max_rounds=bounds.rounds)
     every: list[Edge] = [*latest.values(), *inferred]
@@ -128,28 +97,21 @@ async def joined(
     return sorted(edges, key=lambda e: (-e.strength, e.joined_to, e.entity, e.relation, e.forward))
 
 
-async def _read(
-    conn: AsyncConnection[Any],
-    eligible: LiteralString,
-    common: Mapping[str, Any],
-    entities: Sequence[int],
-    bounds: JoinBounds,
-    *,
-    most: int,
+def _stated(
+    graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[int], bounds: JoinBounds, *, most: int
 ) -> list[Stated]:
-    """At most `most` relations, of each entity up to twice its share each way, as others have fewer."""
-    if not entities:
-        return []
-    each_way = min(bounds.each_way, max(1, 2 * most // len(entities)))
-    params = {
-        **common,
-        "entities": array_text(entities),
-        "each_way": each_way,
-        "scanned": bounds.scanned * each_way,
-        "most": most,
-    }
-    rows = await (await conn.execute(with_predicate(_READ, eligible), params)).fetchall()
-    return [Stated(*row) for row in rows]
+    """At most `most` relations: the first of each entity, then the second of each, and so on.
+
+    Of each up to twice its share each way, as others have fewer.
+    """
+    each_way = min(bounds.each_way, max(1, 2 * most // max(len(entities), 1)))
+    ranked: list[tuple[int, int, Stated]] = []
+    for place, entity in enumerate(entities):
+        for way in graph.relations_of(entity):
+            there = (edge for edge in way[: bounds.scanned * each_way] if eligible[edge.doc])
+            ranked += [(rank, place, edge) for rank, edge in enumerate(islice(there, each_way))]
+    ranked.sort()
+    return [edge for _, _, edge in ranked[:most]]
 
 
 def _onward(stated: Iterable[Stated], active: Mapping[int, float], rules: Iterable[Rule]) -> list[int]:

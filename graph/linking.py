@@ -20,7 +20,7 @@ _UNIT_SEPARATOR = "\x1f"  # no key holds it; one text is adapted many times fast
 _LINK: LiteralString = """
     with word as (
         select q.token, t.entity, count(*) over (partition by q.token) as bearers
-        from unnest(%(tokens)s::text[]) as q (token)
+        from unnest(string_to_array(%(tokens)s, chr(31))) as q (token)
         cross join lateral (
             select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 64
         ) as t
@@ -34,7 +34,7 @@ _LINK: LiteralString = """
         (select entity, 'similar', array_agg(token), min(bearers) from word
          where entity <> all(%(entities)s::bigint[]) group by entity order by count(*) desc, entity limit 16)
         union all
-        (select t.entity, 'rival', array[q.token], 0 from unnest(%(rivals)s::text[]) as q (token)
+        (select t.entity, 'rival', array[q.token], 0 from unnest(string_to_array(%(rivals)s, chr(31))) as q (token)
          cross join lateral (
             select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 16
          ) as t join entity r on r.ns = %(ns)s and r.entity = t.entity and split_part(r.key, ' ', 1) = q.token
@@ -111,11 +111,11 @@ async def _look_up(conn: AsyncConnection[Any], ns: int, spelled: Spellings) -> l
         "ns": ns,
         "entities": array_text(map(entity_id, spelled.spans)),
         "keys": _UNIT_SEPARATOR.join(spelled.spans),
-        "tokens": spelled.words,
-        "rivals": sorted(spelled.rivals),
+        "tokens": _UNIT_SEPARATOR.join(spelled.words),
+        "rivals": _UNIT_SEPARATOR.join(sorted(spelled.rivals)),
         "cap": MENTIONS_CAP,
     }
-    rows = await (await conn.execute(_LINK, params)).fetchall()
+    rows = await (await conn.execute(_LINK, params, binary=True)).fetchall()
     return [Candidate(*row) for row in rows]
 
 

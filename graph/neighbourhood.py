@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import log
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.adjacency import Edges
 from graph.inference import JoinedEdge
 from graph.linking import Seed
 from graph.pagerank import bipartite_pagerank
-
-Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-"""Entities, memories and weights, one of each per edge."""
 
 SEEDS_SHARE = 0.5
 BRIDGES_SHARE = 0.25
@@ -31,7 +30,6 @@ class Met:
     """
 
     entity: int
-    name: str
     mentions: int
     strength: float
     joined_by: JoinedEdge | None = None
@@ -77,14 +75,14 @@ class Neighbourhood:
         self._hop: list[int] = []
         self._steps: list[Step] = []
         self._matrix: NDArray[np.float64] = np.zeros((0, 0))
-        self._latest: list[tuple[int, float]] = []
+        self._latest: tuple[NDArray[np.int64], NDArray[np.float64]] = (np.empty(0, np.int64), np.empty(0))
         self._seeds = [seed.score for seed in seeds]
         self._anchors: dict[int, float] = {}
         self._bridges: set[int] = set()
-        self.frontier = [Met(seed.entity, seed.name, seed.mentions, seed.score) for seed in seeds]
+        self.frontier = [Met(seed.entity, seed.mentions, seed.score) for seed in seeds]
         """Entities that the last hop came to."""
-        self.has_relations = True
-        """Whether it is worth asking which relations the frontier has."""
+        self.joined: Mapping[int, JoinedEdge] = {}
+        """Entities that relations join to the seeds, with the strongest one each."""
 
     @property
     def entities(self) -> list[int]:
@@ -131,7 +129,9 @@ class Neighbourhood:
 
     def best(self, count: int) -> list[tuple[int, float]]:
         """The memories that the last hop activated most, with activation in (0, 1], best first."""
-        return self._latest[:count]
+        docs, activation = self._latest
+        latest = zip(docs.tolist(), (activation / (activation.max(initial=0) or 1.0)).tolist(), strict=True)
+        return list(islice(((doc, pull) for doc, pull in latest if pull > 0 and doc in self._row), count))
 
     def add(self, step: Step) -> None:
         """Take in a hop: its entities, and as many of its memories as there is room for."""
@@ -149,15 +149,14 @@ class Neighbourhood:
         places, inverse = np.unique(docs, return_inverse=True)
         activation = np.bincount(inverse, weights=weights * (strength * fresh)[columns], minlength=len(places))
         order = np.lexsort((places, -activation))
-        ranked = list(zip(places[order].tolist(), activation[order].tolist(), strict=True))
-        new = [doc for doc, _ in ranked if doc not in self._row][: max(self.room, 0)]
+        self._latest = places[order], activation[order].astype(np.float64)
+        new = [doc for doc in self._latest[0].tolist() if doc not in self._row][: max(self.room, 0)]
         self._row.update(zip(new, range(len(self._row), len(self._row) + len(new)), strict=True))
         rows = np.array([self._row.get(doc, -1) for doc in places.tolist()], dtype=np.int64)[inverse]
         grown = np.zeros((len(self._row), len(self._column)))
         grown[: self._matrix.shape[0], : self._matrix.shape[1]] = self._matrix
         grown[rows[rows >= 0], columns[rows >= 0]] = weights[rows >= 0]
         self._matrix = grown
-        self._latest = [(doc, pull / ranked[0][1]) for doc, pull in ranked if pull > 0 and doc in self._row]
 
     def activations(self) -> list[tuple[int, float]]:
         """Every memory collected with its personalised PageRank over the best one's, best first."""
@@ -184,9 +183,12 @@ class Neighbourhood:
     def _known(self, edges: Edges) -> Edges:
         """The edges of entities that have been met, with columns for entities and weights times idf."""
         entities, docs, weights = edges
-        each, inverse = np.unique(entities, return_inverse=True)
-        columns = np.array([self._column.get(entity, -1) for entity in each.tolist()], dtype=np.int64)[inverse]
-        known = columns >= 0
+        numbers = np.array(list(self._column), np.int64)
+        if not numbers.size:
+            return entities[:0], docs[:0], weights[:0]
+        order = np.argsort(numbers)
+        columns = order[np.minimum(np.searchsorted(numbers, entities, sorter=order), len(numbers) - 1)]
+        known = numbers[columns] == entities
         idf = np.array([log(1 + self._memories / max(m.mentions, 1)) for m in self._met]) / log(1 + self._memories)
         return columns[known], docs[known], weights[known] * idf[columns[known]]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import log
 from typing import Literal, NamedTuple
 
@@ -28,11 +27,12 @@ MIN_COVERAGE = 0.5
 TOKENIZED_TYPES = frozenset({"phrase", "term", "date", "identifier"})
 """Types of found entities that have no name of their own: nobody's nickname, no acronym's expansion."""
 
+_NOWHERE: frozenset[int] = frozenset()
+
 How = Literal["exact", "spelling", "alias", "nickname", "acronym", "similar"]
 
 
-@dataclass(frozen=True, slots=True)
-class Seed:
+class Seed(NamedTuple):
     """An entity that the query speaks of.
 
     Attributes:
@@ -100,7 +100,7 @@ def resolve(spelled: Spellings, found: Sequence[Candidate]) -> list[Seed]:
         if row.entity not in seeds or score > seeds[row.entity].score:
             seeds[row.entity] = Seed(row.entity, row.name, row.key, score, how, row.mentions)
     best = sorted(seeds.values(), key=lambda seed: (-seed.score, seed.entity))[:MAX_SEEDS]
-    return [replace(seed, score=seed.score / best[0].score) for seed in best if seed.score > 0]
+    return [seed._replace(score=seed.score / best[0].score) for seed in best if seed.score > 0]
 
 
 def acronyms_of(spelled: Spellings, found: Sequence[Candidate]) -> list[str]:
@@ -120,7 +120,8 @@ def _meant(spelled: Spellings, found: Sequence[Candidate]) -> Iterator[_Meant]:
         for word in row.matched if row.how == "similar" else ():
             bearers[word] = bearers.get(word, 0) + 1
     for row in found:
-        where = frozenset[int]().union(*(spelled.spans.get(key, ()) for key in row.matched))
+        places = [spelled.spans.get(key, _NOWHERE) for key in row.matched]
+        where = places[0] if len(places) == 1 else _NOWHERE.union(*places)
         if row.how == "exact":
             how: How = _means(spelled, row.key) or "exact"
             if how == "nickname" and not _is_short_for(spelled, row, present):

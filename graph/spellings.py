@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from graph.extraction import ExtractedMention
@@ -31,6 +32,7 @@ _LOUD = re.compile(r"[A-Z]{2,6}|(?:[A-Z]\.){2,6}")
 
 _NEVER_ACRONYMS = (ENGLISH_FUNCTION_WORDS - {"us"}) | INTERJECTIONS
 _UNNAMED = STOP_WORDS | HONORIFICS
+_FAMILIAR = FORMAL_NAMES.keys() | NICKNAMES.keys()
 
 _TWO_LETTERS = frozenset(words("ai dc eu la nz ny sf uk un us"))
 """Acronyms of two letters that are taken for such; others are the initials of too many people."""
@@ -104,11 +106,10 @@ def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
     named_by = ("name", "phrase") if query.islower() else ("name",)
     named = {mention.key for mention in mentions if mention.type in named_by}
     heads = {word for word in said if _is_written_otherwise(word)}
-    for key in list(found.spans):
-        first, blank, _ = key.partition(" ")
-        if blank and (first in heads or key in named):
-            for other, means in _other_spellings(key, key in named):
-                _add_variant(found, other, means, key)
+    longer_names = [key for key in found.spans if " " in key and (key in named or key.partition(" ")[0] in heads)]
+    for key in longer_names:
+        for other, means in _other_spellings(key, key in named):
+            _add_variant(found, other, means, key)
     if not GIVEN_NAMES.isdisjoint(said):
         _add_nicknames(found, set(names))
     return found
@@ -125,20 +126,39 @@ def initials(key: str) -> frozenset[str]:
 
 
 def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[ExtractedMention]) -> None:
+    spans = found.spans
     bare = [singular(word) for word in said]
+    telling = _next([word not in STOP_WORDS for word in said])
+    changed = _next([one != word for one, word in zip(bare, said, strict=True)])
+    starts = [at for at, word in enumerate(said) if word not in _ARTICLES]
     for size in range(min(MAX_NAME_WORDS, len(said)), 0, -1):
-        for start in range(len(said) - size + 1):
+        for start in starts:
             end = start + size
-            if said[start] not in _ARTICLES and not STOP_WORDS.issuperset(said[start:end]):
-                where = frozenset(range(start, end))
-                found.spans.setdefault(" ".join(said[start:end]), where)
-                found.spans.setdefault(" ".join(bare[start:end]), where)
+            if telling[start] < end <= len(said):
+                where = _positions(start, end)
+                spans.setdefault(" ".join(said[start:end]), where)
+                if changed[start] < end:
+                    spans.setdefault(" ".join(bare[start:end]), where)
     for mention in mentions:
-        if mention.key not in found.spans:
+        if mention.key not in spans:
             parts = set(mention.key.split())
-            found.spans[mention.key] = frozenset(
-                at for at, word in enumerate(said) if word in parts or bare[at] in parts
-            )
+            spans[mention.key] = frozenset([at for at, word in enumerate(said) if word in parts or bare[at] in parts])
+
+
+def _next(flags: Sequence[bool]) -> list[int]:
+    """For each place the first from there on where the flag is set; beyond the last where there is none."""
+    following, at = [0] * len(flags), len(flags)
+    for place in range(len(flags) - 1, -1, -1):
+        if flags[place]:
+            at = place
+        following[place] = at
+    return following
+
+
+@lru_cache(maxsize=MAX_NAME_WORDS * MAX_QUERY_WORDS)
+def _positions(start: int, end: int) -> frozenset[int]:
+    """Of a span; every query has the same ones."""
+    return frozenset(range(start, end))
 
 
 def _add_variant(found: Spellings, key: str, means: Means, of: str) -> None:
@@ -183,9 +203,9 @@ def _other_spellings(key: str, named: bool) -> Iterator[tuple[str, Means]]:
 
 def _add_nicknames(found: Spellings, names: set[str]) -> None:
     """Full names of nicknames and the reverse, for given names at the head of a name of the query."""
-    for key in list(found.spans):
+    for key in [key for key in found.spans if key.partition(" ")[0] in _FAMILIAR]:
         first, _, rest = key.partition(" ")
-        if key in found.variants or not (first in FORMAL_NAMES or first in NICKNAMES):
+        if key in found.variants:
             continue
         if key not in names and (rest or first in ORDINARY_NAMES or first not in found.alone):
             continue

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from time import monotonic
-from typing import Any
-
-from psycopg import AsyncConnection
+from typing import NamedTuple
 
 from graph.hops import Bounds, View, of_seeds, onward
 from graph.inference import JoinedEdge, joined
@@ -25,8 +24,7 @@ from graph.rules import Rule
 __all__ = ["Bounds", "Reached", "View", "Walk", "begin", "walk"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(NamedTuple):
     """A memory that the walk came to: activation in (0, 1], the best has 1."""
 
     doc: int
@@ -46,17 +44,23 @@ class Walk:
         return self.neighbourhood.path(doc)
 
 
-async def begin(conn: AsyncConnection[Any], view: View, seeds: Sequence[Seed], bounds: Bounds) -> Neighbourhood:
-    """Hop 0: the seeds, as `graph.linking.link` gives them, and the memories that mention them."""
+def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:
+    """Hop 0: the memories that mention a query's entities, and the entities that relations join to these.
+
+    Args:
+        view: what may be seen.
+        seeds: as `graph.linking.link` gives them.
+        rules: what follows from the relations that memories state.
+        bounds: the caps.
+    """
     near = Neighbourhood(seeds, view.memories, max_nodes=bounds.nodes)
     if seeds:
-        edges, near.has_relations = await of_seeds(conn, view, seeds, bounds)
-        near.add(Step(near.frontier, edges))
+        near.add(Step(near.frontier, of_seeds(view, seeds, bounds)))
+        near.joined = _relations(view, near, rules)
     return near
 
 
-async def walk(
-    conn: AsyncConnection[Any],
+def walk(
     view: View,
     near: Neighbourhood,
     anchors: Mapping[int, float],
@@ -64,10 +68,9 @@ async def walk(
     rules: Sequence[Rule],
     bounds: Bounds,
 ) -> Walk:
-    """The memories around what `begin` found, nearest first.
+    """The memories around what `begin` found and some anchors, nearest first.
 
     Args:
-        conn: any; nothing is written.
         view: what may be seen.
         near: what `begin` found; the walk adds to it.
         anchors: eligible memories close to the query, with their strength > 0; may be empty.
@@ -82,20 +85,19 @@ async def walk(
         if hops and len(near.docs) >= bounds.enough:
             break
         top = dict(near.best(_narrowed(bounds.memories_per_hop, hops))) if hops or not anchors else dict(anchors)
-        relations = await _relations(conn, view, near, rules)
+        relations = _relations(view, near, rules) if hops else near.joined
         if not (top or relations):
             break
         entities = _narrowed(bounds.entities_per_hop, hops)
-        met, edges = await onward(conn, view, top, relations, known=near.entities, entities=entities, bounds=bounds)
+        met, edges = onward(view, top, relations, known=near.entities, entities=entities, bounds=bounds)
         if met:
             near.add(Step(met, edges, top, from_anchors=bool(anchors) and not hops))
-            near.has_relations = True
             hops += 1
         elif anchors and not hops:  # they name nothing: the way from the seeds is left
             anchors = {}
         else:
             break
-    return Walk([Reached(doc, activation) for doc, activation in near.activations()], hops, near)
+    return Walk(list(starmap(Reached, near.activations())), hops, near)
 
 
 def _narrowed(width: int, hops: int) -> int:
@@ -103,17 +105,11 @@ def _narrowed(width: int, hops: int) -> int:
     return max(min(width, 2), width >> hops)
 
 
-async def _relations(
-    conn: AsyncConnection[Any], view: View, near: Neighbourhood, rules: Sequence[Rule]
-) -> dict[int, JoinedEdge]:
+def _relations(view: View, near: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
     """Entities that relations join to the last ones, each with the strongest of these relations."""
     active = {met.entity: met.strength for met in near.frontier}
-    if not (active and near.has_relations):
-        return {}
-    edges = await joined(
-        conn, view.ns, active, rules=rules, known=near.entities, eligible=view.eligible, params=view.params
-    )
     strongest: dict[int, JoinedEdge] = {}
-    for edge in edges:  # strongest first; two entities may be joined by several, inferred from each other
+    # Strongest first; two entities may be joined by several, inferred from each other.
+    for edge in joined(view.graph, view.eligible, active, rules=rules, known=near.entities):
         strongest.setdefault(edge.entity, edge)
     return strongest

@@ -19,12 +19,15 @@ from retrieval.types import (
     ContextResponse,
     Explanation,
     FusedEvidence,
+    Leg,
     LegEvidence,
     SearchRequest,
     SearchResponse,
     SearchResult,
 )
 from retrieval.weighting import report
+
+_NAMES = {leg: leg.value for leg in Leg}  # an enumeration's `value` is a function
 
 
 def search_response(answer: Answer, request: SearchRequest) -> SearchResponse:
@@ -81,7 +84,7 @@ def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]
 
 def rounded_weights(answer: Answer) -> dict[str, float]:
     """The weights that were used, by leg."""
-    return {leg.value: round(weight, 4) for leg, weight in answer.weighting.weights.items()}
+    return {_NAMES[leg]: round(weight, 4) for leg, weight in answer.weighting.weights.items()}
 
 
 def explanation(answer: Answer) -> Explanation:
@@ -149,7 +152,7 @@ def _result(found: Found, request: SearchRequest, language: str) -> SearchResult
         score=found.score,
         fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
         legs={
-            leg.value: LegEvidence(rank=rank, score=hit.score, path=list(hit.path) or None, why=hit.why)
+            _NAMES[leg]: LegEvidence(rank=rank, score=hit.score, path=list(hit.path) if hit.path else None, why=hit.why)
             for leg, (rank, hit) in found.evidence.items()
         },
         duplicates=list(found.duplicates) if request.explain else UNSET,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from retrieval.fusion import FIRST_RANK, Fused
 
@@ -11,8 +12,7 @@ BLEND_K = 5
 """Smoothing constant of the reciprocal ranks that are blended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """A candidate at its place in the answer's order.
 
     Attributes:
@@ -45,16 +45,13 @@ def blend(fused: Sequence[Fused], scores: Mapping[str, float], confidence: float
     ['b', 'a']
     """
     least = min(scores.values(), default=0.0) - 1.0
+    known = [scores.get(each.id, least) for each in fused]
     places = range(len(fused))
-    rescored = sorted(places, key=lambda at: (-scores.get(fused[at].id, least), at))
-    rank = {at: place for place, at in enumerate(rescored, FIRST_RANK)}
-    placed = [
-        Placed(
-            fused[at],
-            at + FIRST_RANK,
-            (1 - confidence) / (BLEND_K + at + FIRST_RANK) + confidence / (BLEND_K + rank[at]),
-        )
-        for at in places
-    ]
-    placed.sort(key=lambda each: (-each.score, each.fused_rank))
-    return placed
+    # A sort keeps the order of equals, reversed or not: that of the fusion.
+    rescored = sorted(places, key=known.__getitem__, reverse=True)
+    doubt = 1 - confidence
+    blended = [doubt / k for k in range(BLEND_K + FIRST_RANK, BLEND_K + FIRST_RANK + len(fused))]
+    for k, at in enumerate(rescored, BLEND_K + FIRST_RANK):
+        blended[at] += confidence / k
+    order = sorted(places, key=blended.__getitem__, reverse=True)
+    return [Placed(fused[at], at + FIRST_RANK, blended[at]) for at in order]

@@ -1,17 +1,23 @@
 """Memories that say the same thing: exact and near duplicates within one ranking.
 
 Near duplicates share at least `threshold` of their three-word shingles (Jaccard; Broder 1997,
-doi:10.1109/SEQUEN.1997.666900). Pairs are found by prefix filtering (Chaudhuri, Ganti and Kaushik,
-ICDE 2006, doi:10.1109/ICDE.2006.9), which misses none and compares few.
+doi:10.1109/SEQUEN.1997.666900). So few of the one's may be missing in the other that any one more of them hold one
+that is not: pairs are found by those, one side of the prefix filter of Chaudhuri, Ganti and Kaushik (ICDE 2006,
+doi:10.1109/ICDE.2006.9), which misses none and compares few.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import islice
 from math import ceil
 
+import msgspec
+
 from retrieval.text.wording import Wording, contradicts, wording
+
+Shingle = tuple[str, str, str]
+"""Three words in a row."""
 
 MIN_WORDS = 5
 """Texts of fewer words are duplicates only when they are the same."""
@@ -26,8 +32,7 @@ THRESHOLD = 0.85
 """Least share of common shingles of near duplicates: docs/decisions/0005-near-duplicates.md."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A memory to be compared; who said it and what it is a part of count."""
 
     id: str
@@ -36,22 +41,19 @@ class Candidate:
     title: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """A surviving memory and the ids of those that it stands for, best ranked first."""
 
     id: str
     duplicates: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Survivor:
+class _Survivor(msgspec.Struct):
     id: str
-    place: int
     speaker: str | None
     title: str | None
     wording: Wording
-    shingles: frozenset[int]
+    shingles: frozenset[Shingle]
     duplicates: list[str]
 
 
@@ -76,53 +78,57 @@ def deduplicate(candidates: Sequence[Candidate], *, threshold: float = THRESHOLD
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
     survivors: list[_Survivor] = []
-    exact: dict[Wording, list[_Survivor]] = {}
-    prefixes: dict[int, list[_Survivor]] = {}
+    said: dict[tuple[str, ...], list[_Survivor]] = {}
+    seen: set[Shingle] = set()
     for candidate in candidates:
         own = wording(candidate.text, candidate.speaker)
-        found = next((s for s in exact.get(own, ()) if _same_origin(s, candidate)), None)
-        shingles: frozenset[int] = frozenset()
+        found = _same(candidate, own, said[own.words]) if own.words in said else None
+        shingles: frozenset[Shingle] = frozenset()
         if found is None:
             shingles = _shingles(own.words)
-            prefix = _prefix(shingles, threshold)
-            found = _near(candidate, own, shingles, prefix, prefixes, threshold)
-            if found is None:
-                survivor = _Survivor(
-                    candidate.id, len(survivors), candidate.speaker, candidate.title, own, shingles, []
-                )
-                survivors.append(survivor)
-                exact.setdefault(own, []).append(survivor)
-                for shingle in prefix:
-                    prefixes.setdefault(shingle, []).append(survivor)
-                continue
-        found.duplicates.append(candidate.id)
-        found.speaker = found.speaker or candidate.speaker
-        found.title = found.title or candidate.title
+            few = _few(shingles, threshold)
+            if not seen.isdisjoint(few):
+                found = _near(candidate, own, shingles, few, survivors, threshold)
+        if found is not None:
+            found.duplicates.append(candidate.id)
+            found.speaker = found.speaker or candidate.speaker
+            found.title = found.title or candidate.title
+            continue
+        survivor = _Survivor(candidate.id, candidate.speaker, candidate.title, own, shingles, [])
+        survivors.append(survivor)
+        said.setdefault(own.words, []).append(survivor)
+        seen |= shingles
     return [Kept(id=survivor.id, duplicates=tuple(survivor.duplicates)) for survivor in survivors]
 
 
 def _same_origin(survivor: _Survivor, candidate: Candidate) -> bool:
     """Whether speakers and titles may be the same; a group that lacks one takes the first that comes."""
-    pairs = ((survivor.speaker, candidate.speaker), (survivor.title, candidate.title))
-    return all(not one or not other or one == other for one, other in pairs)
+    return _may_be(survivor.speaker, candidate.speaker) and _may_be(survivor.title, candidate.title)
+
+
+def _may_be(one: str | None, other: str | None) -> bool:
+    return not one or not other or one == other
+
+
+def _same(candidate: Candidate, own: Wording, survivors: Sequence[_Survivor]) -> _Survivor | None:
+    """The best-ranked of the survivors with its words whose text is the same."""
+    for survivor in survivors:
+        if survivor.wording == own and _same_origin(survivor, candidate):
+            return survivor
+    return None
 
 
 def _near(
     candidate: Candidate,
     own: Wording,
-    shingles: frozenset[int],
-    prefix: list[int],
-    prefixes: dict[int, list[_Survivor]],
+    shingles: frozenset[Shingle],
+    few: Sequence[Shingle],
+    survivors: Sequence[_Survivor],
     threshold: float,
 ) -> _Survivor | None:
     """The best-ranked survivor whose text is nearly the same."""
-    similar: dict[int, _Survivor] = {}
-    for shingle in prefix:
-        for survivor in prefixes.get(shingle, ())[:MAX_COMPARED]:
-            similar[survivor.place] = survivor
-        if len(similar) >= MAX_COMPARED:
-            break
-    for _, survivor in sorted(similar.items())[:MAX_COMPARED]:
+    sharing = (survivor for survivor in survivors if not survivor.shingles.isdisjoint(few))
+    for survivor in islice(sharing, MAX_COMPARED):
         if (
             _same_origin(survivor, candidate)
             and not contradicts(own, survivor.wording)
@@ -132,17 +138,18 @@ def _near(
     return None
 
 
-def _shingles(words: tuple[str, ...]) -> frozenset[int]:
+def _shingles(words: tuple[str, ...]) -> frozenset[Shingle]:
     if not MIN_WORDS <= len(words) <= MAX_WORDS:
         return frozenset()
-    return frozenset(map(hash, zip(words, words[1:], words[2:], strict=False)))
+    return frozenset(zip(words, words[1:], words[2:], strict=False))
 
 
-def _prefix(shingles: frozenset[int], threshold: float) -> list[int]:
-    """The smallest shingles, so many that two sets similar enough must share one of them."""
-    return sorted(shingles)[: len(shingles) - ceil(threshold * len(shingles) - 1e-9) + 1] if shingles else []
+def _few(shingles: frozenset[Shingle], threshold: float) -> list[Shingle]:
+    """Some of the shingles, so many that a set that is similar enough must have one of them."""
+    size = len(shingles)
+    return list(islice(shingles, size - ceil(threshold * size - 1e-9) + 1)) if shingles else []
 
 
-def _jaccard(one: frozenset[int], other: frozenset[int]) -> float:
+def _jaccard(one: frozenset[Shingle], other: frozenset[Shingle]) -> float:
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared)

@@ -23,6 +23,11 @@ class Draft:
     input: MemoryInput
     fingerprint: bytes
 
+    @property
+    def may_be_stored(self) -> bool:
+        """Whether there may be a memory of this id, or one that supersedes it: not if the id was made for it."""
+        return self.input.id is not None
+
 
 def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, AddResult]) -> list[Draft]:
     """The memories that can be written; the others get their result."""

@@ -22,6 +22,8 @@ from retrieval.journal import Journal
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.mirror.registry import Mirrors
+from retrieval.mirror.vectors import Vectors
 from retrieval.model_shelf import ModelShelf
 from retrieval.models_dir import models_dir
 from retrieval.pack import pack
@@ -36,7 +38,7 @@ from retrieval.selection import Limits, within_cap
 from retrieval.settings import Settings
 from retrieval.shadowing import Shadow
 from retrieval.stopwatch import Stopwatch
-from retrieval.store import compaction, memories, migrate, namespaces, query_log, shadow, statistics
+from retrieval.store import changes, compaction, memories, migrate, namespaces, query_log, shadow, statistics
 from retrieval.store.embedded import running
 from retrieval.store.namespaces import check_name
 from retrieval.store.pool import Pool, open_pool, translated
@@ -86,14 +88,16 @@ class Trivet:
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedder)
         self._count_tokens = TokenCounter(models_dir() / "embedder.tokenizer.json").count
+        self._mirrors = Mirrors(pool, most_bytes=settings.mirror_bytes)
         self._pipeline = Pipeline(
             pool=pool,
+            mirrors=self._mirrors,
             embedder=embedder,
             book=profiles,
             shelf=models,
             retrievers={
                 Leg.VECTOR: VectorRetriever(pool),
-                Leg.BM25: Bm25Retriever(pool),
+                Leg.BM25: Bm25Retriever(),
                 Leg.GRAPH: GraphRetriever(pool),
             },
             leg_timeout_s=settings.leg_timeout_s,
@@ -270,8 +274,9 @@ class Trivet:
     async def particulars(self, answer: Answer, query: str) -> Particulars | None:
         """What is known of the memories that the legs ranked for a query, as the rescorer is given it: for training."""
         embedding = await self.embedder.embed_query(query)
-        async with self._pool.connection() as conn:
-            return await particulars_of(conn, answer.namespace.ns, query, embedding, answer.ranked)
+        vectors = Vectors(self._pool, answer.mirror)
+        await vectors.read({hit.doc for ranking in answer.ranked.values() for hit in ranking.hits})
+        return particulars_of(answer.mirror.memories, vectors, query, embedding, answer.ranked)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation; raises as `search` does."""
@@ -327,9 +332,13 @@ class Trivet:
         return ProfileShadow(name=name, live=found.live, shadow=found.shadow, compared=compared)
 
     async def settle(self) -> None:
-        """Wait for what searches left to be done beside them: shadow searches, entries of the journal."""
+        """Wait for what searches left to be done beside them: shadow searches, entries of the journal.
+
+        Mirrors that are being made are given up.
+        """
         await self._shadow.aclose()
         await self._journal.aclose()
+        await self._mirrors.aclose()
 
     async def readiness(self) -> dict[str, bool]:
         """Whether the database answers, the schema is this version's, and the models are loaded."""
@@ -347,6 +356,7 @@ class Trivet:
             for ns in await compaction.namespaces_to_compact(conn, least=least):
                 await compaction.compact(conn, ns, least=least)
             await query_log.trim(conn)
+            await changes.trim(conn)
             await statistics.refresh(conn)
 
 

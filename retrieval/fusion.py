@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum, isfinite
+
+import msgspec
 
 from retrieval.errors import FusionError
 from retrieval.types import Leg
@@ -13,8 +14,7 @@ FIRST_RANK = 1
 """Ranks start at 1, so that an absent memory (0) is worth less than any place in a ranking."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fused:
+class Fused(msgspec.Struct, frozen=True, kw_only=True):
     """One fused memory.
 
     Attributes:
@@ -58,16 +58,23 @@ def weighted_rrf(
     parts: dict[str, list[float]] = {}
     for leg, ranking in rankings.items():
         weight = _checked_weight(weights, leg)
+        if len(set(ranking)) < len(ranking):
+            twice = next(id for at, id in enumerate(ranking) if id in ranking[:at])
+            raise FusionError(f"the ranking of {leg} has {twice!r} twice", loc=("rankings", leg))
         for rank, id in enumerate(ranking, FIRST_RANK):
-            of_id = ranks.setdefault(id, {})
-            if leg in of_id:
-                raise FusionError(f"the ranking of {leg} has {id!r} twice", loc=("rankings", leg))
-            of_id[leg] = rank
+            if id in ranks:
+                ranks[id][leg] = rank
+            else:
+                ranks[id] = {leg: rank}
             if weight:
-                parts.setdefault(id, []).append(weight / (rrf_k + rank))
-    fused = [Fused(id=id, score=fsum(shares), ranks=ranks[id]) for id, shares in parts.items()]
-    fused.sort(key=lambda one: (-one.score, one.id))
-    return fused
+                share = weight / (rrf_k + rank)
+                if id in parts:
+                    parts[id].append(share)
+                else:
+                    parts[id] = [share]
+    # Pairs are sorted without a call for each, which a key would take.
+    order = sorted([(-(fsum(shares) if len(shares) > 1 else shares[0]), id) for id, shares in parts.items()])
+    return [Fused(id=id, score=-negative, ranks=ranks[id]) for negative, id in order]
 
 
 def _checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -18,6 +18,8 @@ from retrieval.drafts import Draft, drafts_of, fingerprint, problem_of
 from retrieval.embedding.base import Embedder
 from retrieval.errors import Collided, Conflict, InvalidInput, NotFound
 from retrieval.parsing import check_storable
+from retrieval.precedence import Precedence
+from retrieval.shared_writes import SharedWrites, WriteBatch
 from retrieval.store import locking, memories, namespaces
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import TermBag, bag
@@ -33,6 +35,8 @@ TITLE_WEIGHT = 3
 
 _ATTEMPTS = 4
 
+_ANALYSED_AT_ONCE = 32
+
 # Another writer added one of the ids, waits for what this one holds, or deleted the namespace.
 _MET_ANOTHER_WRITER = (Collided, NotFound)
 
@@ -43,13 +47,22 @@ class Ingest:
     def __init__(self, pool: Pool, embedder: Embedder) -> None:
         self._pool = pool
         self._embedder = embedder
+        self._writes = SharedWrites(pool)
+        self._precedence = Precedence()
+        # Two analyses at once would only fight each other and the event loop for the interpreter.
+        self._analysis = asyncio.Lock()
 
     async def add(self, name: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
-        """Add or replace memories, all that are accepted or none; one result each, in order."""
+        """Add or replace memories, all that are accepted or none; one result each, in order.
+
+        Calls of one process that share an id or a session are written in the order in which they came, however
+        many are analysed at a time.
+        """
         results: dict[int, AddResult] = {}
         drafts = drafts_of(batch, results)
         if drafts:
-            results.update(await _retried(lambda: self._write(name, drafts), _MET_ANOTHER_WRITER))
+            with self._precedence.entered(_touched(name, drafts)) as turn:
+                results.update(await _retried(lambda: self._write(name, drafts, turn), _MET_ANOTHER_WRITER))
         return [results[at] for at in range(len(batch))]
 
     async def patch(self, name: str, memory_id: str, patch: MemoryPatch) -> Memory:
@@ -72,7 +85,7 @@ class Ingest:
                 raise problem
             draft = Draft(at=0, id=memory_id, input=changed, fingerprint=fingerprint(changed))
             try:
-                await self._write(name, [draft], expected={memory_id: stored.fingerprint})
+                await self._write(name, [draft], _at_once, expected={memory_id: stored.fingerprint})
             except (*_MET_ANOTHER_WRITER, Conflict):
                 continue
             async with self._pool.connection() as conn:
@@ -109,22 +122,31 @@ class Ingest:
         return await _retried(attempt, (Collided,))
 
     async def _write(
-        self, name: str, drafts: Sequence[Draft], *, expected: Mapping[str, bytes] | None = None
+        self,
+        name: str,
+        drafts: Sequence[Draft],
+        turn: Callable[[], Awaitable[None]],
+        *,
+        expected: Mapping[str, bytes] | None = None,
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
             namespace = await namespaces.find_or_create(conn, name)
-            known = await locking.versions(conn, namespace.ns, [draft.id for draft in drafts])
+            known = await locking.versions(conn, namespace.ns, [draft.id for draft in drafts if draft.may_be_stored])
         fingerprints = {memory_id: version.fingerprint for memory_id, version in known.items()}
         unchanged = [draft for draft in drafts if fingerprints.get(draft.id) == draft.fingerprint]
         changed = [draft for draft in drafts if fingerprints.get(draft.id) != draft.fingerprint]
         results = {draft.at: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
         if changed:
             analysed = await self._analyse(changed, namespace.settings.language)
-            left = (known[draft.id].session_id for draft in changed if draft.id in known)
-            entered = (draft.input.session_id for draft in changed)
-            sessions = {session for session in (*left, *entered) if session is not None}
-            async with self._pool.connection() as conn:
-                replaced = await writes.store(conn, namespace, analysed, expected=expected or {}, sessions=sessions)
+            before = [known[draft.id] for draft in changed if draft.id in known]
+            now = [draft.input for draft in changed]
+            batch = WriteBatch(
+                analysed=analysed,
+                sessions=_given([*(old.session_id for old in before), *(new.session_id for new in now)]),
+                superseded=_given([*(old.supersedes for old in before), *(new.supersedes for new in now)]),
+            )
+            await turn()
+            replaced = await self._writes.store(namespace, batch, expected=expected or {})
             for draft in changed:
                 results[draft.at] = AddResult(id=draft.id, status="updated" if draft.id in replaced else "created")
         return results
@@ -132,10 +154,10 @@ class Ingest:
     async def _analyse(self, drafts: Sequence[Draft], language: str) -> list[Analysed]:
         now = datetime.now(UTC)
         texts = [_embedded_text(draft.input) for draft in drafts]
-        analysis = asyncio.to_thread(
-            lambda: [_analysed(draft.input, language, draft.input.created_at or now) for draft in drafts]
+        # The embedder leaves the interpreter to others while it computes.
+        embeddings, analyses = await asyncio.gather(
+            self._embedder.embed_documents(texts), self._analyses(drafts, language, now)
         )
-        embeddings, analyses = await asyncio.gather(self._embedder.embed_documents(texts), analysis)
         return [
             Analysed(
                 draft=draft,
@@ -147,6 +169,34 @@ class Ingest:
             )
             for draft, (terms, graph, traits), embedding in zip(drafts, analyses, embeddings, strict=True)
         ]
+
+    async def _analyses(
+        self, drafts: Sequence[Draft], language: str, now: datetime
+    ) -> list[tuple[TermBag, DocGraph, int]]:
+        """What `_analysed` gives for each; callers take turns, so that a small batch does not wait for a large one."""
+
+        def of(some: Sequence[Draft]) -> list[tuple[TermBag, DocGraph, int]]:
+            return [_analysed(draft.input, language, draft.input.created_at or now) for draft in some]
+
+        analyses: list[tuple[TermBag, DocGraph, int]] = []
+        for start in range(0, len(drafts), _ANALYSED_AT_ONCE):
+            async with self._analysis:
+                analyses += await asyncio.to_thread(of, drafts[start : start + _ANALYSED_AT_ONCE])
+        return analyses
+
+
+async def _at_once() -> None:
+    """Wait for nobody."""
+
+
+def _touched(name: str, drafts: Sequence[Draft]) -> frozenset[tuple[str, str, str]]:
+    """The ids and sessions of some memories of a namespace."""
+    ids = {(name, "id", draft.id) for draft in drafts}
+    return frozenset(ids | {(name, "session", draft.input.session_id) for draft in drafts if draft.input.session_id})
+
+
+def _given(values: Iterable[str | None]) -> frozenset[str]:
+    return frozenset(value for value in values if value is not None)
 
 
 def _spoken(memory: MemoryInput) -> str:

@@ -12,7 +12,7 @@ from retrieval.types import Leg
 
 def heads(rankings: Mapping[Leg, LegRanking], length: int) -> dict[Leg, LegRanking]:
     """The best `length` hits of each ranking."""
-    return {leg: replace(ranking, hits=tuple(ranking.hits[:length])) for leg, ranking in rankings.items()}
+    return {leg: _with(ranking, ranking.hits[:length]) for leg, ranking in rankings.items()}
 
 
 def above_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: int) -> dict[Leg, LegRanking]:
@@ -30,19 +30,26 @@ def above_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough:
     """
     if sum(bool(ranking.hits) for ranking in rankings.values()) == 1:
         return dict(rankings)
-    heard = {leg: replace(ranking, hits=_heard(leg, ranking.hits, profile)) for leg, ranking in rankings.items()}
+    heard = {leg: _with(ranking, _heard(leg, ranking.hits, profile)) for leg, ranking in rankings.items()}
+    if all(heard[leg] is ranking for leg, ranking in rankings.items()):
+        return heard
     left = {hit.doc for ranking in heard.values() for hit in ranking.hits}
     return heard if len(left) >= enough else dict(rankings)
 
 
-def _heard(leg: Leg, hits: Sequence[Hit], profile: Profile) -> tuple[Hit, ...]:
+def _with(ranking: LegRanking, hits: Sequence[Hit]) -> LegRanking:
+    """The ranking with some of its hits; itself if that is all of them."""
+    return ranking if len(hits) == len(ranking.hits) else replace(ranking, hits=tuple(hits))
+
+
+def _heard(leg: Leg, hits: Sequence[Hit], profile: Profile) -> Sequence[Hit]:
     if not hits:
-        return ()
+        return hits
     match leg:
         case Leg.VECTOR:
             least = hits[0].score - profile.vector_noise
         case Leg.BM25:
             least = hits[0].score * profile.bm25_noise
         case Leg.GRAPH:  # all that it found is tied to the query by what it names
-            return tuple(hits)
-    return tuple(hit for hit in hits if hit.score >= least)
+            return hits
+    return [hit for hit in hits if hit.score >= least]

@@ -74,6 +74,8 @@ def check_storable(value: Any, loc: tuple[str | int, ...] = ()) -> None:
 
 
 def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
+    if value is None or value is True or value is False:  # most fields of a request are left at that
+        return
     if isinstance(value, str):
         _check_string(value, loc)
     elif isinstance(value, datetime):
@@ -88,9 +90,11 @@ def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
             _check(item, (*loc, key), nesting + 1)
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            _check(getattr(value, name), (*loc, name), 0)
-    elif isinstance(value, int) and not _MIN_INTEGER <= value <= _MAX_INTEGER:
-        raise InvalidInput("must be an integer of 64 bits", loc=loc)
+            if (item := getattr(value, name)) is not None:
+                _check(item, (*loc, name), 0)
+    elif isinstance(value, int):
+        if not _MIN_INTEGER <= value <= _MAX_INTEGER:
+            raise InvalidInput("must be an integer of 64 bits", loc=loc)
     elif isinstance(value, float) and not math.isfinite(value):
         raise InvalidInput("must be a finite number", loc=loc)
 
@@ -98,6 +102,8 @@ def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
 def _check_string(value: str, loc: tuple[str | int, ...]) -> None:
     if "\x00" in value:
         raise InvalidInput("must not contain a null byte", loc=loc)
+    if value.isascii():
+        return
     try:
         value.encode()
     except UnicodeEncodeError as exc:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,10 @@ from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.fusion import weighted_rrf
 from retrieval.ids import uuid7
 from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
+from retrieval.legs.looked import Looked
+from retrieval.mirror.mirror import Mirror
+from retrieval.mirror.registry import Mirrors, Standing
+from retrieval.mirror.vectors import Vectors
 from retrieval.model_shelf import Learned, ModelShelf
 from retrieval.noise import above_noise, heads
 from retrieval.parsing import check_storable
@@ -28,7 +33,7 @@ from retrieval.profiles import Profile
 from retrieval.rescoring import favouring_period, particulars_of
 from retrieval.selection import Found, Limits, select
 from retrieval.stopwatch import Stopwatch
-from retrieval.store import namespaces
+from retrieval.store import memories
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.types import Degradation, Leg, Mode, SearchRequest
@@ -47,14 +52,35 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Heard:
+    """What the legs and the classifier said of a query.
+
+    `explicit` is the weighting where it does not depend on the query, `embedding` the query's where it has one, and
+    `vectors` those of memories that legs have read.
+    """
+
+    standing: Standing
+    profile: Profile
+    learned: Learned
+    explicit: Weighting | None
+    prediction: IntentPrediction
+    embedding: NDArray[np.float32] | None
+    vectors: Vectors
+    rankings: Mapping[Leg, LegRanking]
+    degraded: list[Degradation]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """What a search found, best first, and how.
 
-    `ranked` is what the legs answered, `rankings` what of it is above their noise, as it was fused; `trusted`
-    are the weights that this asks for, and `rescored` what the rescorer says, where they have a say.
+    `mirror` is what is known of the namespace. `ranked` is what the legs answered, `rankings` what of it is
+    above their noise, as it was fused; `trusted` are the weights that this asks for, and `rescored` what the rescorer
+    says, where they have a say.
     """
 
     namespace: Namespace
+    mirror: Mirror
     found: Sequence[Found]
     prediction: IntentPrediction
     evidence: Evidence
@@ -78,6 +104,7 @@ class Pipeline:
         self,
         *,
         pool: Pool,
+        mirrors: Mirrors,
         embedder: Embedder,
         book: ProfileBook,
         shelf: ModelShelf,
@@ -85,6 +112,7 @@ class Pipeline:
         leg_timeout_s: float,
     ) -> None:
         self._pool = pool
+        self._mirrors = mirrors
         self._embedder = embedder
         self._book = book
         self._shelf = shelf
@@ -101,57 +129,33 @@ class Pipeline:
         """
         check_storable(request)
         check_weights(request.weights)
-        with self._embedding(request, stopwatch) as embedding:  # computed beside all that follows
-            async with self._pool.connection() as conn:
-                namespace = await namespaces.find(conn, name)
-            profile = await self._book.find(request.profile or namespace.settings.profile)
-            learned = await self._shelf.learned(profile.models)
-            explicit = explicit_weighting(request.mode, request.weights, profile)
-            recipes = (explicit.recipe,) if explicit else profile.recipes
-            legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
-            running: dict[Leg, asyncio.Task[LegRanking | Degradation]] = {}
-            fan_out = _fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request)
-            others = partial(self._others, running)
-            query = self._leg_query(namespace, request, profile, fan_out, embedding, others, stopwatch)
-            async with asyncio.TaskGroup() as group:
-                running |= {leg: group.create_task(self._run_leg(leg, query, stopwatch)) for leg in legs}
-                classifying = group.create_task(self._classify(request, learned.classifier, embedding, stopwatch))
-            vector = await embedding.or_none(timeout_s=0)
-        outcomes = {leg: task.result() for leg, task in running.items()}
-        rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
-        degraded = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
-        if not rankings:
-            raise _no_answer(degraded)
-
-        prediction = classifying.result()
-        weighting = explicit or adaptive_weighting(prediction, profile)
+        heard = await self._ask(name, request, stopwatch)
+        rankings, prediction, profile = heard.rankings, heard.prediction, heard.profile
+        weighting = heard.explicit or adaptive_weighting(prediction, profile)
         if not any(weighting.weights[leg] > 0 for leg in rankings):  # an intent's recipe may count on one leg alone
-            raise _no_answer(degraded)
+            raise _no_answer(heard.degraded)
         fan_out = _fan_out(weighting.recipe.fan_out, request)
         rankings = heads(rankings, fan_out)
         evidence = evidence_of(request.query, rankings, prediction)
-        rescored: Rescored | None = None
+        rescored = None
         if wants_rescoring(request, profile):
-            outcome = await self._rescore(namespace, request.query, vector, rankings, evidence, learned, stopwatch)
-            if isinstance(outcome, Degradation):
-                degraded.append(outcome)
-            elif outcome is not None:
-                rescored = favouring_period(outcome, rankings, profile.period_weight)
+            rescored = await self._rescore(heard, request.query, rankings, evidence, stopwatch)
         trusted: Mapping[str, float] | None = None
-        if explicit is None and len(rankings) == len(Leg):
+        if heard.explicit is None and len(rankings) == len(Leg):
             with stopwatch.span("weigh"):
-                trusted = learned.trust.weights(evidence)
+                trusted = heard.learned.trust.weights(evidence)
                 familiarity = rescored.familiarity if rescored else 1.0
                 weighting = refined(weighting, trusted, profile, familiarity=familiarity)
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
         limits = Limits.of(request, profile)
-        heard = above_noise(rankings, profile, enough=limits.wanted)
-        found = await self._fuse(namespace, heard, weighting, rrf_k, rescored, limits, stopwatch)
-        if len(found) < limits.top_k and heard != rankings:  # duplicates took the places of what was cut
-            heard = rankings
-            found = await self._fuse(namespace, heard, weighting, rrf_k, rescored, limits, stopwatch)
+        listened = above_noise(rankings, profile, enough=limits.wanted)
+        found = await self._fuse(heard, listened, weighting, rrf_k, rescored, limits, stopwatch)
+        if len(found) < limits.top_k and listened != rankings:  # duplicates took the places of what was cut
+            listened = rankings
+            found = await self._fuse(heard, listened, weighting, rrf_k, rescored, limits, stopwatch)
         return Answer(
-            namespace=namespace,
+            namespace=heard.standing.namespace,
+            mirror=heard.standing.mirror,
             found=found,
             prediction=prediction,
             evidence=evidence,
@@ -162,14 +166,82 @@ class Pipeline:
             rrf_k=rrf_k,
             fan_out=fan_out,
             ranked=rankings,
-            rankings=heard,
-            degraded=degraded,
+            rankings=listened,
+            degraded=heard.degraded,
             stopwatch=stopwatch,
         )
 
+    async def _ask(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Heard:
+        """Ask the classifier and the legs, all side by side, and the embedder beside all of it."""
+        with self._embedding(request, stopwatch) as embedding:
+            with stopwatch.span("namespace"):
+                standing, looked = await self._standing(name, request)
+                profile = await self._book.find(request.profile or standing.namespace.settings.profile)
+                learned = await self._shelf.learned(profile.models)
+                among = await self._with_metadata(standing.namespace.ns, request)
+            explicit = explicit_weighting(request.mode, request.weights, profile)
+            recipes = (explicit.recipe,) if explicit else profile.recipes
+            legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
+            running: dict[Leg, asyncio.Task[LegRanking | Degradation]] = {}
+            query = LegQuery(
+                standing=standing,
+                text=request.query,
+                looked=looked,
+                embedding=embedding,
+                filters=request.filters,
+                as_of=request.as_of,
+                include_superseded=request.include_superseded,
+                among=among,
+                fan_out=_fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request),
+                ef_search=request.ef_search,
+                max_hops=profile.hops if request.max_hops is None else request.max_hops,
+                min_similarity=request.min_similarity,
+                explain=request.explain,
+                vectors=Vectors(self._pool, standing.mirror),
+                profile=profile,
+                rules=standing.namespace.settings.graph_rules(),
+                others=partial(self._others, running),
+                patience_s=self._leg_timeout_s / 4,
+                stopwatch=stopwatch,
+            )
+            async with asyncio.TaskGroup() as group:
+                running |= {leg: group.create_task(self._run_leg(leg, query, stopwatch)) for leg in legs}
+                classifying = group.create_task(self._classify(request, learned.classifier, embedding, stopwatch))
+            vector = await embedding.or_none(timeout_s=0)
+        outcomes = {leg: task.result() for leg, task in running.items()}
+        rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
+        degraded = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
+        if not rankings:
+            raise _no_answer(degraded)
+        return Heard(
+            standing=standing,
+            profile=profile,
+            learned=learned,
+            explicit=explicit,
+            prediction=classifying.result(),
+            embedding=vector,
+            vectors=query.vectors,
+            rankings=rankings,
+            degraded=degraded,
+        )
+
+    async def _standing(self, name: str, request: SearchRequest) -> tuple[Standing, Looked]:
+        """The namespace as of now, and what the query looks for in it by terms."""
+        asked_at = request.query_timestamp or request.as_of or datetime.now(UTC)
+        looked = lru_cache(1)(partial(Looked.of, request.query, asked_at=asked_at))
+        standing = await self._mirrors.current(name, lambda language: looked(language).numbers)
+        return standing, looked(standing.namespace.settings.language)
+
+    async def _with_metadata(self, ns: int, request: SearchRequest) -> NDArray[np.int64] | None:
+        """The memories that meet the one filter that a mirror does not know; None where it is not in use."""
+        if not request.filters.metadata:
+            return None
+        async with self._pool.connection() as conn:
+            return await memories.with_metadata(conn, ns, request.filters.metadata)
+
     async def _fuse(
         self,
-        namespace: Namespace,
+        heard: Heard,
         rankings: Mapping[Leg, LegRanking],
         weighting: Weighting,
         rrf_k: float,
@@ -184,32 +256,39 @@ class Pipeline:
             order = blend(fused, rescored.scores, rescored.confidence) if rescored else as_fused(fused)
         with stopwatch.span("hydrate"):
             async with self._pool.connection() as conn:
-                return await select(conn, namespace.ns, order, rankings, limits)
+                return await select(conn, heard.standing.namespace.ns, order, rankings, heard.vectors, limits)
 
     async def _rescore(
         self,
-        namespace: Namespace,
+        heard: Heard,
         query: str,
-        embedding: NDArray[np.float32] | None,
         rankings: Mapping[Leg, LegRanking],
         evidence: Evidence,
-        learned: Learned,
         stopwatch: Stopwatch,
-    ) -> Rescored | Degradation | None:
+    ) -> Rescored | None:
         """What the rescorer makes of the candidates; its failure is its own, as a leg's is."""
-        if learned.rescorer is None:
-            return Degradation(leg="rescorer", reason="the profile has none")
+        if heard.learned.rescorer is None:
+            heard.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
+            return None
+        docs = {hit.doc for ranking in rankings.values() for hit in ranking.hits}
         try:
             with stopwatch.span("particulars"):
-                async with asyncio.timeout(self._leg_timeout_s), self._pool.connection() as conn:
-                    known = await particulars_of(conn, namespace.ns, query, embedding, rankings)
+                if heard.embedding is not None:
+                    async with asyncio.timeout(self._leg_timeout_s):
+                        await heard.vectors.read(docs)
+                known = particulars_of(heard.standing.mirror.memories, heard.vectors, query, heard.embedding, rankings)
             with stopwatch.span("rescore"):
-                return learned.rescorer.score(evidence, known) if known else None
+                if known is None:
+                    return None
+                rescored = heard.learned.rescorer.score(evidence, known)
+                return favouring_period(rescored, rankings, heard.profile.period_weight)
         except TimeoutError:
-            return Degradation(leg="rescorer", reason=f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)")
+            reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
         except Exception as exc:
             log.exception("the rescorer failed")
-            return Degradation(leg="rescorer", reason=_in_a_line(exc))
+            reason = _in_a_line(exc)
+        heard.degraded.append(Degradation(leg="rescorer", reason=reason))
+        return None
 
     async def classify(self, query: str, profile: Profile, stopwatch: Stopwatch) -> IntentPrediction:
         """The intent of a query, as the profile's classifier reads it."""
@@ -230,38 +309,6 @@ class Pipeline:
         vector = await embedding.or_none(timeout_s=self._leg_timeout_s)
         with stopwatch.span("classify"):
             return classifier.predict(request.query, vector)
-
-    def _leg_query(
-        self,
-        namespace: Namespace,
-        request: SearchRequest,
-        profile: Profile,
-        fan_out: int,
-        embedding: Embedding,
-        others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]],
-        stopwatch: Stopwatch,
-    ) -> LegQuery:
-        return LegQuery(
-            ns=namespace.ns,
-            language=namespace.settings.language,
-            text=request.query,
-            embedding=embedding,
-            filters=request.filters,
-            as_of=request.as_of,
-            include_superseded=request.include_superseded,
-            fan_out=fan_out,
-            ef_search=request.ef_search,
-            max_hops=profile.hops if request.max_hops is None else request.max_hops,
-            min_similarity=request.min_similarity,
-            explain=request.explain,
-            docs_given_out=namespace.next_doc,
-            asked_at=request.query_timestamp,
-            profile=profile,
-            rules=namespace.settings.graph_rules(),
-            others=others,
-            patience_s=self._leg_timeout_s / 4,
-            stopwatch=stopwatch,
-        )
 
     async def _run_leg(self, leg: Leg, query: LegQuery, stopwatch: Stopwatch) -> LegRanking | Degradation:
         """One leg within its deadline; its failure is its own and never the query's."""

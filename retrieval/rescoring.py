@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from classifier.candidates import Particulars
 from classifier.rescorer import Rescored
-from classifier.traits import pack_traits, query_traits
+from classifier.traits import query_traits
 from retrieval.legs import okapi
 from retrieval.legs.base import LegRanking
+from retrieval.mirror.columns import Columns
+from retrieval.mirror.strings import NONE
+from retrieval.mirror.vectors import Vectors, cosines
 from retrieval.speakers import is_assistant, named_speakers
-from retrieval.store import particulars
-from retrieval.store.particulars import ParticularsRow, vectors_of
-from retrieval.text.wording import without_speaker
 from retrieval.types import Leg
 
 PERIOD_BONUS = 2.0
@@ -27,18 +27,59 @@ PERIOD_BONUS = 2.0
 _WORD = re.compile(r"\w+")
 
 
-async def particulars_of(
-    conn: AsyncConnection[tuple[object, ...]],
-    ns: int,
+def particulars_of(
+    memories: Columns,
+    vectors: Vectors,
     query: str,
     embedding: NDArray[np.float32] | None,
     rankings: Mapping[Leg, LegRanking],
 ) -> Particulars | None:
-    """What is known of the memories that the legs ranked; None if all of them are gone by now."""
+    """What is known of the memories that the legs ranked; None if all of them are gone by now.
+
+    Args:
+        memories: of the namespace.
+        vectors: of the memories ranked, where there is an embedding.
+        query: its text.
+        embedding: of the query; None where it has none.
+        rankings: of the legs.
+    """
     found = {hit.doc: hit.id for ranking in rankings.values() for hit in ranking.hits}
-    rows = await particulars.read(conn, ns, found, embedding)
-    there = [rows[doc] for doc in found if doc in rows]  # a database gives rows in any order
-    return _particulars(query, there, found, embedding, rankings) if there else None
+    docs = np.array(list(found), np.int64)
+    there = memories.alive[docs]
+    places = np.zeros(docs.size, np.intp)
+    if embedding is not None:
+        places = vectors.places(list(found))
+        there &= places >= 0
+    docs, places = docs[there], places[there]
+    if not docs.size:
+        return None
+    speakers = memories.speakers.get(docs)
+    different = set(speakers)
+    named, assistants = named_speakers(query, different), {each for each in different if is_assistant(each)}
+    titles = memories.titles.get(docs)
+    asked = set(_WORD.findall(query.casefold()))
+    shares = {title: _titled(title, asked) for title in set(titles)}
+    matched = okapi.coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, docs)
+    own = stored = np.zeros(docs.size, np.float32)
+    if embedding is not None:
+        own, stored = (cosines(rows[places], embedding) for rows in (vectors.own, vectors.stored))
+    return Particulars(
+        ids=[found[doc] for doc in docs.tolist()],
+        own=own,
+        mixed=stored,
+        vectors=None if embedding is None else vectors.own[places],
+        covered=matched.covered,
+        shared=matched.shared,
+        rarest=matched.rarest,
+        traits=memories.traits[docs].tolist(),
+        assistant=[speaker in assistants for speaker in speakers],
+        named=[speaker in named for speaker in speakers],
+        speakers=_numbered(memories.speakers.codes[docs]),
+        sessions=_numbered(memories.sessions.codes[docs]),
+        titled=[shares[title] for title in titles],
+        has_title=[title is not None for title in titles],
+        query=query_traits(query),
+    )
 
 
 def favouring_period(rescored: Rescored, rankings: Mapping[Leg, LegRanking], weight: float) -> Rescored:
@@ -67,51 +108,21 @@ def in_words(rescored: Rescored) -> str:
     )
 
 
-def _particulars(
-    query: str,
-    rows: Sequence[ParticularsRow],
-    found: Mapping[int, str],
-    embedding: NDArray[np.float32] | None,
-    rankings: Mapping[Leg, LegRanking],
-) -> Particulars:
-    named = named_speakers(query, {row.speaker for row in rows})
-    asked = set(_WORD.findall(query.casefold()))
-    matched = okapi.coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, [row.doc for row in rows])
-    vectors = own = None
-    if embedding is not None:
-        vectors = vectors_of([row.own for row in rows if row.own is not None])
-        own = vectors @ embedding
-    nothing = np.zeros(len(rows), np.float32)
-    return Particulars(
-        ids=[found[row.doc] for row in rows],
-        own=nothing if own is None else own,
-        mixed=nothing if embedding is None else np.array([row.mixed for row in rows], np.float32),
-        vectors=vectors,
-        covered=matched.covered,
-        shared=matched.shared,
-        rarest=matched.rarest,
-        traits=[_traits(row) for row in rows],
-        assistant=[is_assistant(row.speaker) for row in rows],
-        named=[row.speaker in named for row in rows],
-        speakers=_numbered([row.speaker for row in rows]),
-        sessions=_numbered([row.session_id for row in rows]),
-        titled=[_titled(row.title, asked) for row in rows],
-        has_title=[row.title is not None for row in rows],
-        query=query_traits(query),
-    )
-
-
-def _traits(row: ParticularsRow) -> int:
-    return row.traits if row.traits is not None else pack_traits(without_speaker(row.text or "", row.speaker))
-
-
-def _numbered(names: Sequence[str | None]) -> list[int]:
-    """A number from 0 for each different name, -1 for none."""
-    numbers: dict[str, int] = {}
-    return [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
+def _numbered(codes: NDArray[np.int32]) -> list[int]:
+    """A number from 0 for each different code, -1 for none."""
+    each = codes.tolist()
+    numbers = {code: number for number, code in enumerate(set(each) - {NONE})}
+    numbers[NONE] = -1
+    return [numbers[code] for code in each]
 
 
 def _titled(title: str | None, asked: set[str]) -> float:
     """Which share of a title's words is asked for."""
-    words = set(_WORD.findall(title.casefold())) if title else set()
+    words = _words(title) if title else frozenset()
     return len(words & asked) / len(words) if words else 0.0
+
+
+@lru_cache(maxsize=8_192)
+def _words(title: str) -> frozenset[str]:
+    """The words of a title, which many memories have and many queries meet."""
+    return frozenset(_WORD.findall(title.casefold()))

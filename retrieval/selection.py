@@ -13,8 +13,9 @@ from retrieval.dedup import Candidate, Kept, deduplicate
 from retrieval.diversity import cap_sources, maximal_marginal_relevance
 from retrieval.fusion import Fused
 from retrieval.legs.base import Hit, LegRanking
+from retrieval.mirror.vectors import Vectors
 from retrieval.profiles import Profile
-from retrieval.store import memories, vectors
+from retrieval.store import memories
 from retrieval.store.memories import HydratedMemory
 from retrieval.store.pool import Connection
 from retrieval.types import Leg, SearchOptions
@@ -69,14 +70,21 @@ class Limits:
 
 
 async def select(
-    conn: Connection, ns: int, order: Sequence[Placed], rankings: Mapping[Leg, LegRanking], limits: Limits
+    conn: Connection,
+    ns: int,
+    order: Sequence[Placed],
+    rankings: Mapping[Leg, LegRanking],
+    vectors: Vectors,
+    limits: Limits,
 ) -> list[Found]:
     """The memories of an answer, best first; the first of several duplicates stands for all of them."""
     placed = {each.fused.id: each for each in order}
-    texts, kept = await _distinct(conn, ns, list(placed), limits.wanted)
+    docs = {hit.id: hit.doc for ranking in rankings.values() for hit in ranking.hits}
+    texts, kept = await _distinct(conn, ns, [(each.fused.id, docs[each.fused.id]) for each in order], limits.wanted)
     if limits.diversity:
+        await vectors.read([docs[each.id] for each in kept])
         scores = {memory_id: each.score for memory_id, each in placed.items()}
-        kept = await _varied(conn, ns, kept, scores, limits.diversity)
+        kept = _varied(kept, vectors, docs, scores, limits.diversity)
     kept = cap_sources(kept, lambda each: _source(texts[each.id]), cap=limits.source_cap, top_k=limits.top_k)
     places = {
         leg: {hit.id: (rank, hit) for rank, hit in enumerate(ranking.hits, 1)} for leg, ranking in rankings.items()
@@ -110,16 +118,16 @@ def within_cap(found: Sequence[Found], *, cap: int | None, top_k: int) -> Sequen
 
 
 async def _distinct(
-    conn: Connection, ns: int, order: Sequence[str], wanted: int
+    conn: Connection, ns: int, order: Sequence[tuple[str, int]], wanted: int
 ) -> tuple[Mapping[str, HydratedMemory], list[Kept]]:
     """The best memories that say different things, with their texts; fewer only if there are no more."""
     texts: dict[str, HydratedMemory] = {}
     kept: list[Kept] = []
     at, step = 0, wanted + SPARE_CANDIDATES
     while at < len(order) and len(kept) < wanted:
-        ids = order[at : at + step]
-        rows = await memories.hydrate(conn, ns, ids)
-        texts |= {memory_id: rows[memory_id] for memory_id in ids if memory_id in rows}
+        few = order[at : at + step]
+        rows = await memories.hydrate(conn, ns, [doc for _, doc in few])
+        texts |= {memory_id: rows[memory_id] for memory_id, _ in few if memory_id in rows}
         kept = deduplicate(
             [Candidate(id=each.id, text=each.text, speaker=each.speaker, title=each.title) for each in texts.values()]
         )
@@ -127,17 +135,17 @@ async def _distinct(
     return texts, kept
 
 
-async def _varied(
-    conn: Connection, ns: int, kept: Sequence[Kept], scores: Mapping[str, float], diversity: float
+def _varied(
+    kept: Sequence[Kept], vectors: Vectors, docs: Mapping[str, int], scores: Mapping[str, float], diversity: float
 ) -> list[Kept]:
-    """The same memories, each as relevant as it is unlike those before it."""
-    embeddings = await vectors.of(conn, ns, [each.id for each in kept])
-    there = [each for each in kept if each.id in embeddings]
+    """The same memories, each as relevant as it is unlike those before it; one without a vector is gone by now."""
+    places = vectors.places([docs[each.id] for each in kept])
+    there = [each for each, place in zip(kept, places.tolist(), strict=True) if place >= 0]
     if not there:
         return list(kept)
     order = maximal_marginal_relevance(
         np.array([scores[each.id] for each in there]),
-        np.stack([embeddings[each.id] for each in there]),
+        vectors.stored[places[places >= 0]],
         diversity=diversity,
         count=len(there),
     )

@@ -48,6 +48,7 @@ class Settings:
         embedding_cache_age_s: seconds for which a query embedding is kept.
         max_body_bytes: longest request body outside the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
+        mirror_bytes: most memory for what a process knows of the namespaces asked for last, about.
     """
 
     database_url: str = EMBEDDED
@@ -64,6 +65,7 @@ class Settings:
     embedding_cache_age_s: float = 600.0
     max_body_bytes: int = 16 * 1024 * 1024
     bm25_tail_docs: int = 500
+    mirror_bytes: int = 1024 * 1024 * 1024
 
     def __post_init__(self) -> None:
         if self.data_dir == Path():
@@ -73,6 +75,7 @@ class Settings:
             ("embedding_cache_entries", 0),
             ("max_body_bytes", 1_024),
             ("bm25_tail_docs", 1),
+            ("mirror_bytes", 1024 * 1024),
         ):
             if getattr(self, name) < least:
                 raise SettingsError(f"TRIVET_{name.upper()} must be at least {least}")
@@ -121,6 +124,7 @@ _TYPES: Mapping[str, type] = {
     "embedding_cache_age_s": float,
     "max_body_bytes": int,
     "bm25_tail_docs": int,
+    "mirror_bytes": int,
 }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from itertools import islice
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
 from retrieval.text.cjk import RUN, bigrams
@@ -45,7 +46,8 @@ def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = M
     squeezed = " ".join(text.split())
     if len(squeezed) <= max_chars:
         return squeezed
-    start, end = _first_match(squeezed, _query_terms(query, resolve_language(language)), language)
+    name = resolve_language(language)
+    start, end = _first_match(squeezed, _query_terms(query, name), name)
     return _cut(squeezed, start, end, max_chars)
 
 
@@ -58,36 +60,44 @@ def _query_terms(query: str, language: str) -> frozenset[str]:
     return terms - LANGUAGES["english"].stops or terms
 
 
-@lru_cache(maxsize=16_384)
-def _terms(word: str, language: str) -> frozenset[str]:
-    return frozenset(analyze(word, language))
+@lru_cache(maxsize=len(LANGUAGES))
+def _terms_in(language: str) -> Callable[[str], Sequence[str]]:
+    """The terms of a word, remembered: a cache for each language, which is asked by the word alone."""
+    return lru_cache(maxsize=16_384)(lambda word: tuple(analyze(word, language)))
 
 
 def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:
     """Where the first word with one of the terms lies; (0, 0) without one."""
-    for start, word in _pieces(text):
-        if not RUN.match(word):
-            found = _terms(word, language) if len(word) <= _LONGEST_CACHED else frozenset(analyze(word, language))
-            if not found.isdisjoint(terms):
-                return start, start + len(word)
-            continue
-        for offset, pair in enumerate(bigrams(prepare(word))):
-            if pair in terms or not terms.isdisjoint(pair):
-                return start + offset, start + offset + len(pair)
+    terms_of = _terms_in(language)
+    for number, word in enumerate(_WORD.findall(text)):
+        if len(word) > _LONGEST_CACHED or not word.isascii():
+            if found := _first_match_within(word, terms, language):
+                start, _ = _span(text, number)
+                return start + found[0], start + found[1]
+        elif not terms.isdisjoint(terms_of(word)):
+            return _span(text, number)
     return 0, 0
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Words with their offsets; a run of a script without spaces is a piece of its own."""
-    for match in _WORD.finditer(text):
-        if match[0].isascii():
-            yield match.start(), match[0]
-            continue
-        offset = match.start()
-        for piece in RUN.split(match[0]):
-            if piece:
-                yield offset, piece
-            offset += len(piece)
+def _span(text: str, number: int) -> tuple[int, int]:
+    """Where a word lies, by its number from 0; most are only looked at, which is faster without their places."""
+    return next(islice(_WORD.finditer(text), number, None)).span()
+
+
+def _first_match_within(word: str, terms: frozenset[str], language: str) -> tuple[int, int] | None:
+    """The same within what stands between spaces, where a run of a script without them is a piece of its own."""
+    offset = 0
+    for piece in RUN.split(word):
+        if RUN.match(piece):
+            for at, pair in enumerate(bigrams(prepare(piece)), offset):
+                if pair in terms or not terms.isdisjoint(pair):
+                    return at, at + len(pair)
+        elif piece:
+            terms_of = _terms_in(language) if len(piece) <= _LONGEST_CACHED else partial(analyze, language=language)
+            if not terms.isdisjoint(terms_of(piece)):
+                return offset, offset + len(piece)
+        offset += len(piece)
+    return None
 
 
 def _cut(text: str, start: int, end: int, max_chars: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from graph.names import normalize
 from graph.nicknames import ORDINARY_NAMES
@@ -24,6 +25,7 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
     }
 
 
+@lru_cache(maxsize=8_192)
 def is_assistant(speaker: str | None) -> bool:
     """Whether that is what chats call the machine.
 

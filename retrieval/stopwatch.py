@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+
+class Span:
+    """A block that is timed as a stage."""
+
+    __slots__ = ("_spans", "_stage", "_started")
+
+    def __init__(self, spans: dict[str, float], stage: str) -> None:
+        self._spans = spans
+        self._stage = stage
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        took = (time.perf_counter() - self._started) * 1e3
+        self._spans[self._stage] = self._spans.get(self._stage, 0.0) + took
 
 
 class Stopwatch:
@@ -14,14 +29,9 @@ class Stopwatch:
         self._started = time.perf_counter()
         self._spans: dict[str, float] = {}
 
-    @contextmanager
-    def span(self, stage: str) -> Iterator[None]:
+    def span(self, stage: str) -> Span:
         """Time a block as that stage; a stage timed twice adds up."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._spans[stage] = self._spans.get(stage, 0.0) + (time.perf_counter() - started) * 1e3
+        return Span(self._spans, stage)
 
     def timings_ms(self) -> dict[str, float]:
         """Every stage so far and the total, rounded to microseconds."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec import structs
 
 from classifier.evidence import Evidence, Findings
 from classifier.inference import IntentPrediction
 from classifier.intents import Intent
-from classifier.weights import mix_number, mix_weights
+from classifier.weights import Mixture
 from retrieval.errors import InvalidInput
 from retrieval.legs.base import LegRanking
 from retrieval.profiles import Profile, Recipe
 from retrieval.types import IntentReport, Leg, LegWeights, Mode, SearchRequest
+
+_LEGS = tuple(Leg)  # iterating over the enumeration itself takes many times as long
 
 UNFAMILIAR = 0.5
 """Below this familiarity the reason for the weights says that the query is a strange one."""
@@ -23,10 +26,15 @@ UNFAMILIAR = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weighting:
-    """How the rankings of a query are fused, and the reason in words."""
+    """How the rankings of a query are fused, and what says why; few ask."""
 
     recipe: Recipe
-    reason: str
+    because: Callable[[], str]
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return self.because()
 
     @property
     def weights(self) -> Mapping[Leg, float]:
@@ -54,12 +62,14 @@ def explicit_weighting(mode: Mode, weights: LegWeights | None, profile: Profile)
     """The weighting where it does not depend on the query; None in mode `adaptive`."""
     if len(mode.legs) == 1:
         alone = {leg: float(leg in mode.legs) for leg in Leg}
-        return Weighting(recipe=structs.replace(profile.fixed, weights=alone), reason=f"mode {mode} runs one leg")
+        recipe = structs.replace(profile.fixed, weights=alone)
+        return Weighting(recipe=recipe, because=lambda: f"mode {mode} runs one leg")
     if weights is not None:
         given = {leg: float(getattr(weights, leg)) for leg in Leg}
-        return Weighting(recipe=structs.replace(profile.fixed, weights=given), reason="the request gave the weights")
+        recipe = structs.replace(profile.fixed, weights=given)
+        return Weighting(recipe=recipe, because=lambda: "the request gave the weights")
     if mode is Mode.HYBRID:
-        return Weighting(recipe=profile.fixed, reason=f"the fixed weights of profile {profile.label}")
+        return Weighting(recipe=profile.fixed, because=lambda: f"the fixed weights of profile {profile.label}")
     return None
 
 
@@ -76,23 +86,21 @@ def wants_rescoring(request: SearchRequest, profile: Profile) -> bool:
 
 def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weighting:
     """The profile's recipes of the intents, mixed by probability."""
-    return Weighting(recipe=_mixed(prediction, profile), reason=_reason(prediction, profile))
+    return Weighting(recipe=_mixed(prediction, profile), because=partial(_mixed_because, prediction, profile))
 
 
 def _mixed(prediction: IntentPrediction, profile: Profile) -> Recipe:
-    shares, fixed = prediction.probabilities, profile.fixed
-    doubt = {"shrink": profile.shrink, "familiarity": prediction.familiarity}
-    recipes = profile.per_intent.items()
-    weights = mix_weights(shares, {intent: each.weights for intent, each in recipes}, fixed.weights, **doubt)
-    fan_out = mix_number(shares, {intent: each.fan_out for intent, each in recipes}, fixed.fan_out, **doubt)
+    mixture = Mixture(prediction.probabilities, shrink=profile.shrink, familiarity=prediction.familiarity)
+    recipes, fixed = profile.per_intent.items(), profile.fixed
+    weights = mixture.weights({intent: each.weights for intent, each in recipes}, fixed.weights)
     return Recipe(
-        weights={leg: weights[leg] for leg in Leg},
-        rrf_k=mix_number(shares, {intent: each.rrf_k for intent, each in recipes}, fixed.rrf_k, **doubt),
-        fan_out=round(fan_out),
+        weights={leg: weights[leg] for leg in _LEGS},
+        rrf_k=mixture.number({intent: each.rrf_k for intent, each in recipes}, fixed.rrf_k),
+        fan_out=round(mixture.number({intent: each.fan_out for intent, each in recipes}, fixed.fan_out)),
     )
 
 
-def _reason(prediction: IntentPrediction, profile: Profile) -> str:
+def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
     likely = ", ".join(
         f"{intent.replace('_', ' ')} {share:.0%}"
         for intent, share in sorted(prediction.probabilities.items(), key=lambda item: -item[1])
@@ -111,14 +119,15 @@ def _reason(prediction: IntentPrediction, profile: Profile) -> str:
 
 def evidence_of(query: str, rankings: Mapping[Leg, LegRanking], prediction: IntentPrediction) -> Evidence:
     """What the legs' answers say of each other and of the query."""
+    nothing = Findings()
     findings = {
         leg: Findings([hit.id for hit in ranking.hits], [hit.score for hit in ranking.hits])
         for leg, ranking in rankings.items()
     }
     return Evidence(
-        vector=findings.get(Leg.VECTOR, Findings()),
-        bm25=findings.get(Leg.BM25, Findings()),
-        graph=findings.get(Leg.GRAPH, Findings()),
+        vector=findings.get(Leg.VECTOR, nothing),
+        bm25=findings.get(Leg.BM25, nothing),
+        graph=findings.get(Leg.GRAPH, nothing),
         attainable=rankings[Leg.BM25].attainable if Leg.BM25 in rankings else 0.0,
         rarities=rankings[Leg.GRAPH].rarities if Leg.GRAPH in rankings else (),
         words=len(query.split()),
@@ -134,13 +143,17 @@ def refined(
     `familiarity` in [0, 1] says how like the memories are to those they were learned on, where that is known.
     """
     trust = profile.trust * familiarity
-    weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in Leg}
+    weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in _LEGS}
     total = sum(weights.values())
-    found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
     return Weighting(
         recipe=structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()}),
-        reason=f"{weighting.reason}; what the legs found for it asks for {found}, which counts {trust:.0%}",
+        because=partial(_refined_because, weighting, learned, trust),
     )
+
+
+def _refined_because(weighting: Weighting, learned: Mapping[str, float], trust: float) -> str:
+    found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
+    return f"{weighting.reason}; what the legs found for it asks for {found}, which counts {trust:.0%}"
 
 
 def certain(intent: Intent) -> IntentPrediction:

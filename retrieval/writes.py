@@ -1,8 +1,10 @@
 """One transaction over all legs: what a batch adds, replaces and deletes.
 
 Locks are taken in this order, in each kind by ascending key: the namespace's row, the sessions, the rows of the
-batch in `memory`, those of turns around them (see `store/turns.py`), the BM25 tail, entities. Whom a batch
-supersedes is updated last and may stand in its way; then the database ends one of the two, who starts again.
+batch in `memory` with those that it supersedes, those of turns around them (see `store/turns.py`), the BM25 tail,
+entities. What a deletion by filter leaves superseded no more is updated last and may stand in its way, and so may
+another writer's change of a memory after this one has read whom it supersedes; then the database ends one of the two,
+who starts again.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from graph.store import DocGraph
 from retrieval.drafts import Draft
 from retrieval.errors import Collided, Conflict, NotFound
 from retrieval.sessions import Arrangement, Arrival, Place, arrange, destination, placed
-from retrieval.store import locking, memories, namespaces, postings, turns
+from retrieval.store import changes, locking, memories, namespaces, postings, turns
 from retrieval.store.locking import LockedMemory
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
@@ -46,17 +48,19 @@ async def store(
     namespace: Namespace,
     analysed: Sequence[Analysed],
     *,
-    expected: Mapping[str, bytes],
     sessions: Collection[str],
+    superseded: Collection[str],
+    expected: Mapping[str, bytes],
 ) -> frozenset[str]:
     """Write analysed memories in one transaction; the ids that were there before.
 
     Args:
         conn: in autocommit mode.
         namespace: where to.
-        analysed: the memories, no id twice.
-        expected: fingerprints that stored memories must still have.
+        analysed: the memories, no id twice; turns of a session in the order in which they go there.
         sessions: those of the memories, and those that they were in.
+        superseded: ids of those that the memories supersede, and that they superseded before.
+        expected: fingerprints that stored memories must still have.
 
     Raises:
         NotFound: the namespace was deleted meanwhile.
@@ -66,17 +70,20 @@ async def store(
     """
     ns = namespace.ns
     docs = await namespaces.give_out_docs(conn, ns, len(analysed))
-    numbered = dict(zip(docs or (), sorted(analysed, key=lambda item: item.draft.id), strict=True)) if docs else {}
+    written = {item.draft.id: item for item in analysed}
+    numbered = dict(zip(sorted(written), docs or (), strict=docs is not None))
     async with conn.transaction():
-        if not numbered or not await namespaces.hold(conn, ns):
+        if docs is None or not await namespaces.hold(conn, ns):
             raise NotFound(f"namespace {namespace.name!r} was deleted")
         await turns.lock_sessions(conn, ns, sessions)
-        existing = await locking.lock(conn, ns, [item.draft.id for item in analysed])
+        known = {memory_id for memory_id, item in written.items() if item.draft.may_be_stored}
+        locked = await locking.lock(conn, ns, known | {*superseded})
+        existing = [row for row in locked if row.id in written]
         stored = {row.id: row.fingerprint for row in existing}
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in expected.items()):
             raise Conflict("the memory was changed meanwhile")
         _check_sessions(existing, sessions)
-        await _exchange(conn, ns, existing, numbered)
+        await _exchange(conn, ns, existing, {numbered[memory_id]: item for memory_id, item in written.items()})
     return frozenset(stored)
 
 
@@ -92,7 +99,8 @@ async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
         known = await locking.versions(conn, ns, [memory_id])
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
         await turns.lock_sessions(conn, ns, sessions)
-        locked = await locking.lock(conn, ns, [memory_id])
+        superseded = [version.supersedes for version in known.values() if version.supersedes is not None]
+        locked = [row for row in await locking.lock(conn, ns, [memory_id, *superseded]) if row.id == memory_id]
         if not locked:
             raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
         _check_sessions(locked, sessions)
@@ -133,13 +141,18 @@ def _check_sessions(locked: Sequence[LockedMemory], sessions: Collection[str]) -
 async def _exchange(
     conn: AsyncConnection[Any], ns: int, removed: Sequence[LockedMemory], added: Mapping[int, Analysed]
 ) -> None:
-    """Take locked memories out of all legs and put others, keyed by new ordinals, into them."""
+    """Take locked memories out of all legs and put others, keyed by new ordinals, into them.
+
+    Those added come in the order in which turns go to the end of a session; their rows are written by ordinal, that
+    is by id, so that two writers of the same new ids meet in the same order.
+    """
     gone = [row.doc for row in removed]
     arranged = await _rearrange(conn, ns, removed, added)
     lengths, superseded = await memories.delete(conn, ns, gone) if gone else ({}, ())
     if added:
-        new = [_new_memory(doc, item, arranged.vectors.get(doc, item.embedding)) for doc, item in added.items()]
-        await memories.insert(conn, ns, new)
+        await memories.insert(
+            conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in sorted(added)]
+        )
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
     await memories.set_embeddings(conn, ns, remixed)
     await postings.remove(conn, ns, lengths)
@@ -147,9 +160,11 @@ async def _exchange(
     if added:
         await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
         await graph_store.write(conn, ns, [replace(item.graph, doc=doc) for doc, item in added.items()])
-    written = {item.draft.id for item in added.values()}
+    written = {item.draft.id for item in added.values() if item.draft.may_be_stored}
     newly_superseded = {item.draft.input.supersedes for item in added.values() if item.draft.input.supersedes}
-    await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
+    outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
+    relinked = [turn.doc for turn in arranged.relinked]
+    await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated})
 
 
 async def _rearrange(
@@ -163,7 +178,7 @@ async def _rearrange(
     }
     arrivals = [
         Arrival(doc, item.draft.id, item.draft.input.session_id, item.draft.input.position, item.embedding)
-        for doc, item in sorted(added.items(), key=lambda entry: entry[1].draft.at)
+        for doc, item in added.items()
         if item.draft.input.session_id is not None
     ]
     touched = [*former.values(), *(destination(arrival, former) for arrival in arrivals)]
@@ -174,7 +189,8 @@ async def _rearrange(
     return arranged
 
 
-def _new_memory(doc: int, item: Analysed, embedding: NDArray[np.float32]) -> NewMemory:
+def _new_memory(doc: int, item: Analysed, mixed: NDArray[np.float32] | None) -> NewMemory:
+    """A row; the vector of a turn is mixed with those of the turns before it."""
     return NewMemory(
         doc=doc,
         id=item.draft.id,
@@ -182,6 +198,6 @@ def _new_memory(doc: int, item: Analysed, embedding: NDArray[np.float32]) -> New
         created_at=item.created_at,
         fingerprint=item.draft.fingerprint,
         length=item.bag.length,
-        embedding=embedding,
+        embedding=item.embedding if mixed is None else mixed,
         traits=item.traits,
     )

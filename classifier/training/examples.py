@@ -1,8 +1,7 @@
 """Queries with gold and all that the rescorer is given of their candidates, as a file.
 
-Each is one MessagePack object, preceded by its length in 4 bytes, big-endian. Vectors are stored as half floats,
-which is what the database has; everything else as it was, so that features made of an example are, bit for bit,
-those that were served.
+Each is one MessagePack object, preceded by its length in 4 bytes, big-endian. All is stored as it was, so that features
+made of an example are, bit for bit, those that were served.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ def _stored(example: Example) -> _Stored:
     values: dict[str, Any] = {name: getattr(known, name) for name in Particulars.__struct_fields__}
     for name in ("own", "mixed", "covered", "shared", "rarest"):
         values[name] = values[name].tolist()
-    values["vectors"] = None if known.vectors is None else known.vectors.astype(np.float16).tobytes()
+    values["vectors"] = None if known.vectors is None else known.vectors.tobytes()
     return _Stored(
         set=example.set,
         namespace=example.namespace,
@@ -144,8 +143,7 @@ def _restored(stored: _Stored) -> Example:
     for name in ("own", "mixed", "covered", "shared", "rarest"):
         values[name] = np.array(values[name], np.float32)
     if known.vectors is not None:
-        halves = np.frombuffer(known.vectors, np.float16).reshape(len(known.ids), -1)
-        values["vectors"] = halves.astype(np.float32)
+        values["vectors"] = np.frombuffer(known.vectors, np.float32).reshape(len(known.ids), -1)
     return Example(
         set=stored.set,
         namespace=stored.namespace,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from litestar import Request, post
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from retrieval.api.batches import Parsed
 from retrieval.api.bodies import NDJSON_TYPE, require_media_type
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 CHUNK_LINES = 256
 MAX_LINE_BYTES = 1024 * 1024
 
+CHUNKS_AT_ONCE = 4
+"""While one is written the next are embedded; those that share an id or a session are written in their order."""
+
 
 class BulkResult(AddResult, frozen=True, kw_only=True):
     """What became of the memory of one line; lines count from 1."""
@@ -42,8 +45,8 @@ _BULK = Operation(
     summary="Add or replace memories from a stream",
     description=f"One memory per line, one result per line that is not blank, in the same order; results are sent "
     f"while lines still arrive, after every {CHUNK_LINES}. A broken line is rejected and the rest goes on. A line has "
-    f"at most {MAX_LINE_BYTES:,} bytes; the body has no limit. Should the database fail on the way, all lines from "
-    "there on are rejected.",
+    f"at most {MAX_LINE_BYTES:,} bytes; the body has no limit. Should the database fail on the way, all lines that it "
+    "did not take are rejected. Lines with ids can be sent again after that: those that are there are `unchanged`.",
     request=MemoryInput,
     request_type=NDJSON_TYPE,
     response=BulkResult,
@@ -81,33 +84,48 @@ class _BulkAnswer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; a failure before the first result is a problem, one after it rejects lines."""
-        request_id = scope["state"]["request_id"]
-        ready: asyncio.Queue[bytes | None] = asyncio.Queue()
+        under_way: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue()
+        unsent: set[asyncio.Task[bytes]] = set()
+        room = asyncio.Semaphore(CHUNKS_AT_ONCE)
 
         async def work() -> None:
             try:
                 async for chunk in _chunked(lines(body_chunks(receive), MAX_LINE_BYTES)):
-                    ready.put_nowait(await self._add(chunk, request_id))
+                    await room.acquire()
+                    task = asyncio.create_task(self._add(chunk, scope["state"]["request_id"]))
+                    task.add_done_callback(lambda _: room.release())
+                    unsent.add(task)
+                    under_way.put_nowait(task)
+                    if not self._added_any:  # nothing is begun beside the first, so that its failure leaves nothing
+                        await asyncio.wait([task])
+                        if task.exception():
+                            return
             finally:
-                ready.put_nowait(None)
+                under_way.put_nowait(None)
+
+        async def answers() -> AsyncIterator[bytes]:
+            while (task := await under_way.get()) is not None:
+                yield await task
+                unsent.discard(task)
+            await worker
 
         worker = asyncio.create_task(work())
         try:
-            first = await ready.get()
-            if first is None:
-                await worker
-            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            content = first
-            while content is not None:
+            started = False
+            async for content in answers():
+                if not started:
+                    await send(_START)
+                    started = True
                 await send({"type": "http.response.body", "body": content, "more_body": True})
-                content = await ready.get()
-            await worker
+            if not started:
+                await send(_START)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except ClientGone:
             return
         finally:
-            worker.cancel()
-            await asyncio.gather(worker, return_exceptions=True)
+            for left in (worker, *unsent):
+                left.cancel()
+            await asyncio.gather(worker, *unsent, return_exceptions=True)
 
     async def _add(self, chunk: list[tuple[int, Parsed]], request_id: str) -> bytes:
         """Add one chunk; its result lines."""
@@ -141,7 +159,11 @@ class _BulkAnswer:
         )
 
 
-_HEADERS = [(b"content-type", NDJSON_TYPE.encode())]
+_START: Message = {
+    "type": "http.response.start",
+    "status": 200,
+    "headers": [(b"content-type", NDJSON_TYPE.encode())],
+}
 
 
 async def _chunked(source: AsyncIterator[Line]) -> AsyncIterator[list[tuple[int, Parsed]]]:

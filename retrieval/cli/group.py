@@ -32,6 +32,7 @@ COMMANDS: dict[str, Entry] = {
     "tune": Entry("tune", "Fit a profile to labelled queries and judge it by the gate."),
     "queries": Entry("queries", "Show, export, redact and delete the logged searches of a namespace."),
     "eval": Entry("evaluate", "Measure the rankings on evaluation folders."),
+    "bench": Entry("bench", "Measure speed on namespaces of a thousand to a million memories, and peers beside it."),
     "doctor": Entry("doctor", "Check that everything Trivet needs is there."),
 }
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import IO
+from uuid import NAMESPACE_URL, uuid5
 
 import click
 import msgspec
@@ -20,13 +24,18 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.corpus import CorpusReader
 from retrieval.parsing import parse_memory
 from retrieval.settings import Settings
-from retrieval.types import MemoryInput
+from retrieval.types import AddResult, MemoryInput
 
 BATCH = 256
 """Most memories of one transaction."""
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Most bytes of input in one transaction, unless one line has more."""
+
+BATCHES_AT_ONCE = 4
+"""While one is written the next are embedded; those that share an id or a session are written in their order."""
+
+_FROM_FILES = uuid5(NAMESPACE_URL, "trivet:import")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,17 +73,20 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
     """Add memories from FILE, a JSON object per line; "-" is standard input.
 
     Rows that are there already with the same content are left alone, so an import that was
-    interrupted is taken up by running it again, provided that the rows have ids. A line that is
-    rejected is named and does not stop the others; the exit status is 1 then.
+    interrupted is taken up by running it again. A row of a file that has no id gets one from the
+    file's name, its line and its content; rows without ids on standard input are new each time. A
+    line that is rejected is named and does not stop the others; the exit status is 1 then.
     """
     started = time.perf_counter()
     outcome = Outcome()
 
     async def store(engine: Trivet) -> None:
-        with progress("import", None) as advance:
-            for batch in _batches(_lines(file, namespace, format_)):
-                await _store(engine, batch, outcome)
-                advance(len(batch))
+        batches = _batches(_lines(file, namespace, format_))
+        with progress("import", _count(file)) as advance:
+            async with aclosing(_stored(engine, batches)) as stored:
+                async for batch, results in stored:
+                    _note(batch, results, outcome)
+                    advance(len(batch))
 
     with_engine(settings, store)
     seconds = time.perf_counter() - started
@@ -88,9 +100,31 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
         raise Failure(f"{len(outcome.rejected)} of {lines} lines were rejected")
 
 
-async def _store(engine: Trivet, batch: list[Line], outcome: Outcome) -> None:
-    """Add a batch to its namespace; name what was rejected on standard error."""
-    results = await engine.add(batch[0].namespace, [line.memory for line in batch])
+async def _stored(engine: Trivet, batches: Iterable[list[Line]]) -> AsyncGenerator[tuple[list[Line], list[AddResult]]]:
+    """Add batches, a few at a time; what became of each, in their order."""
+    under_way: deque[tuple[list[Line], asyncio.Task[list[AddResult]]]] = deque()
+    try:
+        for batch in batches:
+            if len(under_way) == BATCHES_AT_ONCE:
+                first, adding = under_way[0]
+                yield first, await adding
+                under_way.popleft()
+            memories = [line.memory for line in batch]
+            under_way.append((batch, asyncio.create_task(engine.add(batch[0].namespace, memories))))
+            await asyncio.sleep(0)  # it begins before the next one does
+        while under_way:
+            first, adding = under_way[0]
+            yield first, await adding
+            under_way.popleft()
+    finally:
+        left = [adding for _, adding in under_way]
+        for adding in left:
+            adding.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+def _note(batch: Sequence[Line], results: Sequence[AddResult], outcome: Outcome) -> None:
+    """Count what became of a batch; name what was rejected on standard error."""
     for line, result in zip(batch, results, strict=True):
         outcome.counts[result.status] += 1
         if result.status == "rejected":
@@ -98,16 +132,26 @@ async def _store(engine: Trivet, batch: list[Line], outcome: Outcome) -> None:
             click.echo(f"line {line.number}: {result.error}", err=True)
 
 
-def _lines(file: Iterable[bytes], namespace: str | None, format_: str) -> Iterator[Line]:
+def _count(file: IO[bytes]) -> int | None:
+    """How many lines are to come; None where they can be read only once, as from standard input."""
+    if not os.path.isfile(file.name):
+        return None
+    count = sum(1 for raw in file if raw.strip())
+    file.seek(0)
+    return count
+
+
+def _lines(file: IO[bytes], namespace: str | None, format_: str) -> Iterator[Line]:
     """The file's lines with what they hold; blank ones are left out."""
     corpus: CorpusReader | None = None
+    source = os.path.basename(file.name) if os.path.isfile(file.name) else None
     for number, raw in enumerate(file, start=1):
         if not raw.strip():
             continue
         if format_ == "auto":
             format_ = "corpus" if _is_corpus(raw) else "memories"
         if format_ == "memories":
-            memory = parse_memory(raw, number)
+            memory = _identified(parse_memory(raw, number), source, number, raw)
             yield Line(number=number, size=len(raw), namespace=namespace or "default", memory=memory)
             continue
         corpus = corpus or CorpusReader()
@@ -119,6 +163,15 @@ def _lines(file: Iterable[bytes], namespace: str | None, format_: str) -> Iterat
             yield Line(number=number, size=len(raw), namespace=namespace or row.namespace, memory=row.memory)
 
 
+def _identified(
+    memory: MemoryInput | InvalidInput, source: str | None, number: int, raw: bytes
+) -> MemoryInput | InvalidInput:
+    """The memory with an id by which the same line of the same file is known again."""
+    if source is None or isinstance(memory, InvalidInput) or memory.id is not None:
+        return memory
+    return msgspec.structs.replace(memory, id=str(uuid5(_FROM_FILES, f"{source}\n{number}\n{raw.decode().strip()}")))
+
+
 def _is_corpus(raw: bytes) -> bool:
     """Whether a line is of an evaluation corpus: its rows alone name their namespace."""
     try:
@@ -128,15 +181,19 @@ def _is_corpus(raw: bytes) -> bool:
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """Neighbouring lines of one namespace, of limited number and size."""
+    """Neighbouring lines of one namespace, of limited number and size; no id twice, so that the later line wins."""
     batch: list[Line] = []
+    ids: set[str] = set()
     size = 0
     for line in lines:
+        memory_id = line.memory.id if isinstance(line.memory, MemoryInput) else None
         full = len(batch) == BATCH or size + line.size > BATCH_BYTES
-        if batch and (full or line.namespace != batch[0].namespace):
+        if batch and (full or line.namespace != batch[0].namespace or memory_id in ids):
             yield batch
-            batch, size = [], 0
+            batch, ids, size = [], set(), 0
         batch.append(line)
         size += line.size
+        if memory_id is not None:
+            ids.add(memory_id)
     if batch:
         yield batch

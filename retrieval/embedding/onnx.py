@@ -1,13 +1,12 @@
 """The bundled embedder: a BERT encoder in ONNX Runtime, no network and no torch."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
@@ -21,9 +20,10 @@ MAX_PIECES = 256
 class OnnxEmbedder:
     """Embeds on this machine's processor; satisfies `retrieval.embedding.base.Embedder`.
 
-    A query runs on one thread, in a session and an executor of its own, so that it never waits
-    behind an ingest batch. Documents use `document_threads` threads in a second session, made
-    when the first document comes; calls that come together take turns batch by batch.
+    One session serves all: a run takes one thread, and runs go side by side, each on the thread
+    that calls it. That costs less than several threads within a run, which wait for each other at
+    every operator. A query has an executor of its own, so that it never waits behind an ingest
+    batch; documents have `document_threads`, and calls that come together take turns batch by batch.
 
     A text longer than 256 word pieces is cut there. Every text, even an empty one or one whose
     words are all unknown, gives a finite unit vector.
@@ -33,13 +33,13 @@ class OnnxEmbedder:
     dimensions: int = DIMENSIONS
 
     def __init__(self, model_path: Path, tokenizer_path: Path, *, document_threads: int) -> None:
-        """Load the tokenizer and the query session (about 0.1 s).
+        """Load the tokenizer and the model (about 0.1 s).
 
         Args:
             model_path: ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape
                 (batch, seq), and output `embedding`, unit rows of shape (batch, 384).
             tokenizer_path: the `tokenizers` JSON that goes with it.
-            document_threads: threads of one document batch, at least 1.
+            document_threads: document batches that are computed side by side, at least 1.
 
         Raises:
             ValueError: `document_threads` is below 1.
@@ -50,14 +50,13 @@ class OnnxEmbedder:
         for path in (model_path, tokenizer_path):
             if not path.is_file():
                 raise FileNotFoundError(f"no embedding model at {path}")
-        self._model_path = model_path
-        self._document_threads = document_threads
         self._tokenizer = Tokenizer.from_file(str(tokenizer_path))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length=MAX_PIECES)
-        self._query_session = open_session(model_path, threads=1)
+        self._session = open_session(model_path, threads=1)
         self._query_thread = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
-        self._document_thread = ThreadPoolExecutor(1, thread_name_prefix="embed-documents")
+        self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
+        self._side_by_side = document_threads
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one text as a unit vector of shape (384,)."""
@@ -70,10 +69,19 @@ class OnnxEmbedder:
         if not texts:
             return vectors
         loop = asyncio.get_running_loop()
-        pieces = await loop.run_in_executor(self._document_thread, self._pieces, list(texts))
-        for rows in batches_by_length(pieces):
-            batch = [pieces[row] for row in rows]
-            vectors[rows] = await loop.run_in_executor(self._document_thread, self._encode_documents, batch)
+        pieces = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
+        waiting = deque(batches_by_length(pieces))
+
+        async def one_after_another() -> None:
+            while waiting:
+                rows = waiting.popleft()
+                batch = [pieces[row] for row in rows]
+                vectors[rows] = await loop.run_in_executor(self._document_threads, encode_batch, self._session, batch)
+
+        try:
+            await asyncio.gather(*(one_after_another() for _ in range(min(self._side_by_side, len(waiting)))))
+        finally:
+            waiting.clear()
         return vectors
 
     async def warm_up(self) -> None:
@@ -81,22 +89,15 @@ class OnnxEmbedder:
         await self.embed_query("warm up")
 
     async def aclose(self) -> None:
-        """Stop both threads once the batch under way, if any, is done; drop what still waits."""
-        executors = (self._query_thread, self._document_thread)
+        """Stop all threads once the batches under way, if any, are done; drop what still waits."""
+        executors = (self._query_thread, self._document_threads)
         for executor in executors:
             executor.shutdown(wait=False, cancel_futures=True)
         await asyncio.gather(*(asyncio.to_thread(executor.shutdown) for executor in executors))
 
-    @cached_property
-    def _document_session(self) -> ort.InferenceSession:
-        return open_session(self._model_path, threads=self._document_threads)
-
     def _encode_query(self, text: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = encode_batch(self._query_session, [self._tokenizer.encode(text).ids])[0]
+        vector: NDArray[np.float32] = encode_batch(self._session, [self._tokenizer.encode(text).ids])[0]
         return vector
-
-    def _encode_documents(self, batch: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        return encode_batch(self._document_session, batch)
 
     def _pieces(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]

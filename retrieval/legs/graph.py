@@ -7,20 +7,17 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, LiteralString
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pgvector import HalfVector
-from psycopg import AsyncConnection
 
-from graph.arrays import array_text
-from graph.linking import link
+from graph.linking import Seed, link
 from graph.traversal import Bounds, View, Walk, begin, walk
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.wayfinding import Reason, reasons
+from retrieval.mirror.vectors import cosines
 from retrieval.store.pool import Pool
-from retrieval.store.visibility import ELIGIBLE
 from retrieval.types import Leg
 
 log = logging.getLogger(__name__)
@@ -33,34 +30,6 @@ MAX_COMPARED = 100
 
 MAX_BESIDE = 16
 """Most memories, nearest first, that pass activation on to the turns beside them."""
-
-_RANK: LiteralString = (
-    """
-    with near as materialized (
-        select * from unnest(%(docs)s::integer[], %(activations)s::float8[])
-            with ordinality as n (doc, activation, place)
-    ), spread as (
-        select doc, activation from near
-        union all
-        select beside.doc, %(adjacency)s * near.activation
-        from (select * from near where place <= %(beside)s and %(adjacency)s > 0) as near
-        join turn t on t.ns = %(ns)s and t.doc = near.doc
-        cross join lateral (values (t.previous), (t.next)) as beside (doc)
-        where beside.doc is not null
-    ), total as (
-        select doc, sum(activation) / (1 + 2 * %(adjacency)s::float8) as activation from spread group by doc
-    )
-    select m.doc, m.id, least(1, total.activation * power(
-        (%(floor)s + least(greatest(coalesce(-(m.embedding <#> %(embedding)s::halfvec), 1), 0), 1)) / (%(floor)s + 1), 2
-    )) as score
-    from total join memory m on m.ns = %(ns)s and m.doc = total.doc
-    where """
-    + ELIGIBLE
-    + """
-    order by score desc, m.id collate "C" limit %(fan_out)s
-"""
-)
-"""Without an embedding the factor is 1."""
 
 
 class GraphRetriever:
@@ -82,35 +51,49 @@ class GraphRetriever:
 
         A hit's score is its activation in [0, 1], weighed by similarity where there is an embedding.
         """
-        params = query.eligibility
-        view = View(ns=query.ns, memories=max(query.docs_given_out, 1), eligible=ELIGIBLE, params=params)
-        bounds = replace(self._bounds, max_hops=query.max_hops)
         async with self._pool.connection() as conn:
             seeds = await link(conn, query.ns, query.text)
-            near = await begin(conn, view, seeds, bounds)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
+        view = self._view(query)
+        bounds = replace(self._bounds, max_hops=query.max_hops)
+        near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs are still at it
         anchors = anchors_of(await query.others(), query.profile.anchors) if query.max_hops else {}
-        rarities = tuple(math.log(1 + view.memories / seed.mentions) / math.log(1 + view.memories) for seed in seeds)
         if not seeds and not anchors:
             return LegRanking(hits=(), details=details)
-        async with self._pool.connection() as conn:
-            with query.stopwatch.span("graph_walk"):
-                found = await walk(conn, view, near, anchors, rules=query.rules, bounds=bounds)
-            details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.reached)}
-            if not found.reached:
-                return LegRanking(hits=(), details=details, rarities=rarities)
-            embedding = await self._embedding(query)
-            details["similarity"] = embedding is not None
-            rows = await _ranked(conn, query, view, found, embedding)
-            why = await reasons(conn, query.ns, found, [doc for doc, _, _ in rows]) if query.explain else {}
-        nothing = Reason((), None)
-        hits = tuple(
-            Hit(id=id_, doc=doc, score=score, path=why.get(doc, nothing).path, why=why.get(doc, nothing).text)
-            for doc, id_, score in rows
-        )
+        with query.stopwatch.span("graph_walk"):
+            view = self._view(query)
+            found = walk(view, near, _there(anchors, view), rules=query.rules, bounds=bounds)
+            spread = _spread(query, found)
+        details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.reached)}
+        size = max(query.docs_given_out, 1)
+        rarities = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
+        if not spread:
+            return LegRanking(hits=(), details=details, rarities=rarities)
+        embedding = await self._embedding(query)
+        details["similarity"] = embedding is not None
+        if embedding is not None:
+            await query.vectors.read(spread)
+        hits = _ranked(query, spread, embedding)
+        if query.explain:
+            hits = await self._explained(query, found, seeds, hits)
         return LegRanking(hits=hits, details=details, rarities=rarities)
+
+    async def _explained(
+        self, query: LegQuery, found: Walk, seeds: Sequence[Seed], hits: Sequence[Hit]
+    ) -> tuple[Hit, ...]:
+        """The hits with the way that led to each."""
+        async with self._pool.connection() as conn:
+            why = await reasons(conn, query.ns, found, seeds, [hit.doc for hit in hits])
+        nothing = Reason((), None)
+        reason = [why.get(hit.doc, nothing) for hit in hits]
+        return tuple(hit._replace(path=each.path, why=each.text) for hit, each in zip(hits, reason, strict=True))
+
+    def _view(self, query: LegQuery) -> View:
+        """What the query may see of the graph by now."""
+        _, eligible = query.masks()
+        return View(graph=query.standing.mirror.graph, memories=max(query.docs_given_out, 1), eligible=eligible)
 
     async def _embedding(self, query: LegQuery) -> NDArray[np.float32] | None:
         try:
@@ -142,20 +125,44 @@ def anchors_of(others: Mapping[Leg, Sequence[Hit]], count: int) -> dict[int, flo
     return {doc: strength for doc, strength in strengths.items() if strength > 0}
 
 
-async def _ranked(
-    conn: AsyncConnection[Any], query: LegQuery, view: View, found: Walk, embedding: NDArray[np.float32] | None
-) -> list[tuple[int, str, float]]:
-    """Ordinals, ids and scores, best first."""
-    nearest = found.reached[: max(MAX_COMPARED, query.fan_out)]
-    parameters = {
-        **view.params,
-        "ns": query.ns,
-        "docs": array_text(memory.doc for memory in nearest),
-        "activations": array_text(memory.activation for memory in nearest),
-        "adjacency": query.profile.adjacency,
-        "beside": MAX_BESIDE,
-        "embedding": None if embedding is None else HalfVector(embedding),
-        "floor": SIMILARITY_FLOOR,
-        "fan_out": query.fan_out,
+def _there(anchors: Mapping[int, float], view: View) -> dict[int, float]:
+    """Those that may be seen: a leg may have found a memory that came or went meanwhile."""
+    return {doc: part for doc, part in anchors.items() if doc < len(view.eligible) and view.eligible[doc]}
+
+
+def _spread(query: LegQuery, found: Walk) -> dict[int, float]:
+    """The activation of the nearest memories, a share of which they pass on to the turns beside them."""
+    memories, adjacency = query.standing.mirror.memories, query.profile.adjacency
+    near = dict(found.reached[: max(MAX_COMPARED, query.fan_out)])
+    _, eligible = query.masks()
+    spread = dict(near)
+    nearest = list(near)[:MAX_BESIDE] if adjacency else []
+    for links in (memories.previous.values, memories.next.values):
+        for doc, beside in zip(nearest, links[nearest].tolist(), strict=True):
+            if beside >= 0:
+                spread[beside] = spread.get(beside, 0.0) + adjacency * near[doc]
+    there = eligible[list(spread)].tolist()
+    return {
+        doc: activation / (1 + 2 * adjacency)
+        for (doc, activation), may_be_seen in zip(spread.items(), there, strict=True)
+        if may_be_seen
     }
-    return await (await conn.execute(_RANK, parameters, binary=True)).fetchall()
+
+
+def _ranked(query: LegQuery, near: Mapping[int, float], embedding: NDArray[np.float32] | None) -> tuple[Hit, ...]:
+    """The hits, best first; without an embedding by activation alone."""
+    docs, scores = np.array(list(near), np.int64), np.array(list(near.values()))
+    if embedding is not None:
+        places = query.vectors.places(list(near))
+        there = places >= 0
+        similarity = np.clip(cosines(query.vectors.stored[places[there]], embedding), 0, 1)
+        docs = docs[there]
+        scores = scores[there] * ((SIMILARITY_FLOOR + similarity) / (SIMILARITY_FLOOR + 1)) ** 2
+    order = np.argsort(-scores, kind="stable")
+    if order.size > query.fan_out:  # equals of the last one are told apart by id
+        order = order[: int(np.searchsorted(-scores[order], -scores[order[query.fan_out - 1]], side="right"))]
+    ids = query.standing.mirror.memories.ids.get(docs[order])
+    ranked = zip(ids, docs[order].tolist(), np.minimum(scores[order], 1.0).tolist(), strict=True)
+    hits = [Hit(id=memory_id, doc=doc, score=score) for memory_id, doc, score in ranked]
+    hits.sort(key=lambda hit: (-hit.score, hit.id))
+    return tuple(hits[: query.fan_out])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from retrieval.store.postings import Postings, TermPostings
+from retrieval.mirror.terms import Postings, TermPostings
 
 K1 = 1.2
 """How soon repetitions of a term stop to count."""
@@ -23,6 +25,9 @@ AFTER_SHARES = (0.3, 0.2, 0.1)
 
 Chosen on development conversations; docs/decisions/0004-chat-turns.md.
 """
+
+_ROUNDING = 1 + 1e-9
+"""Sums of the same numbers in another order differ by less."""
 
 SHARES = (*BEFORE_SHARES, *AFTER_SHARES)
 """Of all turns around a turn: those before it, then those after it."""
@@ -48,6 +53,70 @@ class TermWeight:
     idf: float
 
 
+class _Scratch(threading.local):
+    """An array of zeros that is used again and again: to make one takes longer than to score by it."""
+
+    _zeros: NDArray[np.float64] = np.zeros(0)
+
+    def zeros(self, length: int) -> NDArray[np.float64]:
+        """At least so many; whoever changes some sets them back."""
+        if length > self._zeros.size:
+            self._zeros = np.zeros(length + length // 4)
+        return self._zeros
+
+
+_scratch = _Scratch()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a term or a period adds to the scores of the memories that it has.
+
+    Attributes:
+        docs: ordinals, ascending.
+        factor: what it would add to a memory that had it without end; what it adds, if there is no `term`.
+        term: its frequencies, from which follows which share of the factor counts.
+        average: terms per memory.
+    """
+
+    docs: NDArray[np.int32]
+    factor: float
+    term: TermPostings | None = None
+    average: float = 1.0
+
+    @classmethod
+    def of(cls, weight: TermWeight, average: float) -> Part:
+        """What a term adds."""
+        return cls(weight.postings.docs, weight.idf * (K1 + 1), weight.postings, average)
+
+    @property
+    def bound(self) -> float:
+        """No memory gets more of it."""
+        if self.term is None:
+            return self.factor
+        most, shortest = self.term.extremes
+        b = length_penalty(self.average)
+        return self.factor * most / (most + K1 * (1 - b + b / self.average * shortest))
+
+    def scored(self, allowed: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The allowed memories that have it and what it adds to each, above 0."""
+        there = np.flatnonzero(allowed[self.docs])
+        return self.docs[there], self._of(there)
+
+    def added_to(self, docs: NDArray[np.int32], scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The scores of memories with what it adds to them."""
+        at, there = _places(self.docs, docs)
+        sums = scores.copy()
+        sums[there] += self._of(at[there])
+        return sums
+
+    def _of(self, places: NDArray[np.intp]) -> NDArray[np.float64]:
+        if self.term is None:
+            return np.full(places.size, self.factor)
+        tfs = self.term.tfs[places]
+        return np.asarray(self.factor * tfs / (tfs + _saturation(self.term.lengths[places], self.average)))
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query against one snapshot of a namespace.
@@ -57,15 +126,18 @@ class Query:
         average: terms per memory.
         timely: ordinals of the memories of the period that the query speaks of, ascending.
         timeliness: what being of that period adds to a score.
-        first, last: least and greatest ordinal that can have a score.
     """
 
     terms: Sequence[TermWeight]
     average: float
     timely: NDArray[np.int32]
     timeliness: float
-    first: int
-    last: int
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """What a score is the sum of, in the order of the sum."""
+        timely = [Part(self.timely, self.timeliness)] if self.timely.size else []
+        return [*(Part.of(term, self.average) for term in self.terms), *timely]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +188,13 @@ def weigh(found: Postings, *, periods: Collection[int] = (), period_weight: floa
     ]
     dated = [found.terms[term].docs for term in periods if term in found.terms] if period_weight else []
     timely = np.unique(np.concatenate(dated)) if dated else np.empty(0, np.int32)
-    bounds = [docs for docs in (timely, *(term.postings.docs for term in terms)) if docs.size]
-    if not bounds:
+    if not terms and not timely.size:
         return None
     return Query(
         terms=terms,
         average=max(found.length / found.memories, 1.0),  # there may be memories without any term
         timely=timely,
         timeliness=period_weight * _idf(found, timely.size),
-        first=min(int(docs.min()) for docs in bounds),
-        last=max(int(docs.max()) for docs in bounds),
     )
 
 
@@ -139,12 +208,13 @@ def attainable(found: Postings, terms: Collection[int]) -> float:
     return (K1 + 1) * sum(_idf(found, df) for df in known)
 
 
-def coverage(sought: Sought | None, docs: Sequence[int]) -> Coverage:
+def coverage(sought: Sought | None, docs: ArrayLike) -> Coverage:
     """How much of a query stands in memories, each on its own; nothing of one that looked for no terms."""
+    docs = np.asarray(docs, np.int64)
     if sought is None or sought.query is None or not sought.query.terms:
         nothing = np.zeros(len(docs), np.float32)
         return Coverage(nothing, nothing, nothing)
-    there = _frequencies(sought.query, np.asarray(docs, np.int64)) > 0
+    there = _frequencies(sought.query, docs) > 0
     idf = np.array([term.idf for term in sought.query.terms])
     return Coverage(
         covered=(idf @ there * (K1 + 1) / sought.attainable).astype(np.float32),
@@ -162,14 +232,56 @@ def score(query: Query) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     Returns:
         Ordinals, ascending, and their scores; shape (n,) each.
     """
-    scores = np.zeros(query.last - query.first + 1)
-    for term in query.terms:
-        postings = term.postings
-        saturation = _saturation(postings.lengths, query.average)
-        scores[postings.docs - query.first] += term.idf * (K1 + 1) * postings.tfs / (postings.tfs + saturation)
-    scores[query.timely - query.first] += query.timeliness
-    matched = np.flatnonzero(scores)
-    return (matched + query.first).astype(np.int32), scores[matched]
+    docs = np.unique(np.concatenate([part.docs for part in query.parts]))
+    return docs, _scores(query.parts, docs)
+
+
+def best(query: Query, allowed: NDArray[np.bool_], count: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The allowed memories with the best scores, as `score` would give them, without scoring all.
+
+    MaxScore (Turtle and Flood, "Query evaluation: strategies and optimizations", IPM 1995,
+    doi:10.1016/0306-4573(95)00020-H), a term at a time: once the memories that only the commonest terms are in
+    cannot be among the best any more, these terms are looked up for the others alone.
+
+    Args:
+        query: any.
+        allowed: by ordinal, for every ordinal of the postings.
+        count: of memories; more come where the last ones are equals.
+
+    Returns:
+        Ordinals and scores, best first, equals by ordinal; shape (n,) each.
+    """
+    in_order = query.parts
+    bounded = sorted(((part.bound, part) for part in in_order), key=lambda each: -each[0])
+    ahead = [*accumulate((bound for bound, _ in reversed(bounded)), initial=0.0)][
+        ::-1
+    ]  # it and those after it add less
+    parts = [part for _, part in bounded]
+    partial = _scratch.zeros(len(allowed))
+    met: list[NDArray[np.int32]] = []
+    least, place = 0.0, 0
+    try:
+        while place < len(parts) and least <= ahead[place] * _ROUNDING:
+            docs, added = parts[place].scored(allowed)
+            before = partial[docs]
+            met.append(docs[before == 0])
+            partial[docs] = before + added
+            least = _least(partial[np.concatenate(met)], count)
+            place += 1
+        docs = np.sort(np.concatenate(met))
+        scores = partial[docs]
+    finally:
+        for docs_met in met:
+            partial[docs_met] = 0
+    for rest in range(place, len(parts)):
+        docs, scores = _hopeful(docs, scores, least - ahead[rest])
+        scores = parts[rest].added_to(docs, scores)
+        least = max(least, _least(scores, count))
+    docs, _ = _hopeful(docs, scores, least)
+    exact = _scores(in_order, docs)
+    order = np.lexsort((docs, -exact))
+    kept = order[: int(np.searchsorted(-exact[order], -_least(exact, count), side="right"))]
+    return docs[kept], exact[kept]
 
 
 def score_in_context(
@@ -214,14 +326,39 @@ def _saturation(lengths: NDArray[np.integer], average: float) -> NDArray[np.floa
     return np.asarray(K1 * (1 - b + (b / average) * lengths))
 
 
+def _scores(parts: Sequence[Part], docs: NDArray[np.int32]) -> NDArray[np.float64]:
+    """The scores of some memories; sums in the order of the terms, so that equals are equal."""
+    scores = np.zeros(docs.size)
+    for part in parts:
+        scores = part.added_to(docs, scores)
+    return scores
+
+
+def _least(scores: NDArray[np.float64], count: int) -> float:
+    """The score of the last of the best `count`; 0 where there are fewer."""
+    return float(np.partition(scores, -count)[-count]) if scores.size >= count else 0.0
+
+
+def _hopeful(
+    docs: NDArray[np.int32], scores: NDArray[np.float64], least: float
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Those that have at least that much, but for rounding."""
+    kept = scores * _ROUNDING >= least
+    return docs[kept], scores[kept]
+
+
+def _places(among: NDArray[np.int32], docs: NDArray[np.integer]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where memories stand among others, ascending, and whether they do."""
+    if not among.size:
+        return np.zeros(docs.size, np.intp), np.zeros(docs.size, np.bool_)
+    at = np.minimum(np.searchsorted(among, docs), among.size - 1)
+    return at, among[at] == docs
+
+
 def _frequencies(query: Query, docs: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How often each term stands in each of some memories, ascending; shape (terms, memories)."""
+    """How often each term stands in each of some memories; shape (terms, memories)."""
     frequencies = np.zeros((len(query.terms), docs.size))
-    place = np.full(query.last - query.first + 1, -1, np.int32)
-    known = (docs >= query.first) & (docs <= query.last)
-    place[docs[known] - query.first] = np.flatnonzero(known)
     for row, term in enumerate(query.terms):
-        at = place[term.postings.docs - query.first]
-        hits = at >= 0
-        frequencies[row, at[hits]] = term.postings.tfs[hits]
+        at, there = _places(term.postings.docs, docs)
+        frequencies[row, there] = term.postings.tfs[at[there]]
     return frequencies

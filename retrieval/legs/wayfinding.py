@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 
 from graph.arrays import array_text
 from graph.inference import sentence
+from graph.linking import Seed
 from graph.neighbourhood import Link
 from graph.traversal import Walk
 
@@ -25,18 +26,23 @@ class Reason:
     text: str | None
 
 
-async def reasons(conn: AsyncConnection[Any], ns: int, found: Walk, docs: Iterable[int]) -> dict[int, Reason]:
+async def reasons(
+    conn: AsyncConnection[Any], ns: int, found: Walk, seeds: Sequence[Seed], docs: Iterable[int]
+) -> dict[int, Reason]:
     """Why each of these memories was reached; by ordinal. Those beside a turn that was have no path."""
     collected = set(found.neighbourhood.docs)
     paths = {doc: found.path(doc) for doc in docs if doc in collected}
     links = [link for path in paths.values() for link in path]
     relations = [link.met.joined_by for link in links if link.met.joined_by is not None]
     ids = await _look_up(conn, _IDS, ns, "docs", {link.through for link in links if link.through is not None})
-    entities = {entity for edge in relations for entity in (edge.entity, edge.joined_to)}
+    entities = {link.met.entity for link in links}
+    entities |= {entity for edge in relations for entity in (edge.entity, edge.joined_to)}
     entities |= {end for edge in relations for stated in edge.derivation for end in (stated.source, stated.target)}
-    names = await _look_up(conn, _NAMES, ns, "entities", entities)
+    names = {seed.entity: seed.name for seed in seeds}
+    names |= await _look_up(conn, _NAMES, ns, "entities", entities - names.keys())
     return {
-        doc: Reason(tuple(link.met.name for link in path), describe(path, ids, names)) for doc, path in paths.items()
+        doc: Reason(tuple(_name(link, names) for link in path), describe(path, ids, names))
+        for doc, path in paths.items()
     }
 
 
@@ -53,7 +59,7 @@ def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, s
     Args:
         path: as `Walk.path` gives it.
         ids: of the memories on it.
-        names: of the entities of its relations.
+        names: of the entities on it and of its relations; one left out is shown as its number.
     """
     if not path:
         return "This memory is among the closest of the other legs."
@@ -62,9 +68,13 @@ def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, s
         if link.met.joined_by is not None:
             steps.append(sentence(link.met.joined_by, names))
         elif link.through is None:
-            steps.append(f"{'the' if steps else 'The'} query speaks of {link.met.name}")
+            steps.append(f"{'the' if steps else 'The'} query speaks of {_name(link, names)}")
         elif link.tied:
-            steps.append(f"{ids.get(link.through, 'a memory')} also names {link.met.name}")
+            steps.append(f"{ids.get(link.through, 'a memory')} also names {_name(link, names)}")
         else:
-            steps.append(f"{ids.get(link.through, 'A memory')}, close to the query, names {link.met.name}")
-    return f"{', '.join(steps)}, and this memory names {path[-1].met.name}."
+            steps.append(f"{ids.get(link.through, 'A memory')}, close to the query, names {_name(link, names)}")
+    return f"{', '.join(steps)}, and this memory names {_name(path[-1], names)}."
+
+
+def _name(link: Link, names: Mapping[int, str]) -> str:
+    return names.get(link.met.entity, str(link.met.entity))

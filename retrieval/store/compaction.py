@@ -1,9 +1,12 @@
 """Packing of the BM25 tail into segments, and merging of segments.
 
-Segments are merged by tiers, as in a log-structured merge tree: when `TIER_WIDTH` segments of one
-size class exist they become one of the next, so that n memories lie in O(log n) segments and each
-posting is rewritten O(log n) times. Readers go on with their snapshot; writers wait only when they
-delete a memory that is being packed at that moment.
+Segments are merged by tiers, as in a log-structured merge tree: when `TIER_WIDTH` segments of one size class exist
+they become one of the next, so that n memories lie in O(log n) segments and each posting is rewritten O(log n) times.
+
+Nobody waits for it. A segment is written beside what readers use, piece by piece, and takes the place of what it was
+made of in one short transaction; what it replaced is removed after that. Postings are facts that do not change, so a
+memory deleted or packed twice meanwhile does no harm: readers see the union of postings and ask `memory` who is
+there. What a crash leaves behind are segments that are not live, which the next compaction removes.
 """
 
 from __future__ import annotations
@@ -11,16 +14,19 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-BLOCK_DOCS = 1_000
-"""Most memories of one posting row: 8 bytes each, so that a block fits a page of PostgreSQL."""
+from graph.arrays import array_text
+from retrieval.store.blocks import pack
+from retrieval.store.merging import Merge, term_ranges
+from retrieval.store.postings import TAIL, tail_docs, unpack_tail
+from retrieval.store.segments import NamespaceIsGone, Segment, Segments
 
 TIER_WIDTH = 8
 """Segments of one size class that are merged into one of the next."""
@@ -28,68 +34,48 @@ TIER_WIDTH = 8
 TOMBSTONE_SHARE = 0.25
 """Share of dead memories from which a namespace's segments are all merged."""
 
-# The number is arbitrary; it keeps this lock apart from other uses of advisory locks.
-_LOCK = "select pg_try_advisory_xact_lock(8321, %(ns)s)"
+PACKED_AT_ONCE = 20_000
+"""Most memories of a tail that become one segment: bounds what is in memory at once."""
 
-_CANDIDATES = "select ns from bm25_tail group by ns having count(*) >= %(least)s order by ns"
+MERGED_AT_ONCE = 8_000
+"""Memories whose postings a step of a merge has at once, about: it takes so large a part of all terms."""
 
-_COUNT_TAIL = "select count(*) from bm25_tail where ns = %(ns)s"
+_ORDINALS_AT_ONCE = 100_000
 
-# What counts is what this transaction itself removed: a memory deleted meanwhile is not among it.
-_TAKE_TAIL = "delete from bm25_tail where ns = %(ns)s returning doc, length, terms, tfs"
+# The number is arbitrary; it keeps this lock apart from other uses of advisory locks. It is the connection's, since
+# a compaction is many transactions.
+_LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
+_UNLOCK: LiteralString = "select pg_advisory_unlock(8321, %(ns)s)"
 
-_SEGMENTS = "select segment, docs, length from bm25_segment where ns = %(ns)s"
-
-_COUNT_TOMBSTONES = "select count(*) from bm25_tombstone where ns = %(ns)s"
-
-_TAKE_POSTINGS = """
-    delete from bm25_posting where ns = %(ns)s and segment = any(%(segments)s)
-    returning term, docs, tfs, lengths
+_CANDIDATES: LiteralString = """
+    select ns from bm25_tail group by ns having count(*) >= %(least)s
+    union
+    select ns from bm25_tombstone group by ns having count(*) >= %(least)s
+    union
+    select ns from bm25_segment where not live
+    order by ns
 """
 
-_TAKE_TOMBSTONES = """
-    delete from bm25_tombstone where ns = %(ns)s and (%(all)s or doc = any(%(docs)s::int[])) returning doc, length
+_COUNT_TAIL: LiteralString = "select count(*) from bm25_tail where ns = %(ns)s"
+
+# A row that a writer is deleting is left to him: if he does not, the memory is packed twice.
+_TAKE_FROM_TAIL: LiteralString = """
+    delete from bm25_tail where ctid = any(array(
+        select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
+    ))
 """
 
-_OTHER_SEGMENTS = "select count(*) from bm25_segment where ns = %(ns)s and not segment = any(%(segments)s)"
+_COUNT_TOMBSTONES: LiteralString = "select count(*) from bm25_tombstone where ns = %(ns)s"
+_TOMBSTONES: LiteralString = "select string_agg(int4send(doc), '') from bm25_tombstone where ns = %(ns)s"
+_REMOVE_TOMBSTONES: LiteralString = "delete from bm25_tombstone where ns = %(ns)s and doc = any(%(docs)s::int[])"
 
-_DROP_SEGMENTS = "delete from bm25_segment where ns = %(ns)s and segment = any(%(segments)s)"
-
-_NEW_SEGMENT = """
-    insert into bm25_segment (ns, docs, length) values (%(ns)s, %(docs)s, %(length)s) returning segment
+_ALIVE: LiteralString = """
+    select string_agg(int4send(doc), '') from memory where ns = %(ns)s and doc between %(first)s and %(last)s
 """
-
-_WRITE_POSTINGS = """
-    copy bm25_posting (ns, term, segment, first_doc, docs, tfs, lengths) from stdin with (format binary)
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class PostingTable:
-    """Postings of many terms as parallel columns, shape (n,) each."""
-
-    terms: NDArray[np.int64]
-    docs: NDArray[np.int32]
-    tfs: NDArray[np.uint16]
-    lengths: NDArray[np.uint16]
-
-    def only(self, chosen: NDArray[np.bool_]) -> PostingTable:
-        """The chosen rows."""
-        return PostingTable(self.terms[chosen], self.docs[chosen], self.tfs[chosen], self.lengths[chosen])
-
-    def blocks(self) -> Iterator[tuple[int, NDArray[np.int32], NDArray[np.uint16], NDArray[np.uint16]]]:
-        """Term by term, runs of at most `BLOCK_DOCS` postings with ascending ordinals."""
-        order = np.lexsort((self.docs, self.terms))
-        terms, docs, tfs, lengths = self.terms[order], self.docs[order], self.tfs[order], self.lengths[order]
-        ends = np.r_[np.flatnonzero(terms[1:] != terms[:-1]) + 1, terms.size]
-        for start, end in zip(np.r_[0, ends[:-1]], ends, strict=True):
-            for at in range(start, end, BLOCK_DOCS):
-                cut = slice(at, min(at + BLOCK_DOCS, end))
-                yield int(terms[start]), docs[cut], tfs[cut], lengths[cut]
 
 
 async def namespaces_to_compact(conn: AsyncConnection[Any], *, least: int) -> list[int]:
-    """Namespaces with at least `least` unpacked memories."""
+    """Namespaces with `least` memories that are not packed, or deleted since they were, or with what a crash left."""
     cursor = await conn.execute(_CANDIDATES, {"least": least})
     return [ns for (ns,) in await cursor.fetchall()]
 
@@ -97,96 +83,126 @@ async def namespaces_to_compact(conn: AsyncConnection[Any], *, least: int) -> li
 async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int:
     """Pack a namespace's tail if it has `least` memories, then merge segments where that is due.
 
-    Does nothing while another process compacts the same namespace.
+    Does nothing while another process compacts the same namespace; stops when the namespace is deleted.
+
+    Args:
+        conn: in autocommit mode.
+        ns: number of the namespace.
+        least: memories in the tail that are worth a segment.
 
     Returns:
-        The number of memories packed.
+        The number of memories taken out of the tail.
     """
-    async with conn.transaction():
-        locked = await (await conn.execute(_LOCK, {"ns": ns})).fetchone()
-        if locked is None or not locked[0]:
+    packed = 0
+    async with _alone(conn, ns) as alone:
+        if not alone:
             return 0
-        counted = await (await conn.execute(_COUNT_TAIL, {"ns": ns})).fetchone()
-        if counted is None or counted[0] < least:
-            return 0
-        packed = await _pack_tail(conn, ns)
-        while segments := await _due_for_merge(conn, ns):
-            await _merge(conn, ns, segments)
-        return packed
+        compaction = _Compaction(conn, ns)
+        with suppress(NamespaceIsGone):
+            await compaction.segments.clean()
+            unpacked = await compaction.count(_COUNT_TAIL)
+            if unpacked >= least:
+                after = -1
+                for _ in range(math.ceil(unpacked / PACKED_AT_ONCE)):
+                    taken, after = await compaction.pack(after)
+                    packed += taken
+            while (due := await compaction.due()) is not None:
+                await compaction.merge(due)
+    return packed
 
 
-async def _pack_tail(conn: AsyncConnection[Any], ns: int) -> int:
-    cursor = conn.cursor(binary=True)
-    await cursor.execute(_TAKE_TAIL, {"ns": ns})
-    rows = await cursor.fetchall()
-    if not rows:
-        return 0
-    sizes = np.array([len(terms) // 8 for _, _, terms, _ in rows])
-    lengths = np.array([length for _, length, _, _ in rows], np.int64)
-    table = PostingTable(
-        terms=np.frombuffer(b"".join(row[2] for row in rows), "<i8"),
-        docs=np.repeat(np.array([row[0] for row in rows], np.int32), sizes),
-        tfs=np.frombuffer(b"".join(row[3] for row in rows), "<u2"),
-        lengths=np.repeat(np.minimum(lengths, np.iinfo(np.uint16).max).astype(np.uint16), sizes),
-    )
-    await _write_segment(conn, ns, table, docs=len(rows), length=int(lengths.sum()))
-    return len(rows)
+@asynccontextmanager
+async def _alone(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[bool]:
+    """Keep other processes from compacting the same namespace; False where one does already."""
+    row = await (await conn.execute(_LOCK, {"ns": ns})).fetchone()
+    locked = row is not None and bool(row[0])
+    try:
+        yield locked
+    finally:
+        if locked and not conn.closed:  # a connection that is lost has no locks
+            await conn.execute(_UNLOCK, {"ns": ns})
 
 
-async def _due_for_merge(conn: AsyncConnection[Any], ns: int) -> Sequence[tuple[int, int, int]]:
-    """The segments (number, memories, length) that should become one, if any."""
-    segments = await (await conn.execute(_SEGMENTS, {"ns": ns})).fetchall()
-    dead = await (await conn.execute(_COUNT_TOMBSTONES, {"ns": ns})).fetchone()
-    if segments and dead is not None and dead[0] > TOMBSTONE_SHARE * sum(docs for _, docs, _ in segments):
-        return segments
-    tiers: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    for segment in segments:
-        tiers[int(math.log(max(segment[1], 1), TIER_WIDTH))].append(segment)
-    return next((tier for tier in tiers.values() if len(tier) >= TIER_WIDTH), ())
+class _Compaction:
+    """The steps of a compaction of one namespace."""
+
+    def __init__(self, conn: AsyncConnection[Any], ns: int) -> None:
+        self._conn = conn
+        self._ns = ns
+        self.segments = Segments(conn, ns)
+
+    async def count(self, statement: LiteralString) -> int:
+        """What a statement counts in the namespace."""
+        row = await (await self._conn.execute(statement, {"ns": self._ns})).fetchone()
+        return int(row[0]) if row else 0
+
+    async def pack(self, after: int) -> tuple[int, int]:
+        """Make a segment of memories of the tail whose ordinals are greater; how many, and the last of them."""
+        tail = await self._bytes(TAIL, after=after, most=PACKED_AT_ONCE)
+        if not tail:
+            return 0, after
+        docs = tail_docs(tail)
+        first, last = int(docs[0]), int(docs[-1])
+        alive = await self._alive(first, last)
+        rows = await asyncio.to_thread(_packed, tail, alive, first)
+        segment = await self.segments.begin() if rows else None
+        if segment is not None:
+            await self.segments.write(segment, rows)
+        async with self.segments.holding():
+            await self._conn.execute(_TAKE_FROM_TAIL, {"ns": self._ns, "docs": array_text(docs.tolist())})
+            if segment is not None:
+                packed = int(np.count_nonzero(alive[docs - first]))
+                await self.segments.go_live(Segment(segment, packed, first, last))
+        return docs.size, last
+
+    async def due(self) -> Sequence[Segment] | None:
+        """The segments that should become one; None where all may stay as they are."""
+        segments = await self.segments.live()
+        if await self.count(_COUNT_TOMBSTONES) > TOMBSTONE_SHARE * sum(segment.docs for segment in segments):
+            return segments
+        tiers: dict[int, list[Segment]] = defaultdict(list)
+        for segment in segments:
+            tiers[int(math.log(max(segment.docs, 1), TIER_WIDTH))].append(segment)
+        return next((tier for tier in tiers.values() if len(tier) >= TIER_WIDTH), None)
+
+    async def merge(self, segments: Sequence[Segment]) -> None:
+        """Make one segment of several, without the memories that are gone."""
+        dead = await self._integers(_TOMBSTONES)  # before those alive are read, so that none of them is among those
+        first = min((segment.first_doc for segment in segments), default=0)
+        last = max((segment.last_doc for segment in segments), default=-1)
+        everything = len(segments) == len(await self.segments.live())
+        purged = dead if everything else dead[(dead >= first) & (dead <= last)]
+        numbers = [segment.segment for segment in segments]
+        merge = Merge(await self._alive(first, last), first)
+        merged = await self.segments.begin()
+        for first_term, last_term in term_ranges(math.ceil(sum(each.docs for each in segments) / MERGED_AT_ONCE)):
+            rows = await self.segments.rows(numbers, first_term, last_term)
+            await self.segments.write(merged, await asyncio.to_thread(merge.step, rows, last_term))
+        async with self.segments.holding():
+            await self.segments.retire(numbers)
+            if merge.docs:
+                await self.segments.go_live(Segment(merged, merge.docs, first, last))
+            await self._conn.execute(_REMOVE_TOMBSTONES, {"ns": self._ns, "docs": array_text(purged.tolist())})
+        await self.segments.clean()
+
+    async def _alive(self, first: int, last: int) -> NDArray[np.bool_]:
+        """Which of the ordinals `first` to `last` have a memory."""
+        alive = np.zeros(last - first + 1, np.bool_)
+        for start in range(first, last + 1, _ORDINALS_AT_ONCE):
+            there = await self._integers(_ALIVE, first=start, last=min(last, start + _ORDINALS_AT_ONCE - 1))
+            alive[there - first] = True
+        return alive
+
+    async def _integers(self, statement: LiteralString, **scope: int) -> NDArray[np.int32]:
+        """Integers that a statement sends in one value."""
+        return np.frombuffer(await self._bytes(statement, **scope), ">i4").astype(np.int32)
+
+    async def _bytes(self, statement: LiteralString, **scope: int) -> bytes:
+        row = await (await self._conn.execute(statement, {"ns": self._ns, **scope}, binary=True)).fetchone()
+        return (row and row[0]) or b""
 
 
-async def _merge(conn: AsyncConnection[Any], ns: int, segments: Sequence[tuple[int, int, int]]) -> None:
-    numbers = [number for number, _, _ in segments]
-    cursor = conn.cursor(binary=True)
-    await cursor.execute(_TAKE_POSTINGS, {"ns": ns, "segments": numbers})
-    rows = await cursor.fetchall()
-    table = await asyncio.to_thread(_table, rows)
-    # A memory without terms has no posting: its tombstone goes when all segments are merged.
-    remaining = await (await conn.execute(_OTHER_SEGMENTS, {"ns": ns, "segments": numbers})).fetchone()
-    whole = remaining is not None and remaining[0] == 0
-    docs_in_merge = [] if whole else np.unique(table.docs).tolist()
-    await cursor.execute(_TAKE_TOMBSTONES, {"ns": ns, "all": whole, "docs": docs_in_merge})
-    dead = await cursor.fetchall()
-    if dead:
-        table = table.only(np.isin(table.docs, np.array([doc for doc, _ in dead], np.int32), invert=True))
-    await conn.execute(_DROP_SEGMENTS, {"ns": ns, "segments": numbers})
-    docs = sum(docs for _, docs, _ in segments) - len(dead)
-    length = sum(length for _, _, length in segments) - sum(length for _, length in dead)
-    if docs:
-        await _write_segment(conn, ns, table, docs=docs, length=length)
-
-
-def _table(rows: Sequence[tuple[int, bytes, bytes, bytes]]) -> PostingTable:
-    """The rows of stored blocks as one table."""
-    return PostingTable(
-        terms=np.repeat(np.array([row[0] for row in rows], np.int64), [len(row[2]) // 2 for row in rows]),
-        docs=np.frombuffer(b"".join(row[1] for row in rows), "<i4"),
-        tfs=np.frombuffer(b"".join(row[2] for row in rows), "<u2"),
-        lengths=np.frombuffer(b"".join(row[3] for row in rows), "<u2"),
-    )
-
-
-async def _write_segment(conn: AsyncConnection[Any], ns: int, table: PostingTable, *, docs: int, length: int) -> None:
-    cursor = conn.cursor()
-    await cursor.execute(_NEW_SEGMENT, {"ns": ns, "docs": docs, "length": length})
-    row = await cursor.fetchone()
-    if row is None:
-        raise RuntimeError("insert into bm25_segment returned no row")
-    segment = row[0]
-    blocks = await asyncio.to_thread(lambda: list(table.blocks()))
-    async with cursor.copy(_WRITE_POSTINGS) as copy:
-        copy.set_types(["int4", "int8", "int4", "int4", "bytea", "bytea", "bytea"])
-        for term, block_docs, tfs, lengths in blocks:
-            first_doc = int(block_docs[0])
-            columns = (block_docs.tobytes(), tfs.tobytes(), lengths.tobytes())
-            await copy.write_row((ns, term, segment, first_doc, *columns))
+def _packed(tail: bytes, alive: NDArray[np.bool_], first_doc: int) -> list[tuple[int, bytes]]:
+    """The rows of a segment of those memories of a tail that are alive."""
+    table = unpack_tail(tail)
+    return list(pack(table.only(alive[table.docs - first_doc]).sorted()))

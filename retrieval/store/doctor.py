@@ -18,6 +18,7 @@ import psycopg
 from retrieval.errors import StoreError
 from retrieval.models_dir import models_dir
 from retrieval.settings import Settings
+from retrieval.store.advice import advice, seen
 from retrieval.store.embedded import running
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
 from retrieval.store.pool import Connection, connect, describe
@@ -88,7 +89,7 @@ def check_models(folder: Path) -> Iterator[Finding]:
 
 
 async def check_database(db: Connection) -> list[Finding]:
-    """Look at the server's version, pgvector, the migrations, the vector index and the clock."""
+    """Look at the server's version, pgvector, the migrations, the vector index, the settings and the clock."""
     version = db.info.server_version
     findings = [Finding("PostgreSQL", version >= LEAST_SERVER_VERSION, f"{version // 10_000}.{version % 10_000}")]
     extension = await (await db.execute(_EXTENSION)).fetchone()
@@ -99,6 +100,8 @@ async def check_database(db: Connection) -> list[Finding]:
     )
     findings.append(await _migrations(db))
     findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
+    # Advice only: whatever they are, Trivet works.
+    findings.append(Finding("settings", True, "; ".join(advice(await seen(db))) or "fit"))
     row = await (await db.execute("select clock_timestamp()")).fetchone()
     if row:
         findings.append(_clock(datetime.now(UTC), row[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from retrieval.store.visibility import MATCHES, eligibility
 from retrieval.types import Filters
 
-_VERSIONS = "select id, fingerprint, session_id from memory where ns = %(ns)s and id = any(%(ids)s)"
+_VERSIONS = "select id, fingerprint, session_id, supersedes from memory where ns = %(ns)s and id = any(%(ids)s)"
 
 _LOCKED = """
     select m.id, m.doc, m.fingerprint, m.session_id, t.place
@@ -28,10 +28,11 @@ _SESSIONS_MATCHING = (
 
 
 class Version(NamedTuple):
-    """What tells a writer whether and where a memory stands: the hash of what was sent, and its session."""
+    """What a writer must know of a stored memory: the hash of what was sent, its session, whom it supersedes."""
 
     fingerprint: bytes
     session_id: str | None
+    supersedes: str | None
 
 
 class LockedMemory(NamedTuple):
@@ -46,12 +47,16 @@ class LockedMemory(NamedTuple):
 
 async def versions(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, Version]:
     """The version of each id that exists."""
+    if not ids:
+        return {}
     cursor = await conn.execute(_VERSIONS, {"ns": ns, "ids": list(ids)})
     return {memory_id: Version(*version) for memory_id, *version in await cursor.fetchall()}
 
 
-async def lock(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Sequence[LockedMemory]:
+async def lock(conn: AsyncConnection[Any], ns: int, ids: Collection[str]) -> Sequence[LockedMemory]:
     """The rows of the ids that exist, locked until the transaction ends."""
+    if not ids:
+        return ()
     cursor = await conn.execute(_LOCK, {"ns": ns, "ids": list(ids)})
     return [LockedMemory(*row) for row in await cursor.fetchall()]
 

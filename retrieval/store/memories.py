@@ -48,8 +48,10 @@ _LIST = (
 
 _HYDRATE = """
     select m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.document_id, m.created_at, m.tags, m.metadata
-    from memory m where m.ns = %(ns)s and m.id = any(%(ids)s)
+    from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
 """
+
+_WITH_METADATA = "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s order by doc"
 
 _DELETE = "delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length, supersedes"
 
@@ -71,6 +73,7 @@ _SUPERSEDED_AT = """(
 _REFRESH_SUPERSESSION = (
     "update memory m set superseded_at = " + _SUPERSEDED_AT
     + " where m.ns = %(ns)s and m.id = any(%(ids)s) and m.superseded_at is distinct from " + _SUPERSEDED_AT
+    + " returning m.doc"
 )  # fmt: skip
 
 
@@ -165,10 +168,16 @@ async def page(
     return [_stored(row) for row in await cursor.fetchall()]
 
 
-async def hydrate(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, HydratedMemory]:
-    """What search results show, by id; an id deleted meanwhile is absent."""
-    cursor = await conn.execute(_HYDRATE, {"ns": ns, "ids": list(ids)}, binary=True)
+async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> Mapping[str, HydratedMemory]:
+    """What search results show of the memories of some ordinals, by id; one deleted meanwhile is absent."""
+    cursor = await conn.execute(_HYDRATE, {"ns": ns, "docs": array_text(docs)}, binary=True)
     return {row[0]: HydratedMemory(*row) for row in await cursor.fetchall()}
+
+
+async def with_metadata(conn: AsyncConnection[Any], ns: int, metadata: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Ordinals of the memories whose metadata contain these."""
+    rows = await (await conn.execute(_WITH_METADATA, {"ns": ns, "metadata": Jsonb(metadata)}, binary=True)).fetchall()
+    return np.array([doc for (doc,) in rows], np.int64)
 
 
 async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tuple[Mapping[int, int], Sequence[str]]:
@@ -191,10 +200,12 @@ async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mappin
         await conn.execute(_SET_EMBEDDINGS, {"ns": ns, "docs": array_text(docs), "embeddings": vectors})
 
 
-async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> None:
-    """Set anew, for each id, when the first memory that supersedes it was created."""
-    if ids:
-        await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": list(ids)})
+async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> list[int]:
+    """Set anew, for each id, when the first memory that supersedes it was created; ordinals of those that changed."""
+    if not ids:
+        return []
+    cursor = await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": list(ids)})
+    return [doc for (doc,) in await cursor.fetchall()]
 
 
 def _stored(row: Sequence[Any]) -> StoredMemory:

@@ -27,8 +27,11 @@ _CHANGE = "update namespace set settings = %(settings)s where ns = %(ns)s"
 
 _HOLD = "select ns from namespace where ns = %(ns)s for key share"
 
+# Does not wait for the disk, as all writers of a namespace would queue for that: what is written later with these
+# ordinals does, and the log is flushed in order.
 _GIVE_OUT = """
-    update namespace set next_doc = next_doc + %(docs)s where ns = %(ns)s returning next_doc - %(docs)s
+    update namespace set next_doc = next_doc + %(docs)s where ns = %(ns)s
+    returning next_doc - %(docs)s, set_config('synchronous_commit', 'off', true)
 """
 
 _LIST = """
@@ -44,6 +47,7 @@ _LOCK = "select ns from namespace where name = %(name)s for update"
 
 _DELETE = {
     "memories": "delete from memory where ns = %(ns)s",
+    "memory_changes": "delete from memory_change where ns = %(ns)s",
     "turns": "delete from turn where ns = %(ns)s",
     "bm25_tail": "delete from bm25_tail where ns = %(ns)s",
     "bm25_postings": "delete from bm25_posting where ns = %(ns)s",

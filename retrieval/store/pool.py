@@ -37,6 +37,9 @@ is back.
 STATEMENT_TIMEOUT_MS = 30_000
 """Longest statement; bulk work sets its own with `set local`."""
 
+MOST_PREPARED = 300
+"""Prepared statements of one connection; more than there are, filters in the combinations that callers use included."""
+
 # Generic plans: every statement is a look-up by key whose plan does not depend on the values, and
 # planning one of the graph's anew costs more than running it.
 _SESSION = """
@@ -142,7 +145,8 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
             raise MigrationError("the database is not migrated: run `trivet migrate`")
     pool = Pool(
         _conninfo(url),
-        kwargs={"autocommit": True, "prepare_threshold": 2},
+        # Planning takes longer than most statements: none is planned twice.
+        kwargs={"autocommit": True, "prepare_threshold": 0},
         min_size=size,
         max_size=size,
         timeout=WAIT_TIMEOUT_S,
@@ -186,6 +190,7 @@ def _parse(url: str) -> dict[str, Any]:
 
 async def _configure(connection: Connection) -> None:
     """Prepare a new connection."""
+    connection.prepared_max = MOST_PREPARED
     await connection.execute(
         _SESSION,
         {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"},

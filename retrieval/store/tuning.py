@@ -1,25 +1,37 @@
-"""Settings of the embedded PostgreSQL that depend on the machine."""
+"""Settings of the embedded PostgreSQL: those that depend on the machine, and those that Trivet's use asks for."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import psutil
 
 _MIB = 1024 * 1024
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
 
 
 def tuned_settings() -> dict[str, str]:
-    """Server settings for this machine's memory: a quarter of it as buffers, at most 2 GiB."""
+    """Server settings for this machine: docs/decisions/0009-vector-at-scale.md says what was measured."""
     memory_mib = _memory_bytes() // _MIB
+    maintenance_mib = max(64, min(memory_mib // 8, 2_048))
     return {
-        "shared_buffers": f"{max(64, min(memory_mib // 4, 2_048))}MB",
+        "shared_buffers": f"{max(64, min(memory_mib // 4, 8_192))}MB",
         "effective_cache_size": f"{max(128, memory_mib // 2)}MB",
-        "maintenance_work_mem": f"{max(64, min(memory_mib // 16, 512))}MB",
+        # The vector index is built in memory as far as this goes, 1.2 kB for each; beyond, it takes many times as long.
+        "maintenance_work_mem": f"{maintenance_mib}MB",
+        "autovacuum_work_mem": "64MB",
+        "max_parallel_maintenance_workers": str(_build_workers(maintenance_mib * _MIB)),
         "work_mem": "16MB",
         "max_connections": "100",
         "synchronous_commit": "on",
-        "max_wal_size": "2GB",
+        # A memory that enters the vector index changes tens of pages. The first change of each after a checkpoint
+        # logs it whole, so checkpoints are seldom.
+        "max_wal_size": "4GB",
+        "min_wal_size": "256MB",
+        "checkpoint_timeout": "15min",
+        "wal_compression": "off",
         "random_page_cost": "1.1",
         "max_parallel_workers_per_gather": "0",
         "jit": "off",
@@ -29,6 +41,13 @@ def tuned_settings() -> dict[str, str]:
         "log_parameter_max_length": "0",
         "log_parameter_max_length_on_error": "0",
     }
+
+
+def _build_workers(build_bytes: int) -> int:
+    """Processes that help to build an index: none where shared memory, as in many containers, has no room for it."""
+    if _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free < 2 * build_bytes:
+        return 0
+    return min(4, max(0, (os.cpu_count() or 1) - 1))
 
 
 def _memory_bytes() -> int:

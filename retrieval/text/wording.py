@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from retrieval.text.cjk import RUN, bigrams
@@ -54,34 +53,71 @@ class _Squeeze(dict[int, str]):
 _SQUEEZE = _Squeeze({ord("’"): "'"})
 
 
-@dataclass(frozen=True, kw_only=True)
 class Wording:
     """A text without case, punctuation and spacing; equal wordings say the same.
 
+    Most texts resemble none and are asked for their words alone; one that resembles many is asked for the rest again
+    and again.
+
     Attributes:
         words: in order; bigrams where a script has no spaces.
-        numbers: numbers, number words and words of the calendar, sorted.
-        negations: how often something is denied.
-        question: whether it asks.
-        cased: the squeezed text before case folding; not part of the comparison.
     """
 
-    words: tuple[str, ...]
-    numbers: tuple[str, ...]
-    negations: int
-    question: bool
-    cased: str = field(compare=False)
+    def __init__(self, words: tuple[str, ...], plain: str, squeezed: str) -> None:
+        """Words, and what they are of: the text, and it without punctuation, in the case in which it is written."""
+        self.words = words
+        self._plain = plain
+        self._squeezed = squeezed
 
-    # Most texts resemble none and are never asked for these; one that resembles many is asked again and again.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wording) and self.words == other.words and self._marks == other._marks
+
+    def __hash__(self) -> int:
+        return hash(self.words)
+
+    @property
+    def _marks(self) -> tuple[tuple[str, ...], int, bool]:
+        return self.numbers, self.negations, self.question
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """Numbers, number words and words of the calendar, sorted."""
+        plain = self._plain
+        numbers = [number.replace(",", "") for number in _NUMBER.findall(plain)]
+        if "-" in plain or "+" in plain:
+            numbers += _SIGNED.findall(plain)
+        numbers += [word for word in self._pieces if word in _NUMBER_WORDS]
+        if _without_spaces(plain):
+            numbers += _EAST_ASIAN_NUMERAL.findall(plain)
+        return tuple(sorted(numbers))
+
+    @cached_property
+    def negations(self) -> int:
+        """How often something is denied."""
+        negations = sum(word in _NEGATIONS or word.endswith("n't") for word in self._pieces)
+        if _without_spaces(self._plain):
+            negations += len(_EAST_ASIAN_NEGATION.findall(self._plain))
+        return negations
+
+    @cached_property
+    def question(self) -> bool:
+        """Whether it asks."""
+        return "?" in self._plain or "؟" in self._plain
+
     @cached_property
     def names(self) -> frozenset[str]:
         """The words with a capital letter, case-folded."""
-        return frozenset(word.casefold() for word in RUN.sub(" ", self.cased).split() if word[0].isupper())
+        return frozenset(word.casefold() for word in RUN.sub(" ", self._squeezed).split() if word[0].isupper())
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """The words, each once."""
         return frozenset(self.words)
+
+    @property
+    def _pieces(self) -> list[str]:
+        """The words where all are between spaces."""
+        return self._squeezed.casefold().split()
 
 
 def without_speaker(text: str, speaker: str | None) -> str:
@@ -106,29 +142,17 @@ def wording(text: str, speaker: str | None = None) -> Wording:
     if len(plain) <= MAX_SQUEEZED and not plain.isascii():
         plain = unicodedata.normalize("NFKC", plain)
     if len(plain) > MAX_SQUEEZED:  # also what was normalised and grew: one character can become 18
-        return Wording(words=(plain.strip(),), numbers=(), negations=0, question=False, cased="")
+        return Wording((plain.strip(),), "", "")
     squeezed = plain.translate(_SQUEEZE)
     words = squeezed.casefold().split() or [plain.strip()]
-    numbers = [number.replace(",", "") for number in _NUMBER.findall(plain)]
-    if "-" in plain or "+" in plain:
-        numbers += _SIGNED.findall(plain)
-    distinct = set(words)
-    if not distinct.isdisjoint(_NUMBER_WORDS):
-        numbers += [word for word in words if word in _NUMBER_WORDS]
-    negations = 0
-    if "n't" in squeezed or "N'T" in squeezed or not distinct.isdisjoint(_NEGATIONS):
-        negations = sum(word in _NEGATIONS or word.endswith("n't") for word in words)
-    if not plain.isascii() and RUN.search(plain):
-        numbers += _EAST_ASIAN_NUMERAL.findall(plain)
-        negations += len(_EAST_ASIAN_NEGATION.findall(plain))
+    if _without_spaces(plain):
         words = _with_bigrams(words)
-    return Wording(
-        words=tuple(words),
-        numbers=tuple(sorted(numbers)),
-        negations=negations,
-        question="?" in plain or "؟" in plain,
-        cased=squeezed,
-    )
+    return Wording(tuple(words), plain, squeezed)
+
+
+def _without_spaces(text: str) -> bool:
+    """Whether some of it is in a script that has no spaces."""
+    return not text.isascii() and RUN.search(text) is not None
 
 
 def _with_bigrams(words: list[str]) -> list[str]:

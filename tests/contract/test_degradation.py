@@ -21,6 +21,7 @@ from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.mirror.registry import Mirrors
 from retrieval.model_shelf import ModelShelf
 from retrieval.models_dir import models_dir
 from retrieval.pipeline import Answer, Pipeline
@@ -121,13 +122,14 @@ class Bench:
     def __init__(self, pool: Pool, embedder: OnnxEmbedder) -> None:
         self.pool = pool
         self.embedder = embedder
+        self._mirrors = Mirrors(pool, most_bytes=2**30)
         self._shelf = ModelShelf(pool, models_dir())
 
     def legs(self) -> dict[Leg, Retriever]:
         """The real ones."""
         return {
             Leg.VECTOR: VectorRetriever(self.pool),
-            Leg.BM25: Bm25Retriever(self.pool),
+            Leg.BM25: Bm25Retriever(),
             Leg.GRAPH: GraphRetriever(self.pool),
         }
 
@@ -141,6 +143,7 @@ class Bench:
         """One search through these legs."""
         pipeline = Pipeline(
             pool=self.pool,
+            mirrors=self._mirrors,
             embedder=embedder or self.embedder,
             book=ProfileBook(self.pool, self._shelf, own=PROFILES),
             shelf=self._shelf,

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.ingest import Ingest
-from retrieval.legs.base import Hit, LegQuery, Retriever
+from retrieval.legs.base import Hit, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
-from retrieval.store import namespaces
 from retrieval.store.pool import Pool
 from retrieval.types import Filters, Leg, MemoryInput
+from tests.standing import Ask, Mirrored
 
 RETRIEVERS: Mapping[Leg, Callable[[Pool], Retriever]] = {
     Leg.VECTOR: VectorRetriever,
-    Leg.BM25: Bm25Retriever,
+    Leg.BM25: lambda _: Bm25Retriever(),
     Leg.GRAPH: GraphRetriever,
 }
 RANGES = {Leg.VECTOR: (-1.0, 1.0), Leg.BM25: (0.0, float("inf")), Leg.GRAPH: (0.0, 1.0)}
@@ -58,7 +58,7 @@ class Bench:
 
     def __init__(self, leg: Leg, pool: Pool, embedder: OnnxEmbedder) -> None:
         self.leg = leg
-        self._pool = pool
+        self._mirrored = Mirrored(pool)
         self._embedder = embedder
         self._ingest = Ingest(pool, embedder)
         self._retriever = RETRIEVERS[leg](pool)
@@ -73,29 +73,13 @@ class Bench:
 
     async def hits(self, text: str = QUERY, *, namespace: str = "n", **changes: object) -> tuple[Hit, ...]:
         """What the leg answers, checked for what holds of every answer."""
-        async with self._pool.connection() as conn:
-            found = await namespaces.find_or_create(conn, namespace)
-        query = LegQuery(
-            ns=found.ns,
-            language=found.settings.language,
-            text=text,
-            embedding=self._embedding_of(text),
-            filters=Filters(),
-            as_of=None,
-            include_superseded=False,
-            fan_out=50,
-            ef_search=64,
-            max_hops=2,
-            min_similarity=None,
-            explain=True,
-            docs_given_out=found.next_doc,
-        )
-        query = replace(query, **changes)  # type: ignore[arg-type]
+        ask = Ask(text=text, namespace=namespace, embedding=self._embedding_of(text), fan_out=50, explain=True)
+        ask = replace(ask, **changes)  # type: ignore[arg-type]
         assert self._retriever.leg is self.leg
-        ranking = await self._retriever.search(query)
+        ranking = await self._mirrored.search(self._retriever, ask)
         keys = [(-hit.score, hit.id) for hit in ranking.hits]
         assert keys == sorted(keys), "score descending, ties by id"
-        assert len({hit.id for hit in ranking.hits}) == len(keys) <= query.fan_out
+        assert len({hit.id for hit in ranking.hits}) == len(keys) <= ask.fan_out
         least, most = RANGES[self.leg]
         assert all(least <= hit.score <= most + 1e-3 for hit in ranking.hits)
         return ranking.hits

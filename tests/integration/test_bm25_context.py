@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import pytest
 from msgspec import structs
-from numpy.typing import NDArray
 
 from retrieval.ingest import Ingest
-from retrieval.legs.base import LegQuery
 from retrieval.legs.bm25 import BESIDE, Bm25Retriever
 from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES
 from retrieval.profiles import DEFAULT
 from retrieval.store import compaction, namespaces
 from retrieval.store.pool import Pool
 from retrieval.types import Filters, MemoryInput, MemoryPatch
+from tests.standing import Ask, Mirrored
 from tests.turns import HashedEmbedder
 
 QUERY = "Which instrument does she practise?"
@@ -45,17 +41,13 @@ def chat(session: str = "s", prefix: str = "") -> list[MemoryInput]:
     return [turn(f"{prefix}{id_}", text, at, session, speaker=speaker) for at, (id_, speaker, text) in enumerate(CHAT)]
 
 
-async def unused() -> NDArray[np.float32]:
-    raise AssertionError("BM25 asks for no embedding")
-
-
 class Bench:
     """The leg over a database with what is put into it."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.ingest = Ingest(pool, HashedEmbedder())
-        self._leg = Bm25Retriever(pool)
+        self._mirrored = Mirrored(pool)
 
     async def add(self, *memories: MemoryInput, namespace: str = "n") -> None:
         """Store memories, all of which must be taken."""
@@ -64,25 +56,8 @@ class Bench:
 
     async def scores(self, text: str = QUERY, *, namespace: str = "n", **changes: object) -> dict[str, float]:
         """The scores by id, in order of the ranking."""
-        async with self.pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
-        embedding: Callable[[], Awaitable[NDArray[np.float32]]] = unused
-        query = LegQuery(
-            ns=found.ns,
-            language="english",
-            text=text,
-            embedding=embedding,
-            filters=Filters(),
-            as_of=None,
-            include_superseded=False,
-            fan_out=40,
-            ef_search=64,
-            max_hops=2,
-            min_similarity=None,
-            explain=False,
-            docs_given_out=found.next_doc,
-        )
-        ranking = await self._leg.search(replace(query, **changes))  # type: ignore[arg-type]
+        ask = Ask(text=text, namespace=namespace, **changes)  # type: ignore[arg-type]
+        ranking = await self._mirrored.search(Bm25Retriever(), ask)
         scores = {hit.id: hit.score for hit in ranking.hits}
         assert list(scores) == sorted(scores, key=lambda id_: (-scores[id_], id_))
         return scores

@@ -8,15 +8,15 @@ import random
 from collections import Counter
 
 import bm25s
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from retrieval.legs.okapi import K1, length_penalty, score, weigh
-from retrieval.store import compaction, postings
+from retrieval.store import compaction
 from retrieval.store.pool import Connection, Pool
-from retrieval.text.analysis import analyze, bag, term_id
+from retrieval.text.analysis import analyze, term_id
+from tests.bm25 import append, live_postings, remove
 
 WORDS = [first + second for first in "bcdfgklm" for second in ("ara", "eno", "ilu", "oma", "upe")]
 NAMESPACES = itertools.count(1_000)
@@ -39,17 +39,8 @@ def plain_bm25(texts: Texts, query: str) -> dict[int, float]:
     return scores
 
 
-async def append(conn: Connection, ns: int, texts: Texts) -> None:
-    await postings.append(conn, ns, {doc: bag(text, None, "simple", title_weight=1) for doc, text in texts.items()})
-
-
-async def remove(conn: Connection, ns: int, texts: Texts) -> None:
-    await postings.remove(conn, ns, {doc: len(analyze(text)) for doc, text in texts.items()})
-
-
 async def scores(conn: Connection, ns: int, query: str) -> dict[int, float]:
-    found = await postings.read(conn, ns, [term_id(term) for term in analyze(query)])
-    weighed = weigh(found)
+    weighed = weigh(await live_postings(conn, ns, sorted({term_id(term) for term in analyze(query)})))
     return {} if weighed is None else {int(doc): float(value) for doc, value in zip(*score(weighed), strict=True)}
 
 
@@ -105,7 +96,8 @@ async def test_any_history_scores_like_a_fresh_index(pool: Pool, data: st.DataOb
                 live |= texts
             elif action == "remove" and live:
                 gone = data.draw(st.sets(st.sampled_from(sorted(live)), min_size=1))
-                await remove(conn, ns, {doc: live.pop(doc) for doc in gone})
+                await remove(conn, ns, gone)
+                live = {doc: text for doc, text in live.items() if doc not in gone}
             else:
                 await compaction.compact(conn, ns)
         expected = plain_bm25(live, "bara boma cara") if live else {}
@@ -147,15 +139,3 @@ async def test_term_frequencies_above_a_byte_are_exact(pool: Pool) -> None:
         await append(conn, 1, texts)
         await compaction.compact(conn, 1)
         assert await scores(conn, 1, "beno") == pytest.approx(plain_bm25(texts, "beno"), rel=1e-9)
-
-
-async def test_blocks_split_long_postings(pool: Pool) -> None:
-    """More memories than one block holds: several rows of at most `BLOCK_DOCS`, in order."""
-    count = compaction.BLOCK_DOCS * 2 + 7
-    async with pool.connection() as conn:
-        await append(conn, 1, dict.fromkeys(range(count), "same"))
-        await compaction.compact(conn, 1)
-        rows = await (await conn.execute("select docs from bm25_posting where ns = 1 order by first_doc")).fetchall()
-    blocks = [np.frombuffer(docs, "<i4") for (docs,) in rows]
-    assert max(block.size for block in blocks) == compaction.BLOCK_DOCS
-    assert np.concatenate(blocks).tolist() == list(range(count))

@@ -11,10 +11,12 @@ import pytest
 
 from retrieval.settings import Settings
 from retrieval.store import doctor
+from retrieval.store.advice import Seen, advice
 from retrieval.store.doctor import Finding, check_database, check_models, examine
 from retrieval.store.pool import connect
 
 SECRET = "hunter2-of-the-database"
+MIB = 1024 * 1024
 
 
 def by_name(findings: list[Finding]) -> dict[str, Finding]:
@@ -32,6 +34,7 @@ async def test_a_sound_database_is_found_sound(database_url: str) -> None:
         "pgvector",
         "migrations",
         "vector index",
+        "settings",
         "clock",
     ]
 
@@ -49,6 +52,24 @@ async def test_a_missing_vector_index(database_url: str) -> None:
     async with await connect(database_url) as connection:
         found = by_name(await check_database(connection))
     assert not found["vector index"].ok
+
+
+async def test_what_a_server_should_be_set_to(database_url: str) -> None:
+    """The tests' own has neither autovacuum nor fsync; a server as it comes has little memory."""
+    found = by_name(await examine(Settings(database_url=database_url)))["settings"]
+    assert found.ok
+    assert "autovacuum is off" in found.detail
+    assert "fsync is off" in found.detail
+    as_it_comes = Seen(128 * MIB, 64 * MIB, 1_024 * MIB, 4.0, True, True, 1_200 * MIB)
+    assert [said.split(" is ")[0] for said in advice(as_it_comes)] == [
+        "shared_buffers",
+        "maintenance_work_mem",
+        "max_wal_size",
+        "random_page_cost",
+    ]
+    assert "set 2400 MB" in advice(as_it_comes)[0]
+    assert "set 1500 MB" in advice(as_it_comes)[1]
+    assert advice(Seen(4_096 * MIB, 2_048 * MIB, 4_096 * MIB, 1.1, True, True, 1_200 * MIB)) == []
 
 
 async def test_a_changed_migration(database_url: str) -> None:

@@ -22,6 +22,7 @@ from retrieval.store.pool import Pool
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types import CustomRule, Filters, InverseRule, MemoryInput, NamespaceSettings, RelationInput, RuleInput
 from tests.serving import problem_of, served
+from tests.standing import graph_of
 
 NS = 7
 _MEMORY: LiteralString = """
@@ -63,7 +64,8 @@ async def around(
     bounds: JoinBounds | None = None,
     **params: Any,
 ) -> list[JoinedEdge]:
-    return await joined(conn, ns, active, rules=rules, known=known, eligible=eligible, params=params, bounds=bounds)
+    graph, seen = await graph_of(conn, ns, eligible, **params)
+    return joined(graph, seen, active, rules=rules, known=known, bounds=bounds)
 
 
 def shown(edges: Sequence[JoinedEdge]) -> list[str]:

@@ -19,12 +19,12 @@ from graph.rules import Rule, symmetric, transitive
 from graph.store import DocGraph, GivenRelation
 from graph.traversal import Bounds
 from retrieval.ingest import Ingest
-from retrieval.legs.base import Hit, LegQuery, LegRanking
+from retrieval.legs.base import Hit, LegRanking
 from retrieval.legs.graph import GraphRetriever, anchors_of
 from retrieval.profiles import DEFAULT
-from retrieval.store import namespaces
 from retrieval.store.pool import Pool
 from retrieval.types import EntityInput, Filters, Leg, MemoryInput, RelationInput
+from tests.standing import Ask, Mirrored
 from tests.turns import HashedEmbedder, own_vector
 
 NS = 7
@@ -34,6 +34,9 @@ TEXTS = {
     3: "The choir sang in Oslo.",
     4: "Bread needs flour.",
 }
+_NAMESPACE: LiteralString = """
+    insert into namespace (ns, name, next_doc) overriding system value values (%(ns)s, 'walks', %(next_doc)s)
+"""
 _MEMORY: LiteralString = """
     insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
                         length, embedding)
@@ -70,15 +73,28 @@ async def dead() -> NDArray[np.float32]:
     raise ConnectionError("no embedder")
 
 
+class Walks:
+    """The graph leg over a database."""
+
+    def __init__(self, pool: Pool, *, bounds: Bounds | None = None) -> None:
+        self._mirrored = Mirrored(pool)
+        self._leg = GraphRetriever(pool, bounds=bounds)
+
+    async def search(self, ask: Ask) -> LegRanking:
+        """What it answers."""
+        return await self._mirrored.search(self._leg, ask)
+
+
 @pytest.fixture
-async def leg(pool: Pool) -> GraphRetriever:
+async def leg(pool: Pool) -> Walks:
     """Memory n has the unit vector of axis n, the id mn, the tag tn and was created on the n-th."""
     async with pool.connection() as conn, conn.transaction():
         await _fill(conn)
-    return GraphRetriever(pool)
+    return Walks(pool)
 
 
 async def _fill(conn: AsyncConnection[Any]) -> None:
+    await conn.execute(_NAMESPACE, {"ns": NS, "next_doc": max(TEXTS) + 1})
     for doc, text in TEXTS.items():
         row = {"ns": NS, "doc": doc, "id": f"m{doc}", "text": text, "tags": [f"t{doc}"]}
         row["created_at"] = datetime(2024, 1, doc, tzinfo=UTC)
@@ -87,20 +103,11 @@ async def _fill(conn: AsyncConnection[Any]) -> None:
     await store.write(conn, NS, [DocGraph(doc, extract(text)) for doc, text in TEXTS.items()])
 
 
-ASK = LegQuery(
-    ns=NS,
-    language="english",
+ASK = Ask(
+    namespace="walks",
     text="Where did Caroline go?",
     embedding=given(axis(300)),
-    filters=Filters(),
-    as_of=None,
-    include_superseded=False,
     fan_out=10,
-    ef_search=64,
-    max_hops=2,
-    min_similarity=None,
-    explain=False,
-    docs_given_out=5,
 )
 
 
@@ -108,26 +115,26 @@ def ids(ranking: LegRanking) -> list[str]:
     return [hit.id for hit in ranking.hits]
 
 
-async def test_it_finds_what_mentions_the_entity_and_what_lies_behind(leg: GraphRetriever) -> None:
+async def test_it_finds_what_mentions_the_entity_and_what_lies_behind(leg: Walks) -> None:
     ranking = await leg.search(replace(ASK, explain=True))
-    assert leg.leg is Leg.GRAPH
+    assert GraphRetriever.leg is Leg.GRAPH
     assert sorted(ids(ranking)[:2]) == ["m1", "m2"]
     assert ids(ranking)[2:] == ["m3"]
     assert ranking.hits[2].path == ("Caroline", "choir")
     assert all(0 < hit.score <= 1 for hit in ranking.hits)
 
 
-async def test_similarity_decides_between_memories_as_near(leg: GraphRetriever) -> None:
+async def test_similarity_decides_between_memories_as_near(leg: Walks) -> None:
     assert ids(await leg.search(replace(ASK, embedding=given(axis(2)))))[0] == "m2"
     assert ids(await leg.search(replace(ASK, embedding=given(axis(1)))))[0] == "m1"
     assert ids(await leg.search(replace(ASK, embedding=given(axis(3)))))[0] != "m4"
 
 
-async def test_without_hops_only_mentions_count(leg: GraphRetriever) -> None:
+async def test_without_hops_only_mentions_count(leg: Walks) -> None:
     assert sorted(ids(await leg.search(replace(ASK, max_hops=0)))) == ["m1", "m2"]
 
 
-async def test_it_lives_when_the_embedder_is_dead(leg: GraphRetriever) -> None:
+async def test_it_lives_when_the_embedder_is_dead(leg: Walks) -> None:
     ranking = await leg.search(replace(ASK, embedding=dead))
     assert sorted(ids(ranking)) == ["m1", "m2", "m3"]
     assert ranking.hits[0].score == pytest.approx(1 / (1 + 2 * DEFAULT.adjacency))  # the rest is for turns beside
@@ -135,26 +142,26 @@ async def test_it_lives_when_the_embedder_is_dead(leg: GraphRetriever) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "what is it?", "Zorro", "\U0001f389", "the \x00 of"])
-async def test_with_nothing_to_say_it_returns_nothing(leg: GraphRetriever, text: str) -> None:
+async def test_with_nothing_to_say_it_returns_nothing(leg: Walks, text: str) -> None:
     assert (await leg.search(replace(ASK, text=text, embedding=dead))).hits == ()
 
 
-async def test_filters_and_time_hold_also_for_what_is_walked_through(leg: GraphRetriever) -> None:
+async def test_filters_and_time_hold_also_for_what_is_walked_through(leg: Walks) -> None:
     assert ids(await leg.search(replace(ASK, filters=Filters(tags_any=["t2", "t3"])))) == ["m2"]
     assert ids(await leg.search(replace(ASK, as_of=datetime(2024, 1, 1, tzinfo=UTC)))) == ["m1"]
 
 
-async def test_it_cuts_to_the_fan_out(leg: GraphRetriever) -> None:
+async def test_it_cuts_to_the_fan_out(leg: Walks) -> None:
     full = await leg.search(ASK)
     cut = await leg.search(replace(ASK, fan_out=1))
     assert ids(cut) == ids(full)[:1]
 
 
-async def test_another_namespace_is_empty(leg: GraphRetriever) -> None:
-    assert (await leg.search(replace(ASK, ns=NS + 1))).hits == ()
+async def test_another_namespace_is_empty(leg: Walks) -> None:
+    assert (await leg.search(replace(ASK, namespace="another"))).hits == ()
 
 
-async def test_what_the_other_legs_found_leads_on(leg: GraphRetriever) -> None:
+async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
     """To memories that the query does not name, with the reason in words."""
     ask = replace(ASK, text="What did they sing?", explain=True)
     assert (await leg.search(ask)).hits == ()
@@ -170,7 +177,7 @@ async def test_what_the_other_legs_found_leads_on(leg: GraphRetriever) -> None:
     )
 
 
-async def test_seeds_and_anchors_lead_together(leg: GraphRetriever) -> None:
+async def test_seeds_and_anchors_lead_together(leg: Walks) -> None:
     """The path of what the query names begins there; an anchor that names nothing has none."""
     ranking = await leg.search(replace(ASK, others=found_by(bm25=[(4, 3.0)]), explain=True))
     hits = {hit.id: hit for hit in ranking.hits}
@@ -180,19 +187,19 @@ async def test_seeds_and_anchors_lead_together(leg: GraphRetriever) -> None:
     assert (hits["m4"].path, hits["m4"].why) == ((), "This memory is among the closest of the other legs.")
 
 
-async def test_an_anchor_that_names_nothing_known_is_all_there_is(leg: GraphRetriever) -> None:
+async def test_an_anchor_that_names_nothing_known_is_all_there_is(leg: Walks) -> None:
     ranking = await leg.search(replace(ASK, text="What is it?", others=found_by(vector=[(4, 0.5)])))
     assert ids(ranking) == ["m4"]
 
 
-async def test_filters_hold_for_what_anchors_lead_to(leg: GraphRetriever) -> None:
+async def test_filters_hold_for_what_anchors_lead_to(leg: Walks) -> None:
     others = found_by(vector=[(3, 0.8)])
     ask = replace(ASK, text="What did they sing?", others=others)
     assert ids(await leg.search(replace(ask, filters=Filters(tags_any=["t3", "t2"])))) == ["m3"]
     assert set(ids(await leg.search(replace(ask, filters=Filters(tags_any=["t3", "t1"]))))) == {"m3", "m1"}
 
 
-async def test_without_hops_anchors_count_nothing(leg: GraphRetriever) -> None:
+async def test_without_hops_anchors_count_nothing(leg: Walks) -> None:
     """Nor is there anything to wait for."""
 
     async def never() -> Mapping[Leg, Sequence[Hit]]:
@@ -201,18 +208,18 @@ async def test_without_hops_anchors_count_nothing(leg: GraphRetriever) -> None:
     assert sorted(ids(await leg.search(replace(ASK, max_hops=0, others=never)))) == ["m1", "m2"]
 
 
-async def test_without_anchors_in_the_profile_there_are_none(leg: GraphRetriever) -> None:
+async def test_without_anchors_in_the_profile_there_are_none(leg: Walks) -> None:
     ask = replace(ASK, text="What did they sing?", others=found_by(vector=[(3, 0.8)]))
     assert ids(await leg.search(replace(ask, profile=structs.replace(DEFAULT, anchors=0)))) == []
 
 
 @pytest.mark.parametrize("others", [found_by(), found_by(vector=[], bm25=[]), found_by(vector=[(3, -0.2)])])
-async def test_legs_that_found_nothing_change_nothing(leg: GraphRetriever, others: Any) -> None:
+async def test_legs_that_found_nothing_change_nothing(leg: Walks, others: Any) -> None:
     """As little as memories that point away from the query."""
     assert ids(await leg.search(replace(ASK, others=others))) == ids(await leg.search(ASK))
 
 
-async def test_the_same_question_gives_the_same_answer(leg: GraphRetriever) -> None:
+async def test_the_same_question_gives_the_same_answer(leg: Walks) -> None:
     ask = replace(ASK, others=found_by(vector=[(3, 0.8), (4, 0.1)], bm25=[(2, 7.0), (3, 1.0)]), explain=True)
     first = await leg.search(ask)
     assert all(0 < hit.score <= 1 for hit in first.hits)
@@ -220,7 +227,7 @@ async def test_the_same_question_gives_the_same_answer(leg: GraphRetriever) -> N
         assert (await leg.search(ask)).hits == first.hits
 
 
-async def test_rarities_are_those_of_the_seeds(leg: GraphRetriever) -> None:
+async def test_rarities_are_those_of_the_seeds(leg: Walks) -> None:
     """In (0, 1]; a query that names nothing has none."""
     [rarity] = (await leg.search(ASK)).rarities
     assert 0 < rarity < 1
@@ -250,7 +257,7 @@ class Chats:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._ingest = Ingest(pool, HashedEmbedder())
-        self._leg = GraphRetriever(pool, bounds=Bounds(time_s=10))
+        self._leg = Walks(pool, bounds=Bounds(time_s=10))
 
     async def add(self, *memories: MemoryInput, namespace: str = "n") -> None:
         """Store memories."""
@@ -266,9 +273,7 @@ class Chats:
 
     async def hits(self, text: str, *, namespace: str = "n", **changes: Any) -> dict[str, Hit]:
         """The hits by id, best first."""
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
-        ask = replace(ASK, ns=found.ns, text=text, embedding=dead, explain=True, docs_given_out=found.next_doc)
+        ask = replace(ASK, namespace=namespace, text=text, embedding=dead, explain=True)
         ranking = await self._leg.search(replace(ask, **changes))
         return {hit.id: hit for hit in ranking.hits}
 
@@ -371,7 +376,7 @@ async def test_a_rule_leads_the_walk_and_the_reason_says_so(
         assert "goal" not in await chats.hits("Quux Works", max_hops=1, rules=[], fan_out=200)
 
 
-async def test_what_follows_by_symmetry_is_told_with_its_reason(leg: GraphRetriever, pool: Pool) -> None:
+async def test_what_follows_by_symmetry_is_told_with_its_reason(leg: Walks, pool: Pool) -> None:
     """Where the query may be about either end, the sentence names the direction in which it was said."""
     async with pool.connection() as conn, conn.transaction():
         relation = GivenRelation("Caroline", "married to", "Vendela")

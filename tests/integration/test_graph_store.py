@@ -8,6 +8,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
+from psycopg.errors import UniqueViolation
 
 from graph import store
 from graph.extraction import extract
@@ -62,10 +63,15 @@ async def test_shared_entities_outlive_one_of_their_memories(conn: AsyncConnecti
     assert ("Rome", "exact") in await names(conn, "Rome?")
 
 
-async def test_the_same_memory_twice_changes_nothing(conn: AsyncConnection[Any]) -> None:
+async def test_a_memory_that_is_there_is_refused(conn: AsyncConnection[Any]) -> None:
+    """Its ordinal is never used twice; who writes it anew removes it first."""
     doc = text(1, "Ann likes Bob Dylan.", relations=[GivenRelation("Ann", "likes", "Bob Dylan")])
     await store.write(conn, NS, [doc])
     before = await sizes(conn)
+    with pytest.raises(UniqueViolation):
+        async with conn.transaction():
+            await store.write(conn, NS, [doc])
+    await store.remove(conn, NS, [1])
     await store.write(conn, NS, [doc])
     assert await sizes(conn) == before
 

@@ -17,9 +17,11 @@ from graph.pagerank import DAMPING
 from graph.rules import Rule, symmetric, transitive
 from graph.store import DocGraph, GivenEntity, GivenRelation
 from graph.traversal import Bounds, View, Walk, begin, walk
+from tests.standing import graph_of
 
 NS = 7
 FAR = Bounds(time_s=10)
+NAMES = {entity_id(name): name for name in ["ann", "choir", "rome", "tiber", "fish", "moon", "mars", "oslo"]}
 _MEMORY: LiteralString = """
     insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
                         length, embedding)
@@ -60,11 +62,12 @@ async def walked(
     """A walk from what a query names, if anything, and from anchors."""
     row = await (await conn.execute("select count(*) from memory where ns = %s", (ns,))).fetchone()
     assert row is not None
-    view = View(ns=ns, memories=row[0], eligible=eligible, params=params)
+    graph, seen = await graph_of(conn, ns, eligible, **params)
     seeds = await link(conn, ns, query)
     assert seeds or anchors
-    near = await begin(conn, view, seeds, bounds)
-    return await walk(conn, view, near, anchors or {}, rules=rules, bounds=bounds)
+    view = View(graph=graph, memories=row[0], eligible=seen)
+    near = begin(view, seeds, rules=rules, bounds=bounds)
+    return walk(view, near, anchors or {}, rules=rules, bounds=bounds)
 
 
 def docs(found: Walk) -> list[int]:
@@ -72,7 +75,7 @@ def docs(found: Walk) -> list[int]:
 
 
 def names(found: Walk, doc: int) -> list[str]:
-    return [step.met.name for step in found.path(doc)]
+    return [NAMES[step.met.entity] for step in found.path(doc)]
 
 
 CHAIN = {1: "ann choir", 2: "choir rome", 3: "rome tiber", 4: "tiber fish", 5: "moon mars", 6: "mars moon"}
@@ -93,7 +96,7 @@ async def test_a_path_tells_through_which_memories_it_goes(conn: AsyncConnection
     """The first entity is the query's; each further one is tied to it by a memory."""
     await add(conn, CHAIN)
     path = (await walked(conn, "Ann")).path(3)
-    assert [(step.met.name, step.through, step.tied) for step in path] == [
+    assert [(NAMES[step.met.entity], step.through, step.tied) for step in path] == [
         ("ann", None, False),
         ("choir", 1, True),
         ("rome", 2, True),
@@ -207,7 +210,7 @@ async def test_anchors_lead_to_what_no_seed_reaches(conn: AsyncConnection[Any]) 
     assert 1 in docs(found)
     [step, *more] = found.path(6)
     assert (step.through, step.tied, more) == (5, False, [])
-    assert step.met.name in ("moon", "mars")
+    assert NAMES[step.met.entity] in ("moon", "mars")
 
 
 async def test_anchors_lead_without_seeds(conn: AsyncConnection[Any]) -> None:
@@ -215,7 +218,7 @@ async def test_anchors_lead_without_seeds(conn: AsyncConnection[Any]) -> None:
     found = await walked(conn, "What?", anchors={2: 1.0})
     assert set(docs(found)) == {1, 2, 3, 4}
     assert found.neighbourhood.entities[0] in {entity_id("choir"), entity_id("rome")}
-    assert [step.met.name for step in found.path(4)] == ["rome", "tiber"]
+    assert names(found, 4) == ["rome", "tiber"]
     assert set(docs(await walked(conn, "What?", anchors={2: 1.0}, bounds=replace(FAR, max_hops=1)))) == {1, 2, 3}
 
 
@@ -239,7 +242,7 @@ async def test_an_anchor_that_a_seed_names_is_tied_to_it(conn: AsyncConnection[A
     await add(conn, CHAIN)
     found = await walked(conn, "Ann", anchors={1: 1.0})
     assert docs(found)[:2] == [1, 2]
-    assert [(step.met.name, step.through, step.tied) for step in found.path(2)] == [
+    assert [(NAMES[step.met.entity], step.through, step.tied) for step in found.path(2)] == [
         ("ann", None, False),
         ("choir", 1, True),
     ]

@@ -96,7 +96,7 @@ async def _first_answer(client: httpx.AsyncClient) -> dict[str, list[dict[str, o
         ("select '\\ud800'::json, chr(0)", InvalidInput),
         ("select 2147483647::int4 + 1::int4", InvalidInput),
         ("select repeat('[', 200000)::jsonb", InvalidInput),
-        ("begin read only; create table t (i int4)", StoreUnavailable),
+        ("do 'begin set transaction read only; create table t (i int4); end'", StoreUnavailable),
         ("do 'begin raise sqlstate ''40P01''; end'", Collided),
         ("do 'begin raise sqlstate ''23505''; end'", Collided),
         ("select * from nowhere", psycopg.errors.UndefinedTable),

@@ -193,8 +193,9 @@ async def test_memories_written_before_traits_were_stored_are_ordered_alike(engi
     known = await particulars(engine)
     with psycopg.connect(database_url) as db:
         assert db.execute("update memory set traits = null").rowcount == len(memories())
-    assert numbers(await searched(engine, top_k=20)) == expected
-    assert dict(zip(*(await particulars(engine)), strict=True)) == dict(zip(*known, strict=True))
+    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as later:
+        assert numbers(await searched(later, top_k=20)) == expected
+        assert dict(zip(*(await particulars(later)), strict=True)) == dict(zip(*known, strict=True))
 
 
 async def particulars(engine: Trivet) -> tuple[list[str], list[int]]:

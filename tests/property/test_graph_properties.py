@@ -67,7 +67,7 @@ def collected(
             assert len(near.docs) + len(near.entities) <= max_nodes
         through = dict(anchors) if first and anchors else dict(near.best(5))
         touched = {e for e, d in unique if d in through and d in near.docs} - set(near.entities)
-        met = [Met(e, f"e{e}", 2, 0.5) for e in sorted(touched)]
+        met = [Met(e, 2, 0.5) for e in sorted(touched)]
         near.add(Step(near.frontier, arrays) if begins else Step(met, arrays, through))
         assert len(near.docs) + len(near.entities) <= max_nodes
     return near

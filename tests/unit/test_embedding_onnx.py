@@ -97,13 +97,23 @@ def test_threads_sleep_between_runs() -> None:
     assert options.get_session_config_entry("session.inter_op.allow_spinning") == "0"
 
 
-async def test_the_document_session_waits_for_the_first_document() -> None:
-    embedder = OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
-    await embedder.warm_up()
-    assert "_document_session" not in vars(embedder)
-    await embedder.embed_documents(["first"])
-    assert "_document_session" in vars(embedder)
-    await embedder.aclose()
+async def test_calls_side_by_side_give_what_they_give_alone(embedder: OnnxEmbedder) -> None:
+    """Batches of several calls run at the same time in one session; none gets another's rows."""
+    calls = [[f"writer {writer} notes {number} " * (number + 1) for number in range(20)] for writer in range(4)]
+    together = await asyncio.gather(*(embedder.embed_documents(texts) for texts in calls))
+    for texts, vectors in zip(calls, together, strict=True):
+        np.testing.assert_allclose(vectors, await embedder.embed_documents(texts), atol=1e-6)
+
+
+async def test_a_cancelled_call_leaves_the_others(embedder: OnnxEmbedder) -> None:
+    """Its batches are dropped; who came with it is served."""
+    dropped = asyncio.create_task(embedder.embed_documents(["a long passage about the sea " * 40] * 400))
+    await asyncio.sleep(0.05)
+    dropped.cancel()
+    async with asyncio.timeout(20):
+        assert (await embedder.embed_documents(["a short note"])).shape == (1, 384)
+    with pytest.raises(asyncio.CancelledError):
+        await dropped
 
 
 async def test_closing_twice_is_harmless() -> None:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from graph.adjacency import Edges
 from graph.chaining import Stated
 from graph.inference import JoinedEdge
 from graph.linking import Seed
-from graph.neighbourhood import Edges, Link, Met, Neighbourhood, Step
+from graph.neighbourhood import Link, Met, Neighbourhood, Step
 from graph.pagerank import DAMPING, bipartite_pagerank
 
 
@@ -29,8 +30,11 @@ def none() -> Edges:
     return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
 
 
+NAMES = {1: "Ann", 2: "choir", 3: "Rome"}
+
+
 def names(path: Sequence[Link]) -> list[str]:
-    return [link.met.name for link in path]
+    return [NAMES[link.met.entity] for link in path]
 
 
 @pytest.mark.parametrize("memories_too", [False, True])
@@ -94,8 +98,8 @@ def test_paths_go_from_the_seed_over_the_memories_walked_through() -> None:
     lives = JoinedEdge(3, 2, "in", True, 1.0, (Stated(2, "in", 3, 101),), None)
     near = Neighbourhood([seed(1, "Ann")], 10, max_nodes=50)
     near.add(Step(near.frontier, edges((1, 100, 1.0))))
-    near.add(Step([Met(2, "choir", 3, 1.0)], edges((2, 100, 1.0), (2, 101, 1.0)), dict(near.best(4))))
-    near.add(Step([Met(3, "Rome", 3, 1.0, lives)], edges((3, 102, 1.0)), dict(near.best(4))))
+    near.add(Step([Met(2, 3, 1.0)], edges((2, 100, 1.0), (2, 101, 1.0)), dict(near.best(4))))
+    near.add(Step([Met(3, 3, 1.0, lives)], edges((3, 102, 1.0)), dict(near.best(4))))
     assert names(near.path(100)) == ["Ann"]
     assert names(near.path(101)) == ["Ann", "choir"]
     ann, choir, rome = near.path(102)
@@ -107,11 +111,11 @@ def test_a_path_from_an_anchor_begins_at_what_it_names() -> None:
     near = Neighbourhood([seed(1, "Ann")], 10, max_nodes=50)
     near.add(Step(near.frontier, edges((1, 100, 1.0))))
     near.anchor({200: 0.5, 100: 1.0})
-    near.add(Step([Met(2, "choir", 3, 1.0)], edges((2, 200, 1.0), (2, 201, 1.0)), {200: 0.5, 100: 1.0}))
-    assert [(link.met.name, link.through, link.tied) for link in near.path(201)] == [("choir", 200, False)]
-    assert [(link.met.name, link.through, link.tied) for link in near.path(200)] == [("choir", 200, False)]
-    near.add(Step([Met(3, "Rome", 3, 1.0)], edges((3, 201, 1.0), (3, 202, 1.0)), {201: 1.0}))
-    assert [(link.met.name, link.through, link.tied) for link in near.path(202)] == [
+    near.add(Step([Met(2, 3, 1.0)], edges((2, 200, 1.0), (2, 201, 1.0)), {200: 0.5, 100: 1.0}))
+    assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(201)] == [("choir", 200, False)]
+    assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(200)] == [("choir", 200, False)]
+    near.add(Step([Met(3, 3, 1.0)], edges((3, 201, 1.0), (3, 202, 1.0)), {201: 1.0}))
+    assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(202)] == [
         ("choir", 200, False),
         ("Rome", 201, True),
     ]
@@ -125,7 +129,7 @@ def test_the_restart_lies_at_seeds_bridges_and_anchors() -> None:
     assert alone[0] == pytest.approx([0.8, 0.2])
     assert alone[1] == pytest.approx([0.0, 0.0])
     near.anchor({300: 3.0, 101: 1.0})
-    met = [Met(3, "choir", 3, 1.0), Met(4, "Rome", 3, 0.25)]
+    met = [Met(3, 3, 1.0), Met(4, 3, 0.25)]
     edges_of = edges((3, 300, 1.0), (4, 300, 1.0), (4, 301, 1.0))
     near.add(Step(met, edges_of, {300: 3.0, 101: 1.0}, from_anchors=True))
     entities, memories = near.restart
@@ -149,10 +153,10 @@ def test_what_a_later_hop_comes_to_is_no_bridge() -> None:
     near = Neighbourhood([seed(1, "Ann")], 10, max_nodes=50)
     near.add(Step(near.frontier, edges((1, 100, 1.0))))
     near.anchor({200: 1.0})
-    near.add(Step([Met(2, "choir", 3, 1.0)], edges((2, 200, 1.0), (2, 201, 1.0)), {200: 1.0}))
+    near.add(Step([Met(2, 3, 1.0)], edges((2, 200, 1.0), (2, 201, 1.0)), {200: 1.0}))
     before = dict(zip(near.entities, near.restart[0], strict=True))
     for through in ({201: 1.0}, {200: 1.0}):
-        near.add(Step([Met(3, "Rome", 3, 1.0)], edges((3, 201, 1.0), (3, 202, 1.0)), through))
+        near.add(Step([Met(3, 3, 1.0)], edges((3, 201, 1.0), (3, 202, 1.0)), through))
         assert dict(zip(near.entities, near.restart[0], strict=True)) == pytest.approx(before | {3: 0.0})
 
 

@@ -24,7 +24,7 @@ from retrieval.legs.okapi import (
     score,
     weigh,
 )
-from retrieval.store.postings import Postings, TermPostings
+from retrieval.mirror.terms import Postings, TermPostings
 
 Texts = Mapping[int, Mapping[int, int]]
 """How often each term stands in each memory, by ordinal."""
@@ -196,8 +196,6 @@ def with_term(texts: Mapping[int, Mapping[int, int]], doc: int, term: int, query
         average=query.average,
         timely=changed.timely,
         timeliness=changed.timeliness,
-        first=changed.first,
-        last=changed.last,
     )
 
 

@@ -1,0 +1,77 @@
+"""Memories are taken out of the graph, and with them the entities that nothing mentions any more.
+
+The locks are explained in `graph/store.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, LiteralString
+
+from psycopg import AsyncConnection
+
+from graph.arrays import array_text
+
+_REMOVE_LINKS: LiteralString = """
+    with unmentioned as (
+        delete from mention where ns = %(ns)s and doc = any(%(docs)s::integer[]) returning entity
+    ), unrelated as (
+        delete from relation where ns = %(ns)s and doc = any(%(docs)s::integer[]) returning source, target
+    ), unnamed as (
+        delete from entity_alias where ns = %(ns)s and doc = any(%(docs)s::integer[])
+    )
+    select entity from unmentioned union select source from unrelated union select target from unrelated
+"""
+_LOCK_TOUCHED: LiteralString = """
+    select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    order by entity for no key update
+"""
+_UNUSED: LiteralString = """
+    select e.entity from unnest(%(entities)s::bigint[]) as e (entity)
+    where not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
+      and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
+      and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
+"""
+_LOCK_UNUSED: LiteralString = """
+    select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) order by entity for update
+"""
+_REMOVE_ENTITIES: LiteralString = """
+    with gone as (
+        delete from entity e where e.ns = %(ns)s and e.entity = any(%(entities)s::bigint[])
+          and not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
+          and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
+          and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
+        returning e.entity
+    ), unnamed as (
+        delete from entity_alias where ns = %(ns)s and entity = any(array(select entity from gone))
+    ), unlinked as (
+        delete from entity_token where ns = %(ns)s and entity = any(array(select entity from gone))
+    )
+    select entity from gone
+"""
+
+
+async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
+    """Take memories out of the graph, in the caller's transaction at READ COMMITTED.
+
+    Entities that no memory mentions and no relation joins any more go with them, and so do their
+    aliases and tokens.
+    """
+    if not docs:
+        return
+    rows = await conn.execute(_REMOVE_LINKS, {"ns": ns, "docs": array_text(sorted(docs))})
+    touched = [entity for (entity,) in await rows.fetchall()]
+    # Of two that take an entity's last mentions at once, the later one waits here and sees that none is left.
+    # Writers do not wait: their locks and this one go together.
+    await _ids(conn, _LOCK_TOUCHED, ns, touched)
+    unused = await _ids(conn, _UNUSED, ns, touched)
+    unused = await _ids(conn, _LOCK_UNUSED, ns, unused)
+    # Only a statement that starts after the locks were had sees mentions committed while it waited.
+    await _ids(conn, _REMOVE_ENTITIES, ns, unused)
+
+
+async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, entities: Collection[int]) -> list[int]:
+    if not entities:
+        return []
+    rows = await conn.execute(sql, {"ns": ns, "entities": array_text(sorted(entities))})
+    return [entity for (entity,) in await rows.fetchall()]

@@ -1,0 +1,142 @@
+"""`trivet bench`."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from retrieval.benchmarking.asked import targets
+from retrieval.benchmarking.figures import Benchmark
+from retrieval.benchmarking.peers import parse_peers
+from retrieval.benchmarking.plan import Plan, parse_sizes
+from retrieval.benchmarking.report import as_markdown
+from retrieval.benchmarking.run import run
+from retrieval.cli.options import example, json_option
+from retrieval.cli.output import console, print_json, progress, say
+from retrieval.errors import InvalidInput
+from retrieval.evaluation.files import write_json
+from retrieval.evaluation.folder import read_folder
+
+_VERDICTS = {True: "met", False: "NOT MET", None: ""}
+
+
+@click.command(
+    epilog=example(
+        "trivet bench --sizes 10k,100k --data-dir bench-data --out bench",
+        "trivet bench --sizes 100k --peers all --quality data/locomo --quality data/hotpotqa --out bench",
+    )
+)
+@click.option("--sizes", default="1k,10k,100k", show_default=True, help="Memories of each large namespace.")
+@click.option("--small", type=click.IntRange(0), default=200, show_default=True, help="Small namespaces around them.")
+@click.option("--queries", type=click.IntRange(20), default=200, show_default=True, help="Searches of each kind.")
+@click.option(
+    "--seconds", type=click.FloatRange(1), default=8.0, show_default=True, help="For each number of clients at a time."
+)
+@click.option("--ingest", type=click.IntRange(0), default=6_000, show_default=True, help="Memories written over HTTP.")
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Also so many server processes."
+)
+@click.option("--peers", default="all", show_default=True, metavar="NAMES", help="pgvector,lancedb,txtai or none.")
+@click.option("--peers-at", default="10k,100k", show_default=True, metavar="SIZES", help="Where peers are measured.")
+@click.option(
+    "--quality",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Also judge the rankings on this evaluation folder.",
+)
+@click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="Queries of each folder.")
+@click.option("--seed", type=int, default=7, show_default=True, help="Of the texts and the queries.")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the data there and use what is there.  [default: a folder that is deleted]",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write JSON, a Markdown report and plots there."
+)
+@json_option
+def command(
+    sizes: str,
+    small: int,
+    queries: int,
+    seconds: float,
+    ingest: int,
+    workers: int,
+    peers: str,
+    peers_at: str,
+    quality: tuple[Path, ...],
+    limit: int,
+    seed: int,
+    data_dir: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure speed on namespaces of several sizes, and peers on the same data.
+
+    Everything runs in an embedded database of its own. Memories are made from the seed and written as
+    any caller's are, only their embeddings are prepared. Searches go over HTTP to a real server. Peers
+    need libraries of their own (pip install 'trivet[bench]'); one that is missing is left out.
+    """
+    try:
+        plan = Plan(
+            sizes=parse_sizes(sizes),
+            small=small,
+            seed=seed,
+            queries=queries,
+            seconds=seconds,
+            ingested=ingest,
+            workers=workers,
+            peers=parse_peers(peers),
+            peers_at=parse_sizes(peers_at),
+            limit=limit,
+        )
+    except InvalidInput as exc:
+        raise click.UsageError(str(exc)) from exc
+    folders = [read_folder(path) for path in quality]
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        if find_spec("matplotlib") is None:
+            click.echo("no plots: they are drawn with matplotlib (pip install 'trivet[bench]')", err=True)
+
+    def keep(found: Benchmark) -> None:
+        if out is not None:
+            write_json(out / "benchmark.json", found)
+            (out / "benchmark.md").write_text(as_markdown(found, _plots(out, found)), encoding="utf-8")
+
+    with _folder(data_dir) as folder:
+        found = asyncio.run(run(folder, plan, folders, progress, keep))
+    if as_json:
+        print_json(found)
+    else:
+        _tell(found)
+
+
+def _plots(out: Path, found: Benchmark) -> list[str]:
+    """Draw the plots; their names. Without the library for it, which the command has said, there are none."""
+    if find_spec("matplotlib") is None:
+        return []
+    from retrieval.benchmarking.plots import write_plots
+
+    return write_plots(out, found)
+
+
+def _tell(found: Benchmark) -> None:
+    for each in targets(found):
+        say(console(), f"{_VERDICTS[each.met]:8}{each.what}: {each.measured} (asked: {each.asked})")
+
+
+@contextmanager
+def _folder(chosen: Path | None) -> Iterator[Path]:
+    """The folder of the data: the chosen one, or one for this run that the database's own user can enter."""
+    if chosen is not None:
+        yield chosen.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="trivet-bench-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "data"

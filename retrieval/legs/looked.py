@@ -1,0 +1,64 @@
+"""What a query looks for by terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from graph.names import normalize
+from graph.stopwords import words
+from retrieval.text.analysis import analyze, term_id
+from retrieval.text.calendar_terms import Period, period_terms
+from retrieval.text.periods import find_periods
+
+GRACE = timedelta(days=1)
+"""How much later than the period that a query speaks of a memory of it may have been written."""
+
+_DEICTIC = frozenset(
+    words(
+        "a ago an before couple day days few fortnight in last lately month months morning night nights of past "
+        "previous recently several the this today tonight two week weeks weekend weekends year years yesterday"
+    )
+)
+"""Words of which an expression is told from the moment of asking alone; "last summer" says more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a query looks for: terms of its text and of the time that it speaks of, by number, and that time."""
+
+    terms: Mapping[int, str]
+    dates: Mapping[int, str]
+    periods: Sequence[Period]
+
+    @classmethod
+    def of(cls, text: str, language: str, *, asked_at: datetime) -> Looked:
+        """Read a query; "last week" counts from `asked_at`."""
+        periods = find_periods(text, asked_at=asked_at)
+        return cls(
+            {term_id(term): term for term in analyze(_without_deixis(text, periods), language)},
+            {term_id(term): term for period in periods for term in period_terms(_told(period))},
+            periods,
+        )
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of all terms."""
+        return [*self.terms, *self.dates]
+
+
+def _without_deixis(text: str, periods: Sequence[Period]) -> str:
+    """The query without "last week" and the like: such words stand for a time and occur at any."""
+    for period in reversed(periods):
+        start, end = period.span
+        if _DEICTIC.issuperset(normalize(text[start:end]).split()):
+            text = f"{text[:start]} {text[end:]}"
+    return text
+
+
+def _told(period: Period) -> Period:
+    """The period and a day more: what happened is often told the day after."""
+    if period.end is None or period.end > datetime.max.replace(tzinfo=period.end.tzinfo) - GRACE:
+        return period
+    return replace(period, end=period.end + GRACE)

@@ -1,0 +1,286 @@
+"""What is known of every memory of a namespace without its text and vector, by ordinal."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+from classifier.traits import pack_traits
+from graph.arrays import array_text
+from retrieval.mirror.growing import Growing
+from retrieval.mirror.strings import NONE, Distinct, Interned, cut
+from retrieval.text.wording import without_speaker
+from retrieval.types import Filters
+
+SHORT_CHARS = 160
+"""A turn up to this long that ends with a question mark only asks."""
+
+NEVER = np.iinfo(np.int64).max
+"""The time that does not come, as PostgreSQL sends infinity."""
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MASKS_KEPT = 16
+
+# The columns of one row are the same memories in the same order; strings stand one after another.
+_READ: LiteralString = """
+    select string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
+        string_agg(timestamptz_send(created_at), ''),
+        string_agg(timestamptz_send(coalesce(expires_at, 'infinity')), ''),
+        string_agg(timestamptz_send(coalesce(superseded_at, 'infinity')), ''),
+        string_agg(int4send(coalesce(traits, -1)), ''), string_agg(boolsend(asks), ''),
+        string_agg(convert_to(id, 'UTF8'), ''), string_agg(int4send(octet_length(id)), ''),
+        string_agg(convert_to(kind, 'UTF8'), ''), string_agg(int4send(octet_length(kind)), ''),
+        string_agg(convert_to(speaker, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(speaker), -1)), ''),
+        string_agg(convert_to(session_id, 'UTF8'), ''),
+        string_agg(int4send(coalesce(octet_length(session_id), -1)), ''),
+        string_agg(convert_to(document_id, 'UTF8'), ''),
+        string_agg(int4send(coalesce(octet_length(document_id), -1)), ''),
+        string_agg(convert_to(title, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(title), -1)), ''),
+        string_agg(convert_to(tagged, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(tagged), -1)), '')
+    from (
+        select *, case when cardinality(tags) > 0 then to_json(tags)::text end as tagged,
+            length(text) <= %(short)s and right(rtrim(text, E' \\n\\r\\t'), 1) in ('?', '\uff1f') as asks
+        from memory
+        where ns = %(ns)s and """
+_WITHIN: LiteralString = "doc >= %(first)s and doc < %(end)s"
+_THESE: LiteralString = "doc = any(%(docs)s::integer[])"
+_IN_ORDER: LiteralString = " order by doc) as m"
+
+_LINKS: LiteralString = """
+    select string_agg(int4send(doc), ''), string_agg(int4send(coalesce(previous, -1)), ''),
+        string_agg(int4send(coalesce(next, -1)), '')
+    from turn where ns = %(ns)s and """
+
+_UNREAD: LiteralString = "select doc, text, speaker from memory where traits is null and ns = %(ns)s and "
+
+
+class Columns:
+    """The memories of a namespace, those that were deleted since included but not alive.
+
+    Attributes:
+        alive: whether it is there.
+        length: its number of terms.
+        created, expires, superseded: microseconds since 2000 in UTC, `NEVER` for never.
+        traits: as `pack_traits` makes them.
+        asks: whether it is short and a question.
+        previous, next: ordinals of the turns beside it in its session, -1 for none.
+        ids, kinds, speakers, sessions, documents, titles, tags: strings; tags as JSON, equal lists having one code.
+        count, total_length: of the memories that are alive.
+    """
+
+    def __init__(self) -> None:
+        self.alive = Growing(np.bool_, False)
+        self.length = Growing(np.int32, 0)
+        self.created = Growing(np.int64, 0)
+        self.expires = Growing(np.int64, NEVER)
+        self.superseded = Growing(np.int64, NEVER)
+        self.traits = Growing(np.int32, 0)
+        self.asks = Growing(np.bool_, False)
+        self.previous = Growing(np.int32, NONE)
+        self.next = Growing(np.int32, NONE)
+        self.ids = Distinct()
+        self.kinds, self.speakers, self.sessions = Interned(), Interned(), Interned()
+        self.documents, self.titles, self.tags = Interned(), Interned(), Interned()
+        self.count = 0
+        self.total_length = 0
+        self._interned = (self.kinds, self.speakers, self.sessions, self.documents, self.titles, self.tags)
+        self._arrays = (self.alive, self.length, self.created, self.expires, self.superseded, self.traits, self.asks,
+                        self.previous, self.next, *(column.codes for column in self._interned))  # fmt: skip
+        self._masks: OrderedDict[tuple[Any, ...], NDArray[np.bool_]] = OrderedDict()
+        self._next_expiry = NEVER
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take, about."""
+        strings = sum(column.nbytes - column.codes.nbytes for column in self._interned) + self.ids.nbytes
+        return sum(column.nbytes for column in self._arrays) + strings
+
+    def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
+        """Take in memories as the statement gives them; their ordinals."""
+        docs = _integers(row[0], ">i4").astype(np.int64)
+        if not docs.size:
+            return docs
+        known = docs[docs < len(self.alive.values)]
+        self.total_length -= int(self.length[known][self.alive[known]].sum())
+        self.count -= int(self.alive[known].sum())
+        lengths = _integers(row[1], ">i4")
+        self.alive.put(docs, True)
+        self.length.put(docs, lengths)
+        self.created.put(docs, _integers(row[2], ">i8"))
+        self.expires.put(docs, _integers(row[3], ">i8"))
+        self.superseded.put(docs, _integers(row[4], ">i8"))
+        self.traits.put(docs, _integers(row[5], ">i4"))
+        self.asks.put(docs, np.frombuffer(row[6], np.bool_))
+        self.ids.put(docs, row[7], _integers(row[8], ">i4"))
+        for column, at in zip(self._interned, range(9, 21, 2), strict=True):
+            column.put(docs, cut(row[at] or b"", _integers(row[at + 1], ">i4").tolist()))
+        self._reach(len(self.alive.values))
+        self.count += len(docs)
+        self.total_length += int(lengths.sum())
+        self._masks.clear()
+        return docs
+
+    def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
+        """Take in the neighbours of turns, those included that are not known yet."""
+        turns, beside = _integers(docs, ">i4").astype(np.int64), (_integers(previous, ">i4"), _integers(next_, ">i4"))
+        self._reach(1 + max(int(links.max(initial=NONE)) for links in beside))
+        for column, links in zip((self.previous, self.next), beside, strict=True):
+            column.put(turns, links)
+
+    def _reach(self, ordinals: int) -> None:
+        """Have room for so many memories, in every array alike."""
+        for column in self._arrays:
+            column.reach(ordinals)
+
+    def remove(self, docs: Collection[int]) -> None:
+        """Note that some memories are gone."""
+        gone = [doc for doc in docs if doc < len(self.alive.values) and self.alive[doc]]
+        self.total_length -= int(self.length[gone].sum())
+        self.count -= len(gone)
+        self.alive.values[gone] = False
+        self._masks.clear()
+
+    def masks(
+        self, filters: Filters, *, as_of: datetime | None, include_superseded: bool, now: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which memories a query may see at all, and which of them meet its filters; by ordinal, not to be changed.
+
+        The conditions of `store.visibility`, but for the filter by `metadata`, which only the database knows.
+
+        Args:
+            filters: the caller's.
+            as_of: the moment as of which the namespace is read; None for now.
+            include_superseded: whether superseded memories count.
+            now: microseconds since 2000.
+        """
+        if not self._masks or now >= self._next_expiry:
+            self._masks.clear()
+            self._next_expiry = int(self.expires.values[self.expires.values > now].min(initial=NEVER))
+        moment = None if as_of is None else microseconds(as_of)
+        seen = (moment, include_superseded)
+        visible = self._kept(seen, lambda: self._visible(moment, include_superseded, now))
+        if filters.is_empty:
+            return visible, visible
+        asked = (*seen, msgspec.json.encode(filters))
+        return visible, self._kept(asked, lambda: self._matching(visible, filters))
+
+    def _visible(self, moment: int | None, include_superseded: bool, now: int) -> NDArray[np.bool_]:
+        mask = self.alive.values & (self.expires.values > (now if moment is None else moment))
+        if moment is not None:
+            mask &= self.created.values <= moment
+        if not include_superseded:
+            mask &= self.superseded.values > (NEVER - 1 if moment is None else moment)
+        return mask
+
+    def _matching(self, visible: NDArray[np.bool_], filters: Filters) -> NDArray[np.bool_]:
+        mask = visible.copy()
+        for column, wanted in (
+            (self.kinds, filters.kind),
+            (self.sessions, filters.session_id),
+            (self.documents, filters.document_id),
+            (self.speakers, filters.speaker),
+        ):
+            if wanted:
+                mask &= np.isin(column.codes.values, column.codes_of(list(wanted)))
+        if filters.tags_all or filters.tags_any:
+            mask &= self._tagged(filters)
+        if filters.created_after is not None:
+            mask &= self.created.values > microseconds(filters.created_after)
+        if filters.created_before is not None:
+            mask &= self.created.values < microseconds(filters.created_before)
+        return mask
+
+    def windows(self, turns: NDArray[np.int64], visible: NDArray[np.bool_], *, reach: int) -> NDArray[np.int64]:
+        """The visible turns around some turns, shape (n, 2 * reach + 1), each turn in the middle; -1 for none."""
+        around = self._around(turns, None, reach)
+        if (visible[around] | (around < 0)).all():  # as nearly always
+            return around
+        return self._around(turns, visible, reach)
+
+    def _around(self, turns: NDArray[np.int64], visible: NDArray[np.bool_] | None, reach: int) -> NDArray[np.int64]:
+        """The windows; of all turns, whether or not they may be seen, without `visible`."""
+        around = np.full((len(turns), 2 * reach + 1), NONE, np.int64)
+        around[:, reach] = turns
+        for links, step in ((self.previous.values, -1), (self.next.values, 1)):
+            at = turns
+            for distance in range(1, reach + 1):
+                at = _beside(at, links, visible)
+                around[:, reach + step * distance] = at
+        return around
+
+    def _tagged(self, filters: Filters) -> NDArray[np.bool_]:
+        every, some = set(filters.tags_all), set(filters.tags_any)
+        fits = [
+            code
+            for code, tags in enumerate(map(set, map(msgspec.json.decode, self.tags.values)))
+            if every <= tags and (not some or some & tags)
+        ]
+        return np.isin(self.tags.codes.values, fits)
+
+    def _kept(self, key: tuple[Any, ...], compute: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """The mask of a key, computed once until something changes."""
+        if key in self._masks:
+            self._masks.move_to_end(key)
+            return self._masks[key]
+        mask = compute()
+        mask.flags.writeable = False
+        self._masks[key] = mask
+        if len(self._masks) > _MASKS_KEPT:
+            self._masks.popitem(last=False)
+        return mask
+
+
+def microseconds(moment: datetime) -> int:
+    """A time as PostgreSQL counts: microseconds since 2000 in UTC."""
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+async def read_range(conn: AsyncConnection[Any], ns: int, columns: Columns, *, first: int, end: int) -> None:
+    """Read the memories with ordinals from `first` up to `end`."""
+    await _read(conn, columns, _WITHIN, {"ns": ns, "first": first, "end": end})
+
+
+async def read_some(conn: AsyncConnection[Any], ns: int, columns: Columns, docs: Collection[int]) -> NDArray[np.int64]:
+    """Read some memories anew; the ordinals of those that are there."""
+    return await _read(conn, columns, _THESE, {"ns": ns, "docs": array_text(docs)})
+
+
+async def _read(
+    conn: AsyncConnection[Any], columns: Columns, which: LiteralString, params: dict[str, Any]
+) -> NDArray[np.int64]:
+    statement = _READ + which + _IN_ORDER
+    row = await (await conn.execute(statement, params | {"short": SHORT_CHARS}, binary=True)).fetchone()
+    links = await (await conn.execute(_LINKS + which, params, binary=True)).fetchone()
+    unread = await (await conn.execute(_UNREAD + which, params, binary=True)).fetchall()
+    if row is None or links is None:
+        raise RuntimeError("an aggregate without groups gave no row")
+    docs = columns.put(row)
+    columns.link(*links)
+    for doc, text, speaker in unread:
+        columns.traits.values[doc] = pack_traits(without_speaker(text, speaker))
+    return docs
+
+
+def _integers(sent: bytes | None, dtype: str) -> NDArray[Any]:
+    """Numbers as PostgreSQL sends them, in this machine's order."""
+    values = np.frombuffer(sent or b"", dtype)
+    return values.astype(values.dtype.newbyteorder("="))
+
+
+def _beside(turns: NDArray[np.int64], links: NDArray[np.int32], visible: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    """The next visible turn from each on, by the links of one direction; -1 where there is none, and after -1.
+
+    Without `visible` all are.
+    """
+    at = links[turns].astype(np.int64)
+    while visible is not None and (hidden := (at >= 0) & ~visible[at]).any():
+        at[hidden] = links[at[hidden]]
+    return at

@@ -1,0 +1,272 @@
+"""The mirrors of a server process: made when first asked for, checked by every query, dropped when there are many.
+
+A query sees what was committed before it came. It asks the database which transactions are visible now that were not
+in the mirror's snapshot, and the mirror follows them. Queries that come while such a question is on its way share the
+next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, LiteralString, NamedTuple
+
+import msgspec
+import numpy as np
+
+from graph.arrays import array_text
+from retrieval.errors import NotFound, StoreError
+from retrieval.heap import give_back
+from retrieval.mirror import mirror as mirrors
+from retrieval.mirror.mirror import Mirror
+from retrieval.mirror.terms import Postings
+from retrieval.store import namespaces, postings, vectors
+from retrieval.store.changes import KEPT_S
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Connection, Pool
+from retrieval.types import NamespaceSettings
+
+log = logging.getLogger(__name__)
+
+FILLED_AT_ONCE = 500
+"""Memories whose vectors are read together; smaller namespaces get theirs by the queries that look at them."""
+
+Terms = Callable[[str], Sequence[int]]
+"""The terms that a query looks for, given the namespace's language of analysis."""
+
+# Microseconds since 2000, as PostgreSQL counts.
+_CHECK: LiteralString = """
+    select n.ns, n.settings, n.next_doc, n.created_at, pg_current_snapshot()::text,
+        (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint,
+        (
+            select array_agg(distinct doc) from memory_change c cross join lateral unnest(c.docs) as changed (doc)
+            where c.ns = n.ns and c.xid >= pg_snapshot_xmin(%(snapshot)s::pg_snapshot)
+                and not pg_visible_in_snapshot(c.xid, %(snapshot)s::pg_snapshot)
+        )
+    from namespace n where n.name = %(name)s
+"""
+
+
+class Standing(NamedTuple):
+    """A namespace at the moment of a query.
+
+    Attributes:
+        namespace: its row.
+        mirror: what is known of it; it goes on with the namespace.
+        postings: of the query's terms.
+        now: microseconds since 2000.
+    """
+
+    namespace: Namespace
+    mirror: Mirror
+    postings: Postings
+    now: int
+
+
+class _Checked(NamedTuple):
+    """A mirror that is right, with what else was asked for."""
+
+    namespace: Namespace
+    mirror: Mirror
+    now: int
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A mirror and the questions about it.
+
+    Attributes:
+        language: of the namespace, when last asked.
+        checked_at: seconds; when the mirror was last known to be right.
+        wanted: terms that the next question fetches.
+        under_way: the question that was asked; who comes now needs a later one.
+        coming: the next one, if anybody waits for it.
+        remaking: the task that makes a fresh mirror to take the place of a worn one.
+        filling: the task that reads its vectors.
+    """
+
+    mirror: Mirror
+    language: str
+    checked_at: float
+    nbytes: int
+    wanted: set[int] = field(default_factory=set)
+    under_way: asyncio.Task[_Checked | None] | None = None
+    coming: asyncio.Task[_Checked | None] | None = None
+    remaking: asyncio.Task[None] | None = None
+    filling: asyncio.Task[None] | None = None
+
+
+class Mirrors:
+    """Mirrors by the name of their namespace."""
+
+    def __init__(self, pool: Pool, *, most_bytes: int) -> None:
+        """Hold mirrors of at most `most_bytes` altogether, and one in any case."""
+        self._pool = pool
+        self._most_bytes = most_bytes
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._making: dict[str, asyncio.Task[_Entry]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that all mirrors take, about."""
+        return sum(entry.nbytes for entry in self._entries.values())
+
+    async def current(self, name: str, terms: Terms) -> Standing:
+        """A namespace as of now, with the postings of some terms.
+
+        Raises:
+            NotFound: there is none of that name.
+        """
+        while True:
+            entry = self._entries.get(name) or await self._made(name)
+            language = entry.language
+            wanted = terms(language)
+            entry.wanted.update(wanted)
+            checked = await self._next_check(name, entry)
+            if checked is None or checked.namespace.settings.language != language:
+                continue
+            namespace, mirror, now = checked
+            if not mirror.terms.missing(wanted):
+                return Standing(namespace, mirror, mirror.terms.postings(wanted), now)
+
+    async def aclose(self) -> None:
+        """Stop what is being made."""
+        entries = self._entries.values()
+        beside = [
+            task
+            for entry in entries
+            for task in (entry.remaking, entry.filling, entry.under_way, entry.coming)
+            if task is not None
+        ]
+        tasks: list[asyncio.Task[Any]] = [*self._making.values(), *beside]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _made(self, name: str) -> _Entry:
+        """The mirror that is being made for all who ask for the namespace meanwhile."""
+        task = self._making.get(name)
+        if task is None:
+            task = self._making[name] = asyncio.create_task(self._make(name))
+            task.add_done_callback(lambda _: self._making.pop(name, None))
+        return await asyncio.shield(task)
+
+    async def _make(self, name: str) -> _Entry:
+        began_at = time.monotonic()
+        async with self._pool.connection() as conn:
+            namespace = await namespaces.find(conn, name)
+            mirror = await mirrors.read(conn, namespace.ns)
+        if mirror is None:
+            raise NotFound(f"there is no namespace {name!r}")
+        if mirror.memories.count > FILLED_AT_ONCE:
+            await asyncio.to_thread(give_back)
+        entry = _Entry(mirror, namespace.settings.language, began_at, mirror.nbytes)
+        if name in self._entries:
+            self._drop(name, self._entries[name])
+        self._entries[name] = entry
+        self._make_room()
+        if mirror.memories.count > FILLED_AT_ONCE:
+            entry.filling = asyncio.create_task(self._fill(entry))
+        return entry
+
+    async def _fill(self, entry: _Entry) -> None:
+        """Read the vectors of all memories, some at a time, so that queries need not."""
+        mirror = entry.mirror
+        docs = np.flatnonzero(mirror.memories.alive.values)
+        for first in range(0, docs.size, FILLED_AT_ONCE):
+            some = docs[first : first + FILLED_AT_ONCE]
+            missing = some[~mirror.vectors.knows(some)].tolist()
+            version = mirror.vectors.version
+            try:
+                async with self._pool.connection() as conn:
+                    found = await vectors.read(conn, mirror.ns, missing)
+            except StoreError as exc:
+                log.warning("vectors are left to the queries to read: %s", exc)
+                return
+            mirror.vectors.put(*found, version=version)
+
+    async def _next_check(self, name: str, entry: _Entry) -> _Checked | None:
+        """The answer to a question that is asked from now on; several may share it."""
+        if entry.coming is None:
+            entry.coming = asyncio.create_task(self._check(name, entry, entry.under_way))
+        return await asyncio.shield(entry.coming)
+
+    async def _check(self, name: str, entry: _Entry, before: asyncio.Task[_Checked | None] | None) -> _Checked | None:
+        """Bring a mirror up to date; None if it cannot be and is dropped."""
+        if before is not None:
+            await asyncio.wait([before])
+        entry.under_way, entry.coming = entry.coming, None
+        mirror = entry.mirror
+        if time.monotonic() - entry.checked_at > KEPT_S / 2:
+            self._drop(name, entry)
+            return None
+        async with self._pool.connection() as conn:
+            asked_at = time.monotonic()
+            cursor = await conn.execute(_CHECK, {"name": name, "snapshot": mirror.snapshot})
+            row = await cursor.fetchone()
+            if row is None or row[0] != mirror.ns:
+                self._drop(name, entry)
+                if row is None:
+                    raise NotFound(f"there is no namespace {name!r}")
+                return None
+            ns, settings, next_doc, created_at, snapshot, now, changed = row
+            if changed and len(changed) > mirror.most_followed:  # to read all is faster
+                self._drop(name, entry)
+                return None
+            if changed:
+                try:
+                    await mirrors.follow(conn, mirror, changed, snapshot)
+                except BaseException:
+                    entry.checked_at = -math.inf  # what is half done is not to be used: the next question drops it
+                    raise
+            else:
+                mirror.snapshot = snapshot
+            wanted, entry.wanted = entry.wanted, set()  # from now on they are the next question's
+            fetched = await _fetch(conn, mirror, wanted)
+        namespace = Namespace(ns, name, msgspec.convert(settings, NamespaceSettings), next_doc, created_at)
+        entry.language, entry.checked_at = namespace.settings.language, asked_at
+        if changed or fetched:
+            entry.nbytes = mirror.nbytes
+            self._make_room()
+        if name in self._entries:
+            self._entries.move_to_end(name)
+        if mirror.is_worn and entry.remaking is None:
+            entry.remaking = asyncio.create_task(self._remake(name))
+        return _Checked(namespace, mirror, now)
+
+    async def _remake(self, name: str) -> None:
+        """Make a fresh mirror while the worn one answers; a failure leaves that in its place."""
+        try:
+            await self._make(name)
+        except (StoreError, NotFound) as exc:
+            log.warning("the mirror of a namespace could not be made anew: %s", exc)
+
+    def _drop(self, name: str, entry: _Entry) -> None:
+        if self._entries.get(name) is entry:
+            del self._entries[name]
+        if entry.filling is not None:
+            entry.filling.cancel()
+
+    def _make_room(self) -> None:
+        """Drop the mirrors asked for longest ago until the others are within their bounds."""
+        while len(self._entries) > 1 and self.nbytes > self._most_bytes:
+            self._drop(*next(iter(self._entries.items())))
+
+
+async def _fetch(conn: Connection, mirror: Mirror, wanted: Collection[int]) -> bool:
+    """Fetch the postings of terms that are missing, if any; what is added meanwhile is told apart by its number."""
+    missing = mirror.terms.missing(wanted)
+    if missing:
+        epoch, additions = mirror.terms.epoch, mirror.terms.additions
+        params = {"ns": mirror.ns, "terms": array_text(missing)}
+        rows = await (await conn.execute(postings.FETCH_TERMS, params, binary=True)).fetchall()
+        fetched = postings.decode_terms(rows, missing)
+        if epoch == mirror.terms.epoch:
+            mirror.terms.put(fetched, missing, additions=additions)
+            mirror.terms.shrink(spare=wanted)
+    return bool(missing)

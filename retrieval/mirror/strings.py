@@ -1,0 +1,86 @@
+"""Columns of strings, by ordinal, in little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.mirror.growing import Growing
+
+NONE = -1
+"""The code of no string."""
+
+
+class Interned:
+    """A column of strings of which many are equal, as codes."""
+
+    def __init__(self) -> None:
+        self.values: list[str] = []
+        self.codes = Growing(np.int32, NONE)
+        self._code_of: dict[str, int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, about."""
+        return self.codes.nbytes + 150 * len(self.values)
+
+    def put(self, docs: NDArray[np.int64], strings: Iterable[str | None]) -> None:
+        """Set the strings of some memories."""
+        self.codes.put(docs, np.fromiter((self._code(each) for each in strings), np.int32, len(docs)))
+
+    def get(self, docs: NDArray[np.int64]) -> list[str | None]:
+        """The strings of some memories."""
+        values = self.values
+        return [None if code == NONE else values[code] for code in self.codes.values[docs].tolist()]
+
+    def codes_of(self, strings: Collection[str]) -> list[int]:
+        """The codes of those of some strings that occur."""
+        return [self._code_of[each] for each in strings if each in self._code_of]
+
+    def _code(self, string: str | None) -> int:
+        if string is None:
+            return NONE
+        code = self._code_of.setdefault(string, len(self.values))
+        if code == len(self.values):
+            self.values.append(string)
+        return code
+
+
+class Distinct:
+    """A column of strings that are all different: UTF-8, one after another."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._starts = Growing(np.int64, 0)
+        self._sizes = Growing(np.int32, 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, about."""
+        return len(self._text) + self._starts.nbytes + self._sizes.nbytes
+
+    def put(self, docs: NDArray[np.int64], text: bytes, sizes: NDArray[np.int32]) -> None:
+        """Set the strings of some memories, given in UTF-8 one after another with their numbers of bytes."""
+        ends = len(self._text) + np.cumsum(sizes, dtype=np.int64)
+        self._starts.put(docs, ends - sizes)
+        self._sizes.put(docs, sizes)
+        self._text += text
+
+    def get(self, docs: NDArray[np.int64]) -> list[str]:
+        """The strings of some memories."""
+        text, starts = self._text, self._starts.values[docs]
+        ends = starts + self._sizes.values[docs]
+        return [text[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def cut(text: bytes, sizes: Sequence[int]) -> Iterable[str | None]:
+    """The strings that stand in a text one after another, given their numbers of bytes; None where that is -1."""
+    at = 0
+    for size in sizes:
+        if size < 0:
+            yield None
+        else:
+            yield text[at : at + size].decode()
+            at += size

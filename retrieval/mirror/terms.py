@@ -1,0 +1,208 @@
+"""The postings of terms that queries asked for, decoded, and what was written since."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.mirror.columns import Columns
+
+Found = tuple[NDArray[np.int32], NDArray[np.uint16]]
+"""Ordinals of memories and how often a term stands in each."""
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Of the decoded postings of one namespace; the terms asked for longest ago leave first."""
+
+
+@dataclass(frozen=True)
+class TermPostings:
+    """The live memories that contain one term.
+
+    Attributes:
+        docs: ordinals of memories, ascending, shape (df,), int32.
+        tfs: how often the term stands in each, shape (df,), uint16.
+        lengths: each memory's number of terms, shape (df,), int32.
+    """
+
+    docs: NDArray[np.int32]
+    tfs: NDArray[np.uint16]
+    lengths: NDArray[np.int32]
+
+    @cached_property
+    def extremes(self) -> tuple[int, int]:
+        """The greatest frequency, and the length of the shortest memory."""
+        return int(self.tfs.max()), int(self.lengths.min())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take, about."""
+        return self.docs.nbytes + self.tfs.nbytes + self.lengths.nbytes + 500
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """All that BM25 needs for one query, of one moment.
+
+    Attributes:
+        terms: postings of each wanted term that occurs.
+        memories: live memories of the namespace.
+        length: sum of their lengths, in terms.
+    """
+
+    terms: Mapping[int, TermPostings]
+    memories: int
+    length: int
+
+
+@dataclass(slots=True)
+class _Cached:
+    """Postings as of some number of additions and some number of removals."""
+
+    postings: TermPostings
+    additions: int
+    removals: int
+
+
+class TermCache:
+    """Decoded postings by term; what is written and removed reaches them when they are next asked for."""
+
+    def __init__(self, columns: Columns, *, most_bytes: int = MOST_BYTES) -> None:
+        """Start empty; `columns` are those of the same namespace."""
+        self._columns = columns
+        self._most_bytes = most_bytes
+        self._cached: OrderedDict[int, _Cached] = OrderedDict()
+        self._nbytes = 0
+        self._removals = 0
+        self._added = _Additions()
+        self.epoch = 0
+        """Counts up when all is forgotten."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, about."""
+        return self._nbytes + self._added.nbytes
+
+    @property
+    def additions(self) -> int:
+        """Postings added since it was made: what is fetched after this is seen has all before it."""
+        return self._added.count
+
+    def missing(self, terms: Iterable[int]) -> list[int]:
+        """Those of some terms that have to be fetched."""
+        return [term for term in terms if term not in self._cached]
+
+    def add(self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]) -> None:
+        """Take in the terms of new memories."""
+        self._added.append(docs, terms, tfs)
+
+    def removed(self) -> None:
+        """Note that some memories are not alive any more."""
+        self._removals += 1
+
+    def forget(self) -> None:
+        """Drop everything: there are new memories whose terms are not known."""
+        self._cached.clear()
+        self._nbytes = 0
+        self._added = _Additions()
+        self.epoch += 1
+
+    def put(self, fetched: Mapping[int, Found], terms: Collection[int], *, additions: int) -> None:
+        """Take in the postings of terms that were missing.
+
+        Args:
+            fetched: as the database has them, dead memories and those that are not known yet among them; a term
+                without any may be absent.
+            terms: what was asked for.
+            additions: as they stood when it was asked for.
+        """
+        nothing = np.empty(0, np.int32), np.empty(0, np.uint16)
+        for term in terms:
+            self._keep(term, _Cached(self._of(*fetched.get(term, nothing)), additions, self._removals))
+
+    def postings(self, terms: Iterable[int]) -> Postings:
+        """The live postings of some terms, none of which is missing."""
+        found = {term: self._current(term) for term in terms}
+        occurring = {term: postings for term, postings in found.items() if postings.docs.size}
+        return Postings(occurring, self._columns.count, self._columns.total_length)
+
+    def _current(self, term: int) -> TermPostings:
+        cached = self._cached[term]
+        self._cached.move_to_end(term)
+        if cached.additions < self._added.count or cached.removals < self._removals:
+            docs, tfs = cached.postings.docs, cached.postings.tfs
+            more_docs, more_tfs = self._added.of(term, since=cached.additions)
+            if more_docs.size:
+                docs, first = np.unique(np.concatenate([docs, more_docs]), return_index=True)
+                tfs = np.concatenate([tfs, more_tfs])[first]
+            cached = _Cached(self._of(docs, tfs), self._added.count, self._removals)
+            self._keep(term, cached)
+        return cached.postings
+
+    def _of(self, docs: NDArray[np.int32], tfs: NDArray[np.uint16]) -> TermPostings:
+        known = docs < len(self._columns.alive.values)
+        docs, tfs = docs[known], tfs[known]
+        live = self._columns.alive[docs]
+        if not live.all():
+            docs, tfs = docs[live], tfs[live]
+        return TermPostings(docs, tfs, self._columns.length[docs])
+
+    def _keep(self, term: int, cached: _Cached) -> None:
+        former = self._cached.pop(term, None)
+        self._nbytes += cached.postings.nbytes - (former.postings.nbytes if former else 0)
+        self._cached[term] = cached
+
+    def shrink(self, *, spare: Collection[int]) -> None:
+        """Drop the terms asked for longest ago until the others are within their bounds, but not some."""
+        if self._nbytes <= self._most_bytes:
+            return
+        for term in [term for term in self._cached if term not in spare]:
+            self._nbytes -= self._cached.pop(term).postings.nbytes
+            if self._nbytes <= self._most_bytes:
+                return
+
+
+class _Additions:
+    """The terms of memories in the order in which they came, as arrays cut into parts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._parts: list[tuple[int, NDArray[np.int64], NDArray[np.int32], NDArray[np.uint16]]] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(terms.nbytes + docs.nbytes + tfs.nbytes for _, terms, docs, tfs in self._parts)
+
+    def append(
+        self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]
+    ) -> None:
+        sizes = [len(each) for each in terms]
+        if not sum(sizes):
+            return
+        part = (self.count, np.concatenate(terms), np.repeat(np.array(docs, np.int32), sizes), np.concatenate(tfs))
+        self.count += sum(sizes)
+        while self._parts and len(self._parts[-1][1]) <= 2 * len(part[1]):  # few parts, however small the writes
+            before = self._parts.pop()
+            part = (
+                before[0],
+                np.concatenate([before[1], part[1]]),
+                np.concatenate([before[2], part[2]]),
+                np.concatenate([before[3], part[3]]),
+            )
+        self._parts.append(part)
+
+    def of(self, term: int, *, since: int) -> Found:
+        """The postings of a term among the additions from a number on."""
+        hits = [
+            (docs[at], tfs[at])
+            for start, terms, docs, tfs in self._parts
+            if start + len(terms) > since
+            for at in [np.flatnonzero(terms == term)]
+        ]
+        if not hits:
+            return np.empty(0, np.int32), np.empty(0, np.uint16)
+        return np.concatenate([docs for docs, _ in hits]), np.concatenate([tfs for _, tfs in hits])

@@ -1,0 +1,136 @@
+"""What Ingest promises of calls that come together: their order, and that none fails for another."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+from numpy.typing import NDArray
+
+from retrieval import writes
+from retrieval.errors import InvalidInput
+from retrieval.ingest import Ingest
+from retrieval.precedence import Precedence
+from retrieval.shared_writes import MOST_MEMORIES
+from retrieval.store.pool import Pool
+from retrieval.types import MemoryInput
+from tests.turns import HashedEmbedder, check_turns, sessions_of, stored_turns
+
+
+class SlowAtFirst(HashedEmbedder):
+    """The more often it is asked the faster it answers, so that later calls are ready before earlier ones."""
+
+    def __init__(self) -> None:
+        self._pause_s = 0.5
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of texts, one a row."""
+        self._pause_s /= 2
+        await asyncio.sleep(self._pause_s)
+        return await super().embed_documents(texts)
+
+
+@pytest.fixture
+def ingest(pool: Pool) -> Ingest:
+    return Ingest(pool, SlowAtFirst())
+
+
+@pytest.fixture
+def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The ids of each transaction that stores memories, as they begin."""
+    begun: list[list[str]] = []
+    store = writes.store
+
+    async def noting(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
+        begun.append([item.draft.id for item in analysed])
+        await asyncio.sleep(0.05)
+        return await store(conn, namespace, analysed, **kwargs)
+
+    monkeypatch.setattr(writes, "store", noting)
+    return begun
+
+
+def turn(memory_id: str, session_id: str | None, text: str | None = None) -> MemoryInput:
+    return MemoryInput(id=memory_id, text=text or f"text of {memory_id}", session_id=session_id)
+
+
+async def test_turns_of_a_session_stand_in_the_order_of_the_calls(ingest: Ingest, database_url: str) -> None:
+    """Although the later calls are embedded first."""
+    ids = [f"m{at}" for at in range(6)]
+    await asyncio.gather(*(ingest.add("n", [turn(memory_id, "s")]) for memory_id in ids))
+    turns = check_turns(database_url, {memory_id: f"text of {memory_id}" for memory_id in ids})
+    assert [one.id for one in sessions_of(turns.values())["s"]] == ids
+
+
+async def test_the_later_call_with_an_id_wins(ingest: Ingest, database_url: str) -> None:
+    """And is told that it replaced something."""
+    answers = await asyncio.gather(*(ingest.add("n", [turn("a", None, f"version {at}")]) for at in range(4)))
+    assert [answer[0].status for answer in answers] == ["created", "updated", "updated", "updated"]
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select text from memory").fetchall() == [("version 3",)]
+
+
+async def test_small_batches_that_wait_share_a_transaction(
+    pool: Pool, transactions: list[list[str]], database_url: str
+) -> None:
+    """The first goes at once; those that came meanwhile go together, but no more than fit."""
+    ingest = Ingest(pool, HashedEmbedder())
+    batches = [[turn(f"w{writer} {at}", f"s{writer}") for at in range(8)] for writer in range(12)]
+    answers = await asyncio.gather(*(ingest.add("n", batch) for batch in batches))
+    assert all(one.status == "created" for answer in answers for one in answer)
+    assert max(map(len, transactions)) <= MOST_MEMORIES
+    assert len(transactions) <= 4
+    assert sorted(name for ids in transactions for name in ids) == sorted(one.id or "" for b in batches for one in b)
+    check_turns(database_url, {one.id or "": one.text for batch in batches for one in batch})
+
+
+async def test_one_that_the_database_refuses_fails_alone(
+    pool: Pool, transactions: list[list[str]], database_url: str
+) -> None:
+    """Those who shared its transaction are written all the same."""
+    ingest = Ingest(pool, HashedEmbedder())
+    endless = random.Random(3).randbytes(20_000).hex()  # no index takes an id that long, and no request brings one
+    batches = [[turn(f"m{at}", None)] for at in range(6)]
+    batches.insert(3, [turn(endless, None)])
+    answers = await asyncio.gather(*(ingest.add("n", batch) for batch in batches), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [list] * 3 + [InvalidInput] + [list] * 3
+    assert any(len(ids) > 1 for ids in transactions)
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select id from memory order by id").fetchall() == [(f"m{at}",) for at in range(6)]
+    assert stored_turns(database_url) == {}
+
+
+async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transactions: list[list[str]]) -> None:
+    """The one that was writing for others is cancelled; they write themselves."""
+    ingest = Ingest(pool, HashedEmbedder())
+    calls = [asyncio.create_task(ingest.add("n", [turn(f"m{at}", None)])) for at in range(5)]
+    for _ in range(1_000):
+        if len(transactions) < 2:
+            await asyncio.sleep(0.005)
+    leader = next(at for at in range(5) if f"m{at}" == transactions[1][0])
+    calls[leader].cancel()
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(answers[leader], asyncio.CancelledError)
+    assert all(isinstance(answer, list) for at, answer in enumerate(answers) if at != leader)
+
+
+async def test_precedence_waits_for_all_before_and_none_else() -> None:
+    """One in the middle that ends early does not let those behind it pass the first."""
+    order = Precedence()
+    with order.entered(["a"]) as first, order.entered(["b"]) as other:
+        await first()
+        await other()
+        with order.entered(["a", "b"]):
+            pass
+        with order.entered(["b"]) as last:
+            waiting = asyncio.create_task(last())
+            await asyncio.sleep(0.01)
+            assert not waiting.done()
+    await asyncio.wait_for(waiting, 1)
+    with order.entered(["a", "b"]) as anew:
+        await asyncio.wait_for(anew(), 1)

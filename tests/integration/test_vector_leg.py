@@ -1,0 +1,112 @@
+"""The vector leg by the plan it chooses, exact or by the index; with filters of every breadth."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from retrieval.legs import vector as leg
+from retrieval.legs.base import LegRanking
+from retrieval.legs.vector import VectorRetriever
+from retrieval.store import changes
+from retrieval.store.memories import NewMemory, insert, set_embeddings
+from retrieval.store.namespaces import find_or_create, give_out_docs
+from retrieval.store.pool import Pool
+from retrieval.types import Filters, MemoryInput
+from tests.standing import Ask, Mirrored
+
+SIZE = 400
+
+
+def units(seed: int, count: int) -> NDArray[np.float32]:
+    """Unit vectors around some centres."""
+    centres = np.random.default_rng(0).normal(size=(40, 384))
+    rng = np.random.default_rng(seed)
+    rows = centres[rng.integers(0, len(centres), count)] + rng.normal(scale=0.8, size=(count, 384))
+    unit: NDArray[np.float32] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+    return unit.astype(np.float32)
+
+
+STORED = units(1, SIZE)
+
+
+@pytest.fixture
+async def mirrored(pool: Pool) -> Mirrored:
+    async with pool.connection() as conn:
+        ns = (await find_or_create(conn, "n")).ns
+        await give_out_docs(conn, ns, SIZE)
+        await insert(
+            conn,
+            ns,
+            [
+                NewMemory(
+                    doc=doc,
+                    id=f"{doc:03}",
+                    input=MemoryInput(text="t", tags=[f"every {step}" for step in (2, 10, 100) if doc % step == 0]),
+                    created_at=datetime(2024, 1, 1, tzinfo=UTC),
+                    fingerprint=b"",
+                    length=1,
+                    embedding=vector,
+                    traits=0,
+                )
+                for doc, vector in enumerate(STORED)
+            ],
+        )
+    return Mirrored(pool)
+
+
+async def asked(mirrored: Mirrored, pool: Pool, query: NDArray[np.float32], **more: object) -> LegRanking:
+    async def embedding() -> NDArray[np.float32]:
+        return query
+
+    ask = Ask(text="t", namespace="n", embedding=embedding, fan_out=20, explain=True, **more)  # type: ignore[arg-type]
+    return await mirrored.search(VectorRetriever(pool), ask)
+
+
+@pytest.mark.parametrize(("plan", "exact_up_to"), [("exact", 5_000), ("hnsw", 100)])
+async def test_every_plan_finds_what_there_is(
+    mirrored: Mirrored, pool: Pool, monkeypatch: pytest.MonkeyPatch, plan: str, exact_up_to: int
+) -> None:
+    """Unfiltered and with filters that keep a half, a tenth and a hundredth: all there are up to the fan-out."""
+    monkeypatch.setattr(leg, "EXACT_UP_TO", exact_up_to)
+    for step in (1, 2, 10, 100):
+        docs = list(range(0, SIZE, step))
+        filters = Filters(tags_all=[f"every {step}"]) if step > 1 else Filters()
+        found, plans = 0.0, set()
+        for query in units(2, 10):
+            ranking = await asked(mirrored, pool, query, filters=filters)
+            plans.add(ranking.details["plan"])
+            got = {hit.doc for hit in ranking.hits}
+            assert len(ranking.hits) == min(20, len(docs))
+            assert got <= set(docs)
+            best = [docs[at] for at in np.argsort(-(STORED[docs] @ query))[:10]]
+            found += len(got & set(best)) / len(best)
+        assert found >= 9.5
+        if step == 1:
+            assert plans == {plan}
+        if step >= 10:
+            assert plans == {"exact"}
+
+
+async def test_a_least_similarity(mirrored: Mirrored, pool: Pool) -> None:
+    query = units(2, 1)[0]
+    everything = (await asked(mirrored, pool, query)).hits
+    least = everything[9].score
+    assert (await asked(mirrored, pool, query, min_similarity=least)).hits == everything[:10]
+    assert (await asked(mirrored, pool, query, min_similarity=1.0)).hits == ()
+
+
+async def test_a_vector_that_changed_is_found_where_it_is_now(mirrored: Mirrored, pool: Pool) -> None:
+    query = units(2, 1)[0]
+    before = await asked(mirrored, pool, query)
+    far = int(np.argmin(STORED @ query))
+    async with pool.connection() as conn, conn.transaction():
+        await set_embeddings(conn, 1, {far: query})
+        await changes.record(conn, 1, [far])
+    after = await asked(mirrored, pool, query)
+    assert far not in {hit.doc for hit in before.hits}
+    assert after.hits[0].doc == far
+    assert after.hits[0].score == pytest.approx(1.0, abs=2e-3)

@@ -1,0 +1,281 @@
+"""What a mirror knows of memories: strings, masks against a plain predicate, windows of turns."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.mirror.columns import NEVER, Columns, microseconds
+from retrieval.mirror.growing import Growing
+from retrieval.mirror.strings import NONE, Distinct, Interned, cut
+from retrieval.types import Filters
+
+# --- strings
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
+COLUMN = st.dictionaries(st.integers(0, 30), st.none() | TEXTS | st.sampled_from(["Größe", "北京", "🎉", ""]))
+
+
+@given(st.lists(COLUMN))
+def test_a_column_of_equal_strings_says_what_was_put_last(writes: list[dict[int, str | None]]) -> None:
+    """None, the empty string, and whatever is not ASCII; equal strings have one code."""
+    column, expected = Interned(), dict[int, str | None]()
+    for write in writes:
+        column.put(np.array(list(write), np.int64), write.values())
+        expected |= write
+    docs = list(expected)
+    assert column.get(np.array(docs, np.int64)) == list(expected.values())
+    codes = dict(zip(docs, column.codes[np.array(docs, np.int64)].tolist(), strict=True))
+    for doc, string in expected.items():
+        assert column.codes_of([] if string is None else [string]) == ([] if string is None else [codes[doc]])
+    assert column.codes_of(["never put there"]) == []
+    assert len(set(column.values)) == len(column.values)
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 30), TEXTS)))
+def test_a_column_of_different_strings_says_what_was_put_last(writes: list[dict[int, str]]) -> None:
+    column, expected = Distinct(), dict[int, str]()
+    for write in writes:
+        parts = [text.encode() for text in write.values()]
+        column.put(np.array(list(write), np.int64), b"".join(parts), np.array([len(part) for part in parts], np.int32))
+        expected |= write
+    assert column.get(np.array(list(expected), np.int64)) == list(expected.values())
+
+
+@given(st.lists(st.none() | TEXTS))
+def test_strings_are_cut_by_their_bytes(strings: list[str | None]) -> None:
+    sizes = [-1 if each is None else len(each.encode()) for each in strings]
+    assert list(cut("".join(each or "" for each in strings).encode(), sizes)) == strings
+
+
+@given(st.lists(st.lists(st.integers(0, 200), min_size=1)))
+def test_what_was_not_set_has_its_value_however_far_an_array_grew(writes: list[list[int]]) -> None:
+    array, expected = Growing(np.int64, -5), dict[int, int]()
+    for number, docs in enumerate(writes):
+        array.put(np.array(docs), number)
+        expected |= dict.fromkeys(docs, number)
+        assert array.values.tolist() == [expected.get(doc, -5) for doc in range(len(array.values))]
+        assert len(array.values) > max(expected)
+
+
+# --- what is put
+
+DAY = datetime(2024, 5, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of `memory`, as far as it is mirrored."""
+
+    id: str
+    length: int = 3
+    created_at: datetime = DAY
+    expires_at: datetime | None = None
+    superseded_at: datetime | None = None
+    kind: str = "memory"
+    speaker: str | None = None
+    session_id: str | None = None
+    document_id: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+def numbers(code: str, values: Sequence[int]) -> bytes:
+    return struct.pack(f">{len(values)}{code}", *values)
+
+
+def moments(values: Sequence[datetime | None]) -> bytes:
+    return numbers("q", [NEVER if each is None else microseconds(each) for each in values])
+
+
+def strings(values: Sequence[str | None]) -> tuple[bytes, bytes]:
+    parts = [None if each is None else each.encode() for each in values]
+    return b"".join(each or b"" for each in parts), numbers("i", [-1 if each is None else len(each) for each in parts])
+
+
+def sent(rows: dict[int, Row]) -> Sequence[Any]:
+    """The columns of rows by ordinal, as PostgreSQL sends them."""
+    each = list(rows.values())
+    tags = [msgspec.json.encode(row.tags).decode() if row.tags else None for row in each]
+    return [
+        numbers("i", list(rows)),
+        numbers("i", [row.length for row in each]),
+        moments([row.created_at for row in each]),
+        moments([row.expires_at for row in each]),
+        moments([row.superseded_at for row in each]),
+        numbers("i", [7] * len(each)),
+        bytes(len(each)),
+        *strings([row.id for row in each]),
+        *strings([row.kind for row in each]),
+        *strings([row.speaker for row in each]),
+        *strings([row.session_id for row in each]),
+        *strings([row.document_id for row in each]),
+        *strings([row.title for row in each]),
+        *strings(tags),
+    ]
+
+
+MOMENTS = st.integers(-3, 3).map(lambda step: DAY + timedelta(microseconds=step))
+ROWS = st.builds(
+    Row,
+    id=st.just(""),
+    length=st.integers(0, 50),
+    created_at=MOMENTS,
+    expires_at=st.none() | MOMENTS,
+    superseded_at=st.none() | MOMENTS,
+    kind=st.sampled_from(["memory", "Größe"]),
+    speaker=st.sampled_from([None, "Bo", "Zoë"]),
+    session_id=st.sampled_from([None, "s", ""]),
+    document_id=st.sampled_from([None, "d"]),
+    tags=st.lists(st.sampled_from(["a", "ü", '"']), unique=True).map(tuple),
+)
+SOME = st.dictionaries(st.integers(0, 25), ROWS, max_size=10).map(
+    lambda rows: {doc: replace(row, id=f"é{doc}") for doc, row in rows.items()}
+)
+WANTED = st.builds(
+    Filters,
+    tags_all=st.lists(st.sampled_from(["a", "ü"])),
+    tags_any=st.lists(st.sampled_from(["a", '"', "none"])),
+    kind=st.lists(st.sampled_from(["memory", "Größe"])),
+    session_id=st.lists(st.sampled_from(["s", "", "none"])),
+    document_id=st.lists(st.sampled_from(["d", "none"])),
+    speaker=st.lists(st.sampled_from(["Bo", "Zoë"])),
+    created_after=st.none() | MOMENTS,
+    created_before=st.none() | MOMENTS,
+)
+
+
+def is_visible(row: Row, as_of: datetime | None, include_superseded: bool, now: datetime) -> bool:
+    """Created, not expired and not superseded then."""
+    moment = now if as_of is None else as_of
+    superseded = row.superseded_at is not None and (as_of is None or row.superseded_at <= as_of)
+    return (
+        (as_of is None or row.created_at <= as_of)
+        and (row.expires_at is None or row.expires_at > moment)
+        and (include_superseded or not superseded)
+    )
+
+
+def matches(row: Row, wanted: Filters) -> bool:
+    """Meets all conditions that there are."""
+    return (
+        set(wanted.tags_all or ()) <= set(row.tags)
+        and (not wanted.tags_any or bool(set(wanted.tags_any) & set(row.tags)))
+        and (not wanted.kind or row.kind in wanted.kind)
+        and (not wanted.session_id or row.session_id in wanted.session_id)
+        and (not wanted.document_id or row.document_id in wanted.document_id)
+        and (not wanted.speaker or row.speaker in wanted.speaker)
+        and (wanted.created_after is None or row.created_at > wanted.created_after)
+        and (wanted.created_before is None or row.created_at < wanted.created_before)
+    )
+
+
+@given(st.lists(SOME | st.lists(st.integers(0, 25), unique=True), max_size=6), st.data())
+def test_masks_are_what_a_plain_predicate_says(history: list[Any], data: st.DataObject) -> None:
+    """After any history, at any moment, asked for in any order while time goes on."""
+    columns, expected, now = Columns(), dict[int, Row](), DAY - timedelta(microseconds=3)
+    for step in history:
+        if isinstance(step, dict):
+            assert columns.put(sent(step)).tolist() == list(step)
+            expected |= step
+        else:
+            columns.remove(step)
+            expected = {doc: row for doc, row in expected.items() if doc not in step}
+        assert columns.count == len(expected)
+        assert columns.total_length == sum(row.length for row in expected.values())
+        for _ in range(3):
+            now += timedelta(microseconds=data.draw(st.integers(0, 1)))
+            wanted, as_of = data.draw(WANTED), data.draw(st.none() | MOMENTS)
+            superseded = data.draw(st.booleans())
+            visible, eligible = columns.masks(wanted, as_of=as_of, include_superseded=superseded, now=microseconds(now))
+            seen = {doc: row for doc, row in expected.items() if is_visible(row, as_of, superseded, now)}
+            assert np.flatnonzero(visible).tolist() == sorted(seen)
+            assert np.flatnonzero(eligible).tolist() == sorted(d for d, row in seen.items() if matches(row, wanted))
+            assert len(visible) == len(eligible) == len(columns.alive.values)
+    docs = np.array(sorted(expected), np.int64)
+    rows = [expected[doc] for doc in docs.tolist()]
+    assert columns.ids.get(docs) == [row.id for row in rows]
+    assert columns.speakers.get(docs) == [row.speaker for row in rows]
+    assert columns.sessions.get(docs) == [row.session_id for row in rows]
+
+
+def test_a_mask_is_computed_once_and_not_to_be_changed() -> None:
+    """Until something changes or expires."""
+    columns = Columns()
+    columns.put(sent({0: Row(id="a"), 1: Row(id="b", expires_at=DAY)}))
+
+    def visible(now: datetime) -> Any:
+        return columns.masks(Filters(), as_of=None, include_superseded=False, now=microseconds(now))[0]
+
+    before = visible(DAY - timedelta(seconds=2))
+    assert visible(DAY - timedelta(seconds=1)) is before
+    with pytest.raises(ValueError, match="read-only"):
+        before[0] = False
+    assert np.flatnonzero(before).tolist() == [0, 1]
+    assert np.flatnonzero(visible(DAY)).tolist() == [0]
+
+
+# --- windows
+
+
+def links(turns: Sequence[int], previous: Sequence[int], following: Sequence[int]) -> tuple[bytes, bytes, bytes]:
+    return numbers("i", turns), numbers("i", previous), numbers("i", following)
+
+
+def chained(sessions: Sequence[Sequence[int]]) -> Columns:
+    """Turns in the order of their sessions."""
+    columns = Columns()
+    turns = sorted(turn for session in sessions for turn in session)
+    columns.put(sent({turn: Row(id=f"m{turn}", session_id="s") for turn in turns}))
+    for session in sessions:
+        columns.link(*links(session, [NONE, *session[:-1]], [*session[1:], NONE]))
+    return columns
+
+
+@st.composite
+def several(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
+    """Sessions whose turns came in any order, and which of the turns are hidden."""
+    turns = draw(st.permutations(range(draw(st.integers(1, 20)))))
+    ends = sorted(draw(st.sets(st.integers(1, len(turns)))) | {len(turns)})
+    sessions = [turns[first:end] for first, end in zip([0, *ends[:-1]], ends, strict=True)]
+    return sessions, draw(st.lists(st.sampled_from(turns), unique=True))
+
+
+@given(several(), st.integers(1, 5))
+def test_windows_are_the_visible_turns_around(asked: tuple[list[list[int]], list[int]], reach: int) -> None:
+    """Those hidden are passed over, however many stand together; none crosses the end of a session."""
+    sessions, hidden = asked
+    columns = chained(sessions)
+    visible = np.ones(len(columns.alive.values), np.bool_)
+    visible[hidden] = False
+    shown = [turn for session in sessions for turn in session if visible[turn]]
+    windows = columns.windows(np.array(shown, np.int64), visible, reach=reach)
+    assert windows.shape == (len(shown), 2 * reach + 1)
+    of_session = {turn: session for session in sessions for turn in session}
+    for turn, window in zip(shown, windows.tolist(), strict=True):
+        session = [each for each in of_session[turn] if visible[each]]
+        padded = [NONE] * reach + session + [NONE] * reach
+        at = session.index(turn)
+        assert window == padded[at : at + 2 * reach + 1]
+
+
+def test_a_neighbour_that_is_not_known_yet_is_none() -> None:
+    """It was linked after the memories were read: as good as not there, also to masks of that moment."""
+    columns = chained([[0, 1]])
+    columns.link(*links([1], [0], [400]))
+    visible, _ = columns.masks(Filters(), as_of=None, include_superseded=False, now=0)
+    assert columns.windows(np.array([1]), visible, reach=2).tolist() == [[NONE, 0, 1, NONE, NONE]]
+    columns.put(sent({400: Row(id="new", session_id="s")}))
+    columns.link(*links([400], [1], [NONE]))
+    visible, eligible = columns.masks(Filters(session_id=["s"]), as_of=None, include_superseded=False, now=0)
+    assert np.flatnonzero(eligible).tolist() == [0, 1, 400]
+    assert columns.windows(np.array([1]), visible, reach=2).tolist() == [[NONE, 0, 1, 400, NONE]]
