@@ -26,7 +26,7 @@ serve: $(INSTALLED) ## the server at 127.0.0.1:8321
 
 .PHONY: test
 test: $(INSTALLED) ## unit, property, contract and integration tests on the embedded PostgreSQL
-	@$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff: rules and format
