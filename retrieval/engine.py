@@ -349,6 +349,10 @@ class Trivet:
             return {"database": False, "migrations": False, "models": True}
         return {"database": True, "migrations": migrated, "models": True}
 
+    async def warm(self) -> None:
+        """Read the largest namespaces, so that no query has to wait for it."""
+        await self._mirrors.warm()
+
     async def maintain(self) -> None:
         """One pass of housekeeping: pack the namespaces that need it, refresh the planner's statistics."""
         async with self._pool.connection() as conn:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import msgspec
 from litestar import Litestar
@@ -117,14 +117,14 @@ async def _serving(shared: Shared, engine: Trivet) -> AsyncIterator[None]:
     """Hand the engine to the handlers and maintain it for as long as the block lasts."""
     shared.engine = engine
     shared.metrics.watch_embedding_cache(lambda: (engine.embedder.hits, engine.embedder.misses))
-    maintenance = asyncio.create_task(_maintain(engine, secrets_of(shared.settings)))
+    beside = [asyncio.create_task(work(engine, secrets_of(shared.settings))) for work in (_warm, _maintain)]
     _settle()
     try:
         yield
     finally:
-        maintenance.cancel()
-        with suppress(asyncio.CancelledError):
-            await maintenance
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         shared.engine = None
 
 
@@ -137,6 +137,14 @@ def _settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+async def _warm(engine: Trivet, secrets: tuple[str, ...]) -> None:
+    """Read what first queries would wait for; a failure is logged, and they read it themselves."""
+    try:
+        await engine.warm()
+    except Exception as exc:
+        log_failure(exc, describe(exc).status, "warming", secrets)
 
 
 async def _maintain(engine: Trivet, secrets: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,9 +118,9 @@ async def _fill(
     context = multiprocessing.get_context("spawn")
     with progress(title, total) as advance, ProcessPoolExecutor(os.cpu_count(), mp_context=context) as processes:
         for portion in _portions(chunks):
-            futures = [processes.submit(_write_tasks, url, folder, seed, task) for task in portion]
-            for future in as_completed(futures):
-                advance(await asyncio.wrap_future(future))
+            writing = [processes.submit(_write_tasks, url, folder, seed, task) for task in portion]
+            for written in asyncio.as_completed(map(asyncio.wrap_future, writing)):
+                advance(await written)
             await engine.maintain()
     return total / (time.perf_counter() - started)
 

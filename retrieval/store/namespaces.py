@@ -43,6 +43,8 @@ _LIST = """
     from namespace n where %(name)s::text is null or n.name = %(name)s order by n.name
 """
 
+_LARGEST = "select name from namespace where next_doc >= %(least)s order by next_doc desc, ns limit 1000"
+
 _LOCK = "select ns from namespace where name = %(name)s for update"
 
 _DELETE = {
@@ -156,6 +158,11 @@ async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Seque
         )
         for row in await cursor.fetchall()
     ]
+
+
+async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:
+    """Names of the namespaces that have given out at least so many ordinals, most first; a thousand at most."""
+    return [name for (name,) in await (await conn.execute(_LARGEST, {"least": least})).fetchall()]
 
 
 async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:

@@ -521,6 +521,19 @@ async def test_mirrors_leave_by_their_bytes(process: Process) -> None:
     assert [len(each) for each in answers] == [20] * 15
 
 
+async def test_the_largest_are_read_before_anybody_asks(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queries after that only check."""
+    for name, count in (("small", 1), ("large", 4), ("middle", 3)):
+        await process.ingest.add(name, [memory(f"{name}{number}") for number in range(count)])
+    await process.mirrors.warm(least=3)
+    statements = Statements(monkeypatch)
+    assert await process.ids("boats", "large") == {"large0", "large1", "large2", "large3"}
+    assert await process.ids("boats", "middle") == {"middle0", "middle1", "middle2"}
+    assert statements.count("repeatable read") == 0
+    assert await process.ids("boats", "small") == {"small0"}
+    assert statements.count("repeatable read") == 1
+
+
 async def test_postings_of_one_query_may_be_more_than_are_kept(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
