@@ -65,10 +65,15 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         A function to call with how many more are done.
     """
     if sys.stderr.isatty():
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        said, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]:.0f}/s")
+        columns = (said, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(title, total=total)
-            yield lambda more: bar.advance(task, more)
+            task = bar.add_task(title, total=total, rate=0.0)
+
+            def show(more: int) -> None:
+                bar.update(task, advance=more, rate=bar.tasks[0].speed or 0.0)
+
+            yield show
         return
     started = told = time.monotonic()
     done = 0
@@ -79,7 +84,19 @@ def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
         now = time.monotonic()
         if now - told >= LINE_EVERY_S:
             told = now
-            of = f"/{total}" if total is not None else ""
-            click.echo(f"{title}: {done}{of} ({done / (now - started):.0f}/s)", err=True)
+            rate = done / (now - started)
+            click.echo(f"{title}: {done}{_of(total, done, rate)} ({rate:.0f}/s)", err=True)
 
     yield advance
+
+
+def _of(total: int | None, done: int, rate: float) -> str:
+    """How many there are, where that is known, and how long the rest will take.
+
+    >>> _of(1_000, 400, 10.0), _of(None, 400, 10.0)
+    ('/1000, 1:00 left', '')
+    """
+    if total is None:
+        return ""
+    minutes, seconds = divmod(round(max(total - done, 0) / rate) if rate else 0, 60)
+    return f"/{total}, {minutes}:{seconds:02} left"
