@@ -178,7 +178,7 @@ class Pipeline:
                 standing, looked = await self._standing(name, request)
                 profile = await self._book.find(request.profile or standing.namespace.settings.profile)
                 learned = await self._shelf.learned(profile.models)
-                among = await self._with_metadata(standing.namespace.ns, request)
+                among = await self._with_metadata(standing.mirror, request)
             explicit = explicit_weighting(request.mode, request.weights, profile)
             recipes = (explicit.recipe,) if explicit else profile.recipes
             legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
@@ -232,12 +232,18 @@ class Pipeline:
         standing = await self._mirrors.current(name, lambda language: looked(language).numbers)
         return standing, looked(standing.namespace.settings.language)
 
-    async def _with_metadata(self, ns: int, request: SearchRequest) -> NDArray[np.int64] | None:
+    async def _with_metadata(self, mirror: Mirror, request: SearchRequest) -> NDArray[np.int64] | None:
         """The memories that meet the one filter that a mirror does not know; None where it is not in use."""
-        if not request.filters.metadata:
+        wanted = request.filters.metadata
+        if not wanted:
             return None
-        async with self._pool.connection() as conn:
-            return await memories.with_metadata(conn, ns, request.filters.metadata)
+        known = mirror.with_metadata(wanted)
+        if known is None:
+            changed = mirror.changed
+            async with self._pool.connection() as conn:
+                known = await memories.with_metadata(conn, mirror.ns, wanted)
+            mirror.keep_metadata(wanted, known, changed=changed)
+        return known
 
     async def _fuse(
         self,

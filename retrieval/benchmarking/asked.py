@@ -97,7 +97,8 @@ def _writing(found: Benchmark) -> Iterator[Target]:
 
 
 def _room(found: Benchmark) -> Iterator[Target]:
-    postings = found.storage.postings_per_memory if found.storage and found.storage.packed else None
+    packed = found.storage is not None and found.storage.packed and found.storage.posting_bytes
+    postings = found.storage.postings_per_memory if found.storage and packed else None
     yield _at_most("bytes of packed postings a memory", 400.0, postings, "{:.0f}")
     mid = _size(found, MID)
     resident = max(mid.resident_bytes) / MIB if mid else None

@@ -102,8 +102,8 @@ async def build(settings: Settings, url: str, plan: Plan, progress: Progress) ->
                 record.rates["small"] = await _fill(engine, url, folder, plan.seed, small, progress)
                 record.filled["small"] = plan.small
                 _write(folder, record)
-    if new:
-        await _settle(url)
+        await engine.maintain()  # also where nothing is new: a migration may have left memories unpacked
+    await _settle(url)
     return record
 
 

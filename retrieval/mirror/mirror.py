@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, LiteralString
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.adjacency import Adjacency, read_edges
@@ -20,6 +23,8 @@ from retrieval.mirror.terms import TermCache
 
 ORDINALS_AT_ONCE = 20_000
 """Ordinals whose memories one statement reads while a mirror is made."""
+
+_METADATA_KEPT = 16
 
 _SNAPSHOT: LiteralString = "select pg_current_snapshot()::text, next_doc from namespace where ns = %(ns)s"
 
@@ -49,6 +54,7 @@ class Mirror:
     vectors: Quantised
     terms: TermCache = field(init=False)
     changed: int = 0
+    _with_metadata: OrderedDict[bytes, tuple[int, NDArray[np.int64]]] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
         self.terms = TermCache(self.memories)
@@ -57,6 +63,17 @@ class Mirror:
     def nbytes(self) -> int:
         """Memory that it takes, about."""
         return self.memories.nbytes + self.graph.nbytes + self.terms.nbytes + self.vectors.nbytes
+
+    def with_metadata(self, metadata: Mapping[str, Any]) -> NDArray[np.int64] | None:
+        """The memories that have these metadata, if that was asked since the last change."""
+        changed, docs = self._with_metadata.get(_key(metadata), (-1, None))
+        return docs if changed == self.changed else None
+
+    def keep_metadata(self, metadata: Mapping[str, Any], docs: NDArray[np.int64], *, changed: int) -> None:
+        """Remember what the database answered when so much had changed."""
+        self._with_metadata[_key(metadata)] = changed, docs
+        if len(self._with_metadata) > _METADATA_KEPT:
+            self._with_metadata.popitem(last=False)
 
     @property
     def is_worn(self) -> bool:
@@ -67,6 +84,10 @@ class Mirror:
     def most_followed(self) -> int:
         """Changes that it takes in before it is better made anew."""
         return 2_000 + self.memories.count // 4
+
+
+def _key(metadata: Mapping[str, Any]) -> bytes:
+    return msgspec.json.encode(metadata, order="deterministic")
 
 
 async def read(conn: AsyncConnection[Any], ns: int) -> Mirror | None:

@@ -47,19 +47,19 @@ _AMONG: LiteralString = """
 def breadth(ef_search: int, memories: int, share: float) -> int:
     """How broad a search of the index is to be.
 
-    In ten times as many memories a search as broad again finds as much; a better graph would too, but every memory
-    that comes would pay for it (docs/decisions/0009-vector-at-scale.md). And where few memories are eligible, one
-    broad search finds more, and sooner, than narrow ones that follow one another.
+    The more memories, the broader, so that nearly all of the ten nearest are found; a better graph would do too, but
+    every memory that comes would pay for it (docs/decisions/0009-vector-at-scale.md). And where few memories are
+    eligible, one broad search finds more, and sooner, than narrow ones that follow one another.
 
     Args:
-        ef_search: what was asked for; it is what 30,000 memories need.
+        ef_search: what was asked for.
         memories: of the namespace.
         share: of them that is eligible, in (0, 1].
 
     >>> [breadth(64, memories, 1.0) for memories in (10_000, 100_000, 1_000_000)], breadth(64, 100_000, 0.5)
-    ([64, 96, 160], 192)
+    ([80, 256, 432], 512)
     """
-    return min(WIDEST, round(ef_search * max(1.0, math.log10(memories) - 3.5) / share))
+    return min(WIDEST, round(ef_search * max(1.25, 1.25 + 2.75 * (math.log10(memories) - 4)) / share))
 
 
 async def by_index(

@@ -108,6 +108,12 @@ def test_fewer_small_namespaces_than_asked_for_prove_nothing(found: Benchmark) -
     assert target.met is None
 
 
+def test_postings_that_nobody_packed_prove_nothing(found: Benchmark) -> None:
+    found.storage = Storage(memories=110_000, packed=100_000, tables=[], posting_bytes=0)
+    (target,) = (each for each in targets(found) if "packed postings" in each.what)
+    assert target.met is None
+
+
 @pytest.mark.parametrize(
     ("scale", "missed"),
     [

@@ -534,6 +534,21 @@ async def test_the_largest_are_read_before_anybody_asks(process: Process, monkey
     assert statements.count("repeatable read") == 1
 
 
+async def test_what_has_some_metadata_is_remembered_until_something_changes(process: Process) -> None:
+    """However the keys are ordered; what was asked before a change and answered after it is not kept."""
+    await process.ingest.add("n", [memory("a", metadata={"x": 1, "y": 2})])
+    mirror = (await process.standing()).mirror
+    docs, before = np.array([0], np.int64), mirror.changed
+    mirror.keep_metadata({"x": 1, "y": 2}, docs, changed=before)
+    assert mirror.with_metadata({"y": 2, "x": 1}) is docs
+    assert mirror.with_metadata({"x": 1}) is None
+    await process.ingest.add("n", [memory("b", metadata={"x": 1, "y": 2})])
+    mirror = (await process.standing()).mirror
+    assert mirror.with_metadata({"x": 1, "y": 2}) is None
+    mirror.keep_metadata({"x": 1, "y": 2}, docs, changed=before)
+    assert mirror.with_metadata({"x": 1, "y": 2}) is None
+
+
 async def test_postings_of_one_query_may_be_more_than_are_kept(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
