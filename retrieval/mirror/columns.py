@@ -135,7 +135,9 @@ class Columns:
             column.put(turns, links)
 
     def _reach(self, ordinals: int) -> None:
-        """Have room for so many memories, in every array alike."""
+        """Have room for so many memories, in every array alike, and in masks that are made from now on."""
+        if ordinals >= len(self.alive.values):
+            self._masks.clear()
         for column in self._arrays:
             column.reach(ordinals)
 

@@ -1,7 +1,7 @@
-"""Vectors of memories in a byte per component, as far as they have been read.
+"""Vectors of memories as far as they have been read: as they are stored, or in a byte per component.
 
-A component is rounded to 1/127 of the greatest of its vector, so that a cosine is off by about 0.0005: enough to
-weigh candidates by, not to tell a caller how similar something is.
+There a component is rounded to 1/127 of the greatest of its vector, so that a cosine is off by about 0.0005: enough
+to weigh candidates by, not to tell a caller how similar something is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.mirror.growing import Growing
+
+EXACT_UP_TO = 20_000
+"""Ordinals of a namespace whose vectors are kept as they are stored, in two bytes per component."""
 
 NOWHERE = -1
 
@@ -25,8 +28,9 @@ class Quantised:
 
     def __init__(self, ordinals: int, dimensions: int) -> None:
         """Have room for so many ordinals; memory is taken as it is used."""
-        self._stored = _Rows(ordinals, dimensions)
-        self._own = _Rows(0, dimensions)
+        exact = ordinals <= EXACT_UP_TO
+        self._stored = _Rows(ordinals, dimensions, exact=exact)
+        self._own = _Rows(0, dimensions, exact=exact)
         self._own_row = Growing(np.int32, NOWHERE)
         self._known = Growing(np.bool_, False)
         self._own_rows = 0
@@ -90,47 +94,53 @@ class Quantised:
         best = np.argpartition(-similarity, count)[:count]
         return np.concatenate([among[best], docs[~known]])
 
-
-def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Vectors as they come back once they were kept: the same question has the same answer."""
-    if not len(vectors):
-        return vectors
-    rows, places = _Rows(*vectors.shape), np.arange(len(vectors))
-    rows.put(places, vectors)
-    return rows.of(places)
+    def rounded(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Vectors as they come back once they were kept: the same question has the same answer."""
+        return self._stored.rounded(vectors) if len(vectors) else vectors
 
 
 class _Rows:
-    """Vectors as bytes with a scale each."""
+    """Vectors as half floats, or as bytes with a scale each."""
 
-    def __init__(self, rows: int, dimensions: int) -> None:
-        self._bytes = np.zeros((rows, dimensions), np.int8)
-        self._scales = np.zeros(rows, np.float32)
+    def __init__(self, rows: int, dimensions: int, *, exact: bool) -> None:
+        self._exact = exact
+        self._values: NDArray[np.float16 | np.int8] = np.zeros((rows, dimensions), np.float16 if exact else np.int8)
+        self._scales = np.ones(rows, np.float32)
 
     @property
     def nbytes(self) -> int:
-        return self._bytes.nbytes + self._scales.nbytes
+        return self._values.nbytes + self._scales.nbytes
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         length = int(rows.max()) + 1
         if length > len(self._scales):
-            grown = _Rows(length + length // 8, self._bytes.shape[1])
-            grown._bytes[: len(self._scales)] = self._bytes
+            grown = _Rows(length + length // 8, self._values.shape[1], exact=self._exact)
+            grown._values[: len(self._scales)] = self._values
             grown._scales[: len(self._scales)] = self._scales
-            self._bytes, self._scales = grown._bytes, grown._scales
-        scales = np.abs(vectors).max(axis=1) / 127
-        self._scales[rows] = scales
-        self._bytes[rows] = np.rint(vectors / np.where(scales > 0, scales, 1)[:, np.newaxis])
+            self._values, self._scales = grown._values, grown._scales
+        if not self._exact:
+            greatest = np.abs(vectors).max(axis=1)
+            self._scales[rows] = np.where(greatest > 0, greatest, 1) / 127
+            vectors = np.rint(vectors / self._scales[rows][:, np.newaxis])
+        self._values[rows] = vectors
+
+    def rounded(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        if self._exact:
+            return vectors
+        rows, places = _Rows(*vectors.shape, exact=False), np.arange(len(vectors))
+        rows.put(places, vectors)
+        return rows.of(places)
 
     def products(self, rows: NDArray[np.integer], vector: NDArray[np.float32]) -> NDArray[np.float32]:
         parts = (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE))
         products: NDArray[np.float32] = np.concatenate(
-            [self._bytes[part].astype(np.float32) @ vector for part in parts]
+            [self._values[part].astype(np.float32) @ vector for part in parts]
         )
         products *= self._scales[rows]
         return products
 
     def of(self, rows: NDArray[np.integer]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self._bytes[rows].astype(np.float32)
-        vectors *= self._scales[rows][:, np.newaxis]
+        vectors: NDArray[np.float32] = self._values[rows].astype(np.float32)
+        if not self._exact:
+            vectors *= self._scales[rows][:, np.newaxis]
         return vectors

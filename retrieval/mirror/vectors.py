@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.mirror.mirror import Mirror
-from retrieval.mirror.quantised import rounded
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
 
@@ -45,7 +44,7 @@ class Vectors:
                 found = await vectors.read(conn, self._mirror.ns, missing)
             if found.docs.size:
                 kept.put(*found, version=version)
-                found = found._replace(vectors=rounded(found.vectors), own=rounded(found.own))
+                found = found._replace(vectors=kept.rounded(found.vectors), own=kept.rounded(found.own))
                 own = found.vectors
                 if found.turns.size:
                     order = np.argsort(found.docs)
