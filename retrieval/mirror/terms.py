@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.mirror.columns import Columns
-
-Found = tuple[NDArray[np.int32], NDArray[np.uint16]]
-"""Ordinals of memories and how often a term stands in each."""
+from retrieval.store.blocks import Found
 
 MOST_BYTES = 32 * 1024 * 1024
 """Of the decoded postings of one namespace; the terms asked for longest ago leave first."""
