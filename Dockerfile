@@ -4,6 +4,7 @@ FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY models models
+COPY native native
 COPY graph graph
 COPY classifier classifier
 COPY retrieval retrieval

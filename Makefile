@@ -101,6 +101,7 @@ $(LOCKED): requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
-$(INSTALLED): $(LOCKED) pyproject.toml
+# Compiles native/, too.
+$(INSTALLED): $(LOCKED) pyproject.toml $(wildcard native/*.c native/*.h native/*.py)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from retrieval.legs.base import Hit, LegQuery, LegRanking
+from retrieval.mirror.vectors import cosines
 from retrieval.store import nearest
 from retrieval.store.pool import Pool
 from retrieval.types import Leg
 
+READ_BY_QUERY = 2_000
+"""Vectors that a query waits for where the mirror has not read them yet; with more to come, the database is asked."""
+
 EXACT_UP_TO = 5_000
 """Eligible memories up to which each is compared; the index reaches fewer of a small namespace among large ones."""
 
-_LOOKED_AT = 4
-"""Memories compared exactly, for each one wanted, of those that the mirror's rounded vectors put first."""
+_COMPARED = 12
+"""Memories compared by all of their vectors, for each that a search of the index of the same breadth would visit."""
+
+_TIES = 50
+"""Memories more than wanted that are put in order: of equal ones the first by id are wanted."""
+
+_BESIDE_FROM = 20_000
+"""Eligible memories from which it pays to have another thread look, while this one does what else the query needs."""
 
 _MOST_COMPARED = 20_000
 _LEAST_SHARE = 0.1
 """Share of the memories that has to be eligible for the index to be asked, unless there are `_MOST_COMPARED`."""
 
+_Found = list[tuple[int, float]]
+"""Ordinals with their cosines."""
+
 
 class VectorRetriever:
-    """HNSW with iterative scans; an exact scan where few memories are eligible or the index ran dry."""
+    """The mirror's vectors, or the database's while those are being read: HNSW, or each where few are eligible."""
 
     leg = Leg.VECTOR
 
@@ -33,34 +49,62 @@ class VectorRetriever:
 
     async def search(self, query: LegQuery) -> LegRanking:
         """The eligible memories most similar to the query; scores are cosines in [-1, 1]."""
-        vector = await query.embedding()
-        embedding = HalfVector(vector)
-        mirror = query.standing.mirror
-        memories = mirror.memories
+        embedding = await query.embedding()
+        memories, vectors = query.standing.mirror.memories, query.standing.mirror.vectors
         _, eligible = query.masks()
-        count = int(np.count_nonzero(eligible))
-        share = count / max(memories.count, 1)
-        plan, found = list[str](), list[tuple[int, float]]()
-        details: dict[str, Any] = {"ef_search": query.ef_search}
-        async with self._pool.connection() as conn:
-            if goes_by_index(count, share):
-                plan.append("hnsw")
-                breadth = nearest.breadth(query.ef_search, memories.count, share)
-                details["breadth"] = breadth
-                found = await nearest.by_index(
-                    conn, query.ns, embedding, k=query.fan_out, eligible=query.eligibility, ef_search=breadth
-                )
-            if len(found) < min(query.fan_out, count):
-                plan.append("exact")
-                docs = mirror.vectors.likeliest(np.flatnonzero(eligible), vector, _LOOKED_AT * query.fan_out)
-                found = await nearest.among(conn, query.ns, embedding, k=query.fan_out, docs=docs.tolist())
+        if vectors.missing(eligible).size <= READ_BY_QUERY:
+            found, details = await self._in_memory(query, eligible, embedding)
+        else:
+            found, details = await self._in_database(query, eligible, HalfVector(embedding))
         least = -1.0 if query.min_similarity is None else query.min_similarity
         # The index may find memories that came since the mirror was brought up to date.
         kept = [(doc, score) for doc, score in found if score >= least and doc < len(eligible) and eligible[doc]]
         names = memories.ids.get(np.array([doc for doc, _ in kept], np.int64))
         hits = [Hit(id=memory_id, doc=doc, score=score) for memory_id, (doc, score) in zip(names, kept, strict=True)]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
-        return LegRanking(hits=tuple(hits), details={**details, "plan": ", then ".join(plan)})
+        return LegRanking(hits=tuple(hits[: query.fan_out]), details={"ef_search": query.ef_search, **details})
+
+    async def _in_memory(
+        self, query: LegQuery, eligible: NDArray[np.bool_], embedding: NDArray[np.float32]
+    ) -> tuple[_Found, dict[str, Any]]:
+        """By the mirror's vectors, and those of the database that it lacks."""
+        vectors = query.standing.mirror.vectors
+        count = int(np.count_nonzero(eligible))
+        compared = count if count <= EXACT_UP_TO else _COMPARED * nearest.breadth(query.ef_search, count, 1.0)
+        look = partial(vectors.nearest, eligible, embedding, query.fan_out + _TIES, breadth=compared)
+        version = None
+        while version != vectors.version:  # another query may see a change, and put a vector in another's place
+            while (unread := query.vectors.unread(missing := vectors.missing(eligible))).size:
+                await query.vectors.read(unread.tolist())
+            version = vectors.version
+            docs, scores = await asyncio.to_thread(look) if count > _BESIDE_FROM else look()
+        found = list(zip(docs.tolist(), scores.tolist(), strict=True))
+        if missing.size:  # forgotten again since they were read, by a query that saw a change
+            docs = np.array([doc for doc in missing.tolist() if doc in query.vectors], np.int64)
+            similarities = cosines(query.vectors.stored[query.vectors.places(docs.tolist())], embedding)
+            found += zip(docs.tolist(), similarities.tolist(), strict=True)
+        return found, {"plan": "exact" if count <= compared else "quantised", "compared": min(count, compared)}
+
+    async def _in_database(
+        self, query: LegQuery, eligible: NDArray[np.bool_], embedding: HalfVector
+    ) -> tuple[_Found, dict[str, Any]]:
+        """By the index; each where few memories are eligible or it ran dry."""
+        plan, found, details = list[str](), _Found(), dict[str, Any]()
+        count = int(np.count_nonzero(eligible))
+        share = count / max(query.standing.mirror.memories.count, 1)
+        async with self._pool.connection() as conn:
+            if goes_by_index(count, share):
+                plan.append("hnsw")
+                breadth = nearest.breadth(query.ef_search, query.standing.mirror.memories.count, share)
+                details["breadth"] = breadth
+                found = await nearest.by_index(
+                    conn, query.ns, embedding, k=query.fan_out, eligible=query.eligibility, ef_search=breadth
+                )
+            if len(found) < min(query.fan_out, count):
+                plan.append("exact")
+                docs = np.flatnonzero(eligible).tolist()
+                found = await nearest.among(conn, query.ns, embedding, k=query.fan_out, docs=docs)
+        return found, {**details, "plan": ", then ".join(plan)}
 
 
 def goes_by_index(count: int, share: float) -> bool:

@@ -15,7 +15,6 @@ from psycopg import AsyncConnection
 
 from graph.adjacency import Adjacency, read_edges
 from graph.arrays import array_text
-from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.mirror import columns
 from retrieval.mirror.columns import Columns
 from retrieval.mirror.quantised import Quantised
@@ -103,7 +102,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> Mirror | None:
             await columns.read_range(conn, ns, memories, first=first, end=first + ORDINALS_AT_ONCE)
         edges, relations = await read_edges(conn, ns)
         graph = await asyncio.to_thread(Adjacency.of, edges, relations)
-        return Mirror(ns, snapshot, memories, graph, Quantised(next_doc, DIMENSIONS))
+        return Mirror(ns, snapshot, memories, graph, Quantised(next_doc))
 
 
 async def follow(conn: AsyncConnection[Any], mirror: Mirror, docs: Sequence[int], snapshot: str) -> None:

@@ -1,22 +1,37 @@
-"""Vectors of memories as far as they have been read: as they are stored, or in a byte per component.
+"""Vectors of memories as far as they have been read, in 12 bits a component, and the nearest of them.
 
-There a component is rounded to 1/127 of the greatest of its vector, so that a cosine is off by about 0.0005: enough
-to weigh candidates by, not to tell a caller how similar something is.
+A component is rounded to 1/2047 of the greatest of its vector, so that a cosine is off by some 0.00002: as much as the
+half floats that are stored already are.
 """
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 from numpy.typing import NDArray
 
+from native import Array, at, function
+from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.mirror.growing import Growing
-
-EXACT_UP_TO = 20_000
-"""Ordinals of a namespace whose vectors are kept as they are stored, in two bytes per component."""
 
 NOWHERE = -1
 
-_AT_ONCE = 2_048  # rows that are floats at a time: as many as the processor's cache holds
+_NONE = np.empty(0, np.int64)
+
+_pack = function("trivet_pack", Array, Array, ctypes.c_int64, *[Array] * 4)
+_unpack = function("trivet_unpack", Array, Array, Array, Array, ctypes.c_int64, Array)
+_nearest = function(
+    "trivet_nearest",
+    *[Array] * 5,
+    ctypes.c_int64,
+    Array,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    Array,
+    Array,
+    result=ctypes.c_int64,
+)
 
 
 class Quantised:
@@ -26,11 +41,10 @@ class Quantised:
         version: counts up when vectors are forgotten; what was read before may be out of date then.
     """
 
-    def __init__(self, ordinals: int, dimensions: int) -> None:
+    def __init__(self, ordinals: int) -> None:
         """Have room for so many ordinals; memory is taken as it is used."""
-        exact = ordinals <= EXACT_UP_TO
-        self._stored = _Rows(ordinals, dimensions, exact=exact)
-        self._own = _Rows(0, dimensions, exact=exact)
+        self._stored = _Rows(ordinals)
+        self._own = _Rows(0)
         self._own_row = Growing(np.int32, NOWHERE)
         self._known = Growing(np.bool_, False)
         self._own_rows = 0
@@ -46,6 +60,12 @@ class Quantised:
         known = docs < len(self._known.values)
         known[known] = self._known.values[docs[known]]
         return known
+
+    def missing(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The memories of a mask by ordinal whose vectors are not here."""
+        self._known.reach(len(mask))
+        unknown = mask > self._known.values[: len(mask)]
+        return np.flatnonzero(unknown) if unknown.any() else _NONE
 
     def put(
         self,
@@ -81,66 +101,89 @@ class Quantised:
         own = stored
         if turns.size:
             own = stored.copy()
-            own[turns] = self._own.of(rows[turns])
+            own[turns] = self._own.of(rows[turns].astype(np.int64))
         return stored, own
 
-    def likeliest(self, docs: NDArray[np.int64], embedding: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-        """Of some memories those that are about the nearest to an embedding, and all that are not known."""
-        known = self.knows(docs)
-        among = docs[known]
-        if among.size <= count:
-            return docs
-        similarity = self._stored.products(among, embedding)
-        best = np.argpartition(-similarity, count)[:count]
-        return np.concatenate([among[best], docs[~known]])
+    def nearest(
+        self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, *, breadth: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The memories of a mask by ordinal that are nearest to an embedding, best first, and their cosines.
 
-    def rounded(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        Those of which no vector is here are left out.
+
+        Args:
+            among: the mask.
+            embedding: a unit vector.
+            count: most memories.
+            breadth: how many are compared by more than the signs of their components; with as many as the mask has,
+                what is found is exact.
+        """
+        if self.missing(among).size:
+            among = among & self._known.values[: len(among)]
+        return self._stored.nearest(among, embedding, count, max(breadth, count))
+
+    @staticmethod
+    def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors as they come back once they were kept: the same question has the same answer."""
-        return self._stored.rounded(vectors) if len(vectors) else vectors
+        if not len(vectors):
+            return vectors
+        rows, places = _Rows(len(vectors)), np.arange(len(vectors))
+        rows.put(places, vectors)
+        return rows.of(places)
 
 
 class _Rows:
-    """Vectors as half floats, or as bytes with a scale each."""
+    """Vectors by row; `native/vectors.c` says how they are kept."""
 
-    def __init__(self, rows: int, dimensions: int, *, exact: bool) -> None:
-        self._exact = exact
-        self._values: NDArray[np.float16 | np.int8] = np.zeros((rows, dimensions), np.float16 if exact else np.int8)
+    def __init__(self, rows: int) -> None:
+        self._high = np.zeros((rows, DIMENSIONS), np.int8)
+        self._low = np.zeros((rows, DIMENSIONS // 2), np.uint8)
+        self._signs = np.zeros((rows, DIMENSIONS // 64), np.uint64)
         self._scales = np.ones(rows, np.float32)
 
     @property
     def nbytes(self) -> int:
-        return self._values.nbytes + self._scales.nbytes
+        return self._high.nbytes + self._low.nbytes + self._signs.nbytes + self._scales.nbytes
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        length = int(rows.max()) + 1
-        if length > len(self._scales):
-            grown = _Rows(length + length // 8, self._values.shape[1], exact=self._exact)
-            grown._values[: len(self._scales)] = self._values
-            grown._scales[: len(self._scales)] = self._scales
-            self._values, self._scales = grown._values, grown._scales
-        if not self._exact:
-            greatest = np.abs(vectors).max(axis=1)
-            self._scales[rows] = np.where(greatest > 0, greatest, 1) / 127
-            vectors = np.rint(vectors / self._scales[rows][:, np.newaxis])
-        self._values[rows] = vectors
+        """Keep vectors; what was in their rows is gone."""
+        length, before = int(rows.max()) + 1, len(self._scales)
+        if length > before:
+            grown = _Rows(length + length // 8)
+            grown._high[:before], grown._low[:before] = self._high, self._low
+            grown._signs[:before], grown._scales[:before] = self._signs, self._scales
+            self._high, self._low, self._signs, self._scales = grown._high, grown._low, grown._signs, grown._scales
+        rows, vectors = _checked(rows, len(self._scales)), np.ascontiguousarray(vectors, np.float32)
+        if vectors.shape != (len(rows), DIMENSIONS):
+            raise ValueError(f"{len(rows)} vectors of {DIMENSIONS} numbers are wanted, not {vectors.shape}")
+        _pack(at(vectors), at(rows), len(rows), at(self._high), at(self._low), at(self._signs), at(self._scales))
 
-    def rounded(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        if self._exact:
-            return vectors
-        rows, places = _Rows(*vectors.shape, exact=False), np.arange(len(vectors))
-        rows.put(places, vectors)
-        return rows.of(places)
-
-    def products(self, rows: NDArray[np.integer], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        parts = (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE))
-        products: NDArray[np.float32] = np.concatenate(
-            [self._values[part].astype(np.float32) @ vector for part in parts]
-        )
-        products *= self._scales[rows]
-        return products
-
-    def of(self, rows: NDArray[np.integer]) -> NDArray[np.float32]:
-        vectors: NDArray[np.float32] = self._values[rows].astype(np.float32)
-        if not self._exact:
-            vectors *= self._scales[rows][:, np.newaxis]
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The vectors of some rows."""
+        rows = _checked(rows, len(self._scales))
+        vectors = np.empty((len(rows), DIMENSIONS), np.float32)
+        _unpack(at(self._high), at(self._low), at(self._scales), at(rows), len(rows), at(vectors))
         return vectors
+
+    def nearest(
+        self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, breadth: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """See `Quantised.nearest`; the mask says nothing of rows that there are not."""
+        # Other threads may put larger arrays into the place of these meanwhile.
+        high, low, signs, scales = self._high, self._low, self._signs, self._scales
+        among, query = np.ascontiguousarray(among[: len(scales)]), np.ascontiguousarray(embedding, np.float32)
+        rows, products = np.empty(count, np.int64), np.empty(count, np.float32)
+        found = _nearest(
+            at(high), at(low), at(signs), at(scales), at(among), len(among),
+            at(query), breadth, count, at(rows), at(products),
+        )  # fmt: skip
+        if found < 0:
+            raise MemoryError
+        return rows[:found], products[:found]
+
+
+def _checked(rows: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+    rows = np.ascontiguousarray(rows, np.int64)
+    if rows.size and not (rows.min() >= 0 and rows.max() < room):
+        raise IndexError(f"a row beyond {room}")
+    return rows

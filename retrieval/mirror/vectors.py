@@ -25,6 +25,7 @@ class Vectors:
         self._pool = pool
         self._mirror = mirror
         self._places: dict[int, int] = {}
+        self._asked: set[int] = set()
         self.stored: NDArray[np.float32] = np.empty((0, 0), np.float32)
         self.own: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
@@ -33,6 +34,7 @@ class Vectors:
         wanted = np.array([doc for doc in docs if doc not in self._places], np.int64)
         if not wanted.size:
             return
+        self._asked.update(wanted.tolist())
         kept = self._mirror.vectors
         known = kept.knows(wanted)
         if known.any():
@@ -51,6 +53,14 @@ class Vectors:
                     own = found.vectors.copy()
                     own[order[np.searchsorted(found.docs, found.turns, sorter=order)]] = found.own
                 self._add(found.docs, found.vectors, own)
+
+    def __contains__(self, doc: int) -> bool:
+        """Whether the vectors of a memory are here."""
+        return doc in self._places
+
+    def unread(self, docs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of some memories that were not asked for; what was, and is not here, does not exist."""
+        return np.array([doc for doc in docs.tolist() if doc not in self._asked], np.int64)
 
     def places(self, docs: Sequence[int]) -> NDArray[np.intp]:
         """The rows of memories in `stored` and `own`, -1 for those that are not there."""

@@ -1,12 +1,17 @@
-"""Vectors that a mirror keeps: as they are stored, or in a byte per component."""
+"""Vectors that a mirror keeps in 12 bits a component, and the nearest of them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.mirror.quantised import EXACT_UP_TO, Quantised
+from retrieval.mirror.quantised import Quantised
+
+OFF = 1.5e-4
+"""Most that a cosine may be off; components up to 1/2047 of the greatest."""
 
 
 def unit(count: int, seed: int) -> NDArray[np.float32]:
@@ -18,41 +23,79 @@ def unit(count: int, seed: int) -> NDArray[np.float32]:
 
 def kept(ordinals: int, docs: list[int], vectors: NDArray[np.float32]) -> Quantised:
     """Those vectors, the last memory being a turn whose own one is the first's."""
-    quantised = Quantised(ordinals, 384)
+    quantised = Quantised(ordinals)
     quantised.put(np.array(docs), vectors, np.array(docs[-1:]), vectors[:1], version=0)
     return quantised
 
 
-@pytest.mark.parametrize(("ordinals", "off"), [(EXACT_UP_TO, 0.0), (EXACT_UP_TO + 1, 2e-3)])
-def test_what_was_put_comes_back(ordinals: int, off: float) -> None:
-    """Exactly in small namespaces; ordinals that come later have room too."""
-    docs, vectors = [3, 7, ordinals + 9], unit(3, 1)
-    stored, own = kept(ordinals, docs, vectors).of(np.array(docs))
-    np.testing.assert_allclose(stored, vectors, atol=off)
-    np.testing.assert_allclose(own, vectors[[0, 1, 0]], atol=off)
-    assert Quantised(ordinals, 384).rounded(vectors).tobytes() == stored.tobytes()
+def test_what_was_put_comes_back() -> None:
+    """Ordinals that come later have room too."""
+    docs, vectors = [3, 7, 1_009], unit(3, 1)
+    stored, own = kept(1_000, docs, vectors).of(np.array(docs))
+    np.testing.assert_allclose(stored, vectors, atol=1e-4)
+    np.testing.assert_allclose(own, vectors[[0, 1, 0]], atol=1e-4)
+    assert Quantised.rounded(vectors).tobytes() == stored.tobytes()
 
 
 def test_a_vector_of_zeros_stays_one() -> None:
-    quantised = kept(EXACT_UP_TO + 1, [0], np.zeros((1, 384), np.float32))
+    quantised = kept(1, [0], np.zeros((1, 384), np.float32))
     assert not quantised.of(np.array([0]))[0].any()
+    docs, cosines = quantised.nearest(np.ones(1, np.bool_), unit(1, 5)[0], 3, breadth=1)
+    assert (docs.tolist(), cosines.tolist()) == ([0], [0.0])
 
 
-@pytest.mark.parametrize("ordinals", [1_000, EXACT_UP_TO + 1])
-def test_the_likeliest_are_about_the_nearest_and_all_that_are_not_known(ordinals: int) -> None:
-    vectors = unit(500, 2)
-    query = vectors[17] + 0.5 * vectors[400]
-    quantised = kept(ordinals, list(range(500)), vectors)
-    nearest = np.argsort(-(vectors @ query))[:10]
-    found = quantised.likeliest(np.arange(505), query, 40)
-    assert len(found) == 45
-    assert set(found.tolist()) >= {*nearest.tolist(), *range(500, 505)}
+def test_vectors_of_another_length_and_rows_that_do_not_exist_are_refused() -> None:
+    quantised = Quantised(3)
+    with pytest.raises(ValueError, match="384"):
+        kept(3, [0, 1], unit(2, 1)[:, :100])
+    with pytest.raises(IndexError):
+        quantised.of(np.array([7]))
+
+
+@given(
+    seed=st.integers(0, 1_000),
+    size=st.integers(1, 300),
+    share=st.sampled_from([0.0, 0.02, 0.5, 1.0]),
+    count=st.integers(1, 40),
+)
+def test_with_enough_breadth_the_nearest_are_exact(seed: int, size: int, share: float, count: int) -> None:
+    """As many as there are, best first, those of the mask alone, with their cosines."""
+    rng, vectors, query = np.random.default_rng(seed), unit(size, seed), unit(1, seed + 5_000)[0]
+    among = rng.random(size) < share
+    docs, cosines = kept(size, list(range(size)), vectors).nearest(among, query, count, breadth=size)
+    exact = vectors @ query
+    assert len(docs) == min(count, np.count_nonzero(among)) == len(set(docs.tolist()))
+    assert among[docs].all()
+    assert (np.diff(cosines) <= 0).all()
+    np.testing.assert_allclose(cosines, exact[docs], atol=OFF)
+    if len(docs) < np.count_nonzero(among):
+        others = np.setdiff1d(np.flatnonzero(among), docs)
+        assert exact[others].max() <= cosines[-1] + 10 * OFF
+
+
+def test_of_equal_vectors_the_first_are_taken() -> None:
+    quantised = kept(60, list(range(60)), np.repeat(unit(1, 1), 60, axis=0))
+    docs, cosines = quantised.nearest(np.ones(60, np.bool_), unit(1, 2)[0], 5, breadth=20)
+    assert len(docs) == 5
+    assert docs.max() < 20
+    assert len(set(cosines.tolist())) == 1
+
+
+def test_a_narrow_search_finds_nearly_all() -> None:
+    vectors = unit(4_000, 2)
+    quantised = kept(4_000, list(range(4_000)), vectors)
+    found = 0
+    for at in range(50):
+        query = vectors[at] + 0.8 * vectors[at + 100]
+        docs, _ = quantised.nearest(np.ones(4_000, np.bool_), query, 10, breadth=1_000)
+        found += len({*docs.tolist()} & {*np.argsort(-(vectors @ query))[:10].tolist()})
+    assert found >= 0.9 * 500
 
 
 def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> None:
     docs, vectors = np.array([1, 2]), unit(2, 3)
     none = np.empty(0, np.int64), np.empty((0, 384), np.float32)
-    quantised = Quantised(10, 384)
+    quantised = Quantised(10)
     before = quantised.version
     quantised.forget(np.array([2]))
     quantised.put(docs, vectors, *none, version=before)
@@ -60,3 +103,13 @@ def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> None:
     quantised.put(docs, vectors, *none, version=quantised.version)
     quantised.forget(np.array([2]))
     assert quantised.knows(docs).tolist() == [True, False]
+    mask = np.array([False, True, True, False, True])
+    assert quantised.missing(mask).tolist() == [2, 4]
+    assert quantised.nearest(mask, vectors[0], 5, breadth=5)[0].tolist() == [1]
+
+
+def test_a_mask_longer_than_what_was_put() -> None:
+    quantised = kept(2, [0, 1], unit(2, 4))
+    mask = np.ones(9, np.bool_)
+    assert quantised.missing(mask).tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert sorted(quantised.nearest(mask, unit(1, 4)[0], 9, breadth=9)[0].tolist()) == [0, 1]
