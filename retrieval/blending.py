@@ -12,7 +12,7 @@ BLEND_K = 5
 """Smoothing constant of the reciprocal ranks that are blended."""
 
 
-class Placed(msgspec.Struct, frozen=True):
+class Placed(msgspec.Struct, frozen=True, gc=False):
     """A candidate at its place in the answer's order.
 
     Attributes:

@@ -1,20 +1,23 @@
 """Memories that say the same thing: exact and near duplicates within one ranking.
 
 Near duplicates share at least `threshold` of their three-word shingles (Jaccard; Broder 1997,
-doi:10.1109/SEQUEN.1997.666900). So few of the one's may be missing in the other that any one more of them hold one
-that is not: pairs are found by those, one side of the prefix filter of Chaudhuri, Ganti and Kaushik (ICDE 2006,
-doi:10.1109/ICDE.2006.9), which misses none and compares few.
+doi:10.1109/SEQUEN.1997.666900). Most texts resemble none: a kernel finds those that may, and no others are looked at
+closely. So few of the one's shingles may be missing in the other that any one more of them hold one that is not: pairs
+are found by those, as in the prefix filter of Chaudhuri, Ganti and Kaushik (ICDE 2006, doi:10.1109/ICDE.2006.9), which
+misses none and compares few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+import ctypes
+from collections.abc import Iterable, Sequence
+from itertools import compress, islice
 from math import ceil
 
 import msgspec
 
-from retrieval.text.wording import Wording, contradicts, wording
+import native
+from retrieval.text.wording import Wording, comparable, contradicts, wording
 
 Shingle = tuple[str, str, str]
 """Three words in a row."""
@@ -30,6 +33,18 @@ MAX_COMPARED = 32
 
 THRESHOLD = 0.85
 """Least share of common shingles of near duplicates: docs/decisions/0005-near-duplicates.md."""
+
+_mark_alike = native.function(
+    "trivet_alike",
+    ctypes.c_char_p,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_double,
+    native.Array,
+    result=ctypes.c_int64,
+)
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +92,28 @@ def deduplicate(candidates: Sequence[Candidate], *, threshold: float = THRESHOLD
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
+    marks = _alike(candidates, threshold)
+    stands_for = {each.id: tuple(each.duplicates) for each in _survivors(compress(candidates, marks), threshold)}
+    return [
+        Kept(id=each.id, duplicates=stands_for.get(each.id, ()))
+        for each, mark in zip(candidates, marks, strict=True)
+        if not mark or each.id in stands_for
+    ]
+
+
+def _alike(candidates: Sequence[Candidate], threshold: float) -> bytes:
+    """For each candidate 1 or 0: whether it may be a duplicate of another at all."""
+    if len(candidates) < 2:
+        return bytes(len(candidates))
+    texts = b"\xff".join([comparable(each.text, each.speaker) for each in candidates])
+    marks = ctypes.create_string_buffer(len(candidates))
+    if _mark_alike(texts, len(texts), len(candidates), MIN_WORDS, MAX_WORDS, threshold, marks) < 0:
+        raise MemoryError("no memory to compare texts in")
+    return marks.raw
+
+
+def _survivors(candidates: Iterable[Candidate], threshold: float) -> list[_Survivor]:
+    """The best ranked of each group of duplicates, with the others."""
     survivors: list[_Survivor] = []
     said: dict[tuple[str, ...], list[_Survivor]] = {}
     seen: set[Shingle] = set()
@@ -98,7 +135,7 @@ def deduplicate(candidates: Sequence[Candidate], *, threshold: float = THRESHOLD
         survivors.append(survivor)
         said.setdefault(own.words, []).append(survivor)
         seen |= shingles
-    return [Kept(id=survivor.id, duplicates=tuple(survivor.duplicates)) for survivor in survivors]
+    return survivors
 
 
 def _same_origin(survivor: _Survivor, candidate: Candidate) -> bool:

@@ -34,7 +34,7 @@ from retrieval.profile_types import ProfileShadow
 from retrieval.profiles import SHIPPED, Profile
 from retrieval.records import Records
 from retrieval.rescoring import particulars_of
-from retrieval.selection import Limits, within_cap
+from retrieval.selection import Found, Limits, within_cap
 from retrieval.settings import Settings
 from retrieval.shadowing import Shadow
 from retrieval.stopwatch import Stopwatch
@@ -262,9 +262,14 @@ class Trivet:
             AllLegsFailed: no leg answered.
         """
         answer = await self.answer(namespace, request)
-        self._journal.searched(answer.namespace, searched(answer, request, answer.found))
+        self._log(answer, request, answer.found)
         self._shadow.follow(request, answer)
         return search_response(answer, request)
+
+    def _log(self, answer: Answer, request: SearchRequest, shown: Sequence[Found]) -> None:
+        """Have the search written down where the namespace's owner wants that."""
+        if answer.namespace.settings.query_log is not None:
+            self._journal.searched(answer.namespace, searched(answer, request, shown))
 
     async def answer(self, namespace: str, request: SearchRequest) -> Answer:
         """What `search` answers from, with all that each leg found: for experiments; raises as `search` does."""
@@ -297,7 +302,7 @@ class Trivet:
             )
         cited = {item.id for item in packed.items}
         shown = [found for found in answer.found if found.memory.id in cited]
-        self._journal.searched(answer.namespace, searched(answer, search, shown))
+        self._log(answer, search, shown)
         self._shadow.follow(search, answer)
         return context_response(answer, packed, search, request.max_tokens)
 

@@ -14,18 +14,16 @@ FIRST_RANK = 1
 """Ranks start at 1, so that an absent memory (0) is worth less than any place in a ranking."""
 
 
-class Fused(msgspec.Struct, frozen=True, kw_only=True):
+class Fused(msgspec.Struct, frozen=True, gc=False):
     """One fused memory.
 
     Attributes:
         id: the memory.
         score: the sum of the formula, > 0.
-        ranks: its rank in every leg that returned it, those of weight 0 included.
     """
 
     id: str
     score: float
-    ranks: Mapping[Leg, int]
 
 
 def weighted_rrf(
@@ -54,27 +52,25 @@ def weighted_rrf(
     """
     if not (isfinite(rrf_k) and rrf_k > 0):
         raise FusionError(f"rrf_k is {rrf_k}, must be above 0", loc=("rrf_k",))
-    ranks: dict[str, dict[Leg, int]] = {}
+    scores: dict[str, float] = {}
     parts: dict[str, list[float]] = {}
     for leg, ranking in rankings.items():
         weight = _checked_weight(weights, leg)
-        if len(set(ranking)) < len(ranking):
+        values = [weight / (rrf_k + rank) for rank in range(FIRST_RANK, FIRST_RANK + len(ranking))]
+        shares = dict(zip(ranking, values, strict=True))
+        if len(shares) < len(ranking):
             twice = next(id for at, id in enumerate(ranking) if id in ranking[:at])
             raise FusionError(f"the ranking of {leg} has {twice!r} twice", loc=("rankings", leg))
-        for rank, id in enumerate(ranking, FIRST_RANK):
-            if id in ranks:
-                ranks[id][leg] = rank
-            else:
-                ranks[id] = {leg: rank}
-            if weight:
-                share = weight / (rrf_k + rank)
-                if id in parts:
-                    parts[id].append(share)
-                else:
-                    parts[id] = [share]
-    # Pairs are sorted without a call for each, which a key would take.
-    order = sorted([(-(fsum(shares) if len(shares) > 1 else shares[0]), id) for id, shares in parts.items()])
-    return [Fused(id=id, score=-negative, ranks=ranks[id]) for negative, id in order]
+        if weight:
+            for id in scores.keys() & shares.keys():
+                parts.setdefault(id, [scores[id]]).append(shares[id])
+            scores = shares | scores
+    for id, summands in parts.items():
+        scores[id] = fsum(summands)
+    # A sort keeps the order of equals, reversed or not; few have any.
+    distinct = len(set(scores.values())) == len(scores)
+    order = sorted(scores if distinct else sorted(scores), key=scores.__getitem__, reverse=True)
+    return list(map(Fused, order, map(scores.__getitem__, order)))
 
 
 def _checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from itertools import islice
+from collections.abc import Mapping
+from functools import lru_cache
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
 from retrieval.text.cjk import RUN, bigrams
@@ -21,6 +20,7 @@ _REACH = 32
 """How far a cut may move to fall between words."""
 
 _LONGEST_CACHED = 64
+_MOST_CACHED = 16_384
 
 _WORD = re.compile(r"[^\s,;!?()\[\]{}<>\"“”«»]+")
 
@@ -43,12 +43,19 @@ def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = M
     >>> snippet("one two three four five six seven", "four", max_chars=16)
     '…four five…'
     """
-    squeezed = " ".join(text.split())
+    squeezed = _squeezed(text)
     if len(squeezed) <= max_chars:
         return squeezed
     name = resolve_language(language)
     start, end = _first_match(squeezed, _query_terms(query, name), name)
     return _cut(squeezed, start, end, max_chars)
+
+
+def _squeezed(text: str) -> str:
+    """The text with single spaces between its words; most have no others, which is soon seen."""
+    if text.isprintable() and "  " not in text and text[:1] != " " != text[-1:]:
+        return text
+    return " ".join(text.split())
 
 
 @lru_cache(maxsize=1_024)
@@ -60,31 +67,44 @@ def _query_terms(query: str, language: str) -> frozenset[str]:
     return terms - LANGUAGES["english"].stops or terms
 
 
+class _TermsOf(dict[str, frozenset[str]]):
+    """The terms of a word, remembered unless it is long."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, word: str) -> frozenset[str]:
+        terms = frozenset(analyze(word, self._language))
+        if len(word) <= _LONGEST_CACHED:
+            if len(self) >= _MOST_CACHED:
+                self.clear()
+            self[word] = terms
+        return terms
+
+
 @lru_cache(maxsize=len(LANGUAGES))
-def _terms_in(language: str) -> Callable[[str], Sequence[str]]:
-    """The terms of a word, remembered: a cache for each language, which is asked by the word alone."""
-    return lru_cache(maxsize=16_384)(lambda word: tuple(analyze(word, language)))
+def _terms_in(language: str) -> _TermsOf:
+    return _TermsOf(language)
 
 
 def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:
     """Where the first word with one of the terms lies; (0, 0) without one."""
     terms_of = _terms_in(language)
-    for number, word in enumerate(_WORD.findall(text)):
-        if len(word) > _LONGEST_CACHED or not word.isascii():
-            if found := _first_match_within(word, terms, language):
-                start, _ = _span(text, number)
-                return start + found[0], start + found[1]
-        elif not terms.isdisjoint(terms_of(word)):
-            return _span(text, number)
+    for found in _WORD.finditer(text):
+        word = found[0]
+        if word.isascii():
+            if not terms.isdisjoint(terms_of[word]):
+                return found.span()
+        elif within := _first_match_within(word, terms, terms_of):
+            start = found.start()
+            return start + within[0], start + within[1]
     return 0, 0
 
 
-def _span(text: str, number: int) -> tuple[int, int]:
-    """Where a word lies, by its number from 0; most are only looked at, which is faster without their places."""
-    return next(islice(_WORD.finditer(text), number, None)).span()
-
-
-def _first_match_within(word: str, terms: frozenset[str], language: str) -> tuple[int, int] | None:
+def _first_match_within(
+    word: str, terms: frozenset[str], terms_of: Mapping[str, frozenset[str]]
+) -> tuple[int, int] | None:
     """The same within what stands between spaces, where a run of a script without them is a piece of its own."""
     offset = 0
     for piece in RUN.split(word):
@@ -92,10 +112,8 @@ def _first_match_within(word: str, terms: frozenset[str], language: str) -> tupl
             for at, pair in enumerate(bigrams(prepare(piece)), offset):
                 if pair in terms or not terms.isdisjoint(pair):
                     return at, at + len(pair)
-        elif piece:
-            terms_of = _terms_in(language) if len(piece) <= _LONGEST_CACHED else partial(analyze, language=language)
-            if not terms.isdisjoint(terms_of(piece)):
-                return offset, offset + len(piece)
+        elif piece and not terms.isdisjoint(terms_of[piece]):
+            return offset, offset + len(piece)
         offset += len(piece)
     return None
 

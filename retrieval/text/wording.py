@@ -150,6 +150,21 @@ def wording(text: str, speaker: str | None = None) -> Wording:
     return Wording(tuple(words), plain, squeezed)
 
 
+def comparable(text: str, speaker: str | None = None) -> bytes:
+    """Something in UTF-8 with the words of the wording, cheaper than it, for `native/select.c` to tell texts apart by.
+
+    What stands between words may be any of ASCII's punctuation, and letters of ASCII may be in any case. Equal wordings
+    give equal words; of texts above `MAX_SQUEEZED` it has one that only says whether they are equal.
+    """
+    plain = without_speaker(text, speaker)
+    if plain.isascii() and len(plain) <= MAX_SQUEEZED:
+        return plain.encode()
+    words = wording(text, speaker).words
+    if len(words[0]) > MAX_SQUEEZED:
+        return str(hash(words[0])).encode()
+    return " ".join(words).encode("utf-8", "surrogatepass")
+
+
 def _without_spaces(text: str) -> bool:
     """Whether some of it is in a script that has no spaces."""
     return not text.isascii() and RUN.search(text) is not None
