@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from math import log1p
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,32 +80,32 @@ def evidence_row(evidence: Evidence) -> NDArray[np.float32]:
 
 
 def _features(evidence: Evidence) -> list[float]:
-    vector, bm25, graph = evidence.vector, evidence.bm25, evidence.graph
+    vector, bm25, graph = evidence.vector.scores, evidence.bm25.scores, evidence.graph.scores
+    by_vector, by_bm25, by_graph = evidence.vector.ids, evidence.bm25.ids, evidence.graph.ids
     attainable = evidence.attainable or 1.0
-    cosine = _at(vector.scores, 0)
+    cosine = _at(vector, 0)
     rarities = evidence.rarities or (0.0,)
-    pairs = list(combinations((vector, bm25, graph), 2))
-    best = bm25.scores[:_NEAR]
+    best = bm25[:_NEAR]
     return [
-        _at(bm25.scores, 0) / attainable,
-        float(np.add.reduce(best)) / len(best) / attainable if best else 0.0,
-        _drop(bm25.scores, _NEAR),
-        _drop(bm25.scores, _FAR),
+        _at(bm25, 0) / attainable,
+        sum(best) / len(best) / attainable if best else 0.0,
+        _drop(bm25, _NEAR),
+        _drop(bm25, _FAR),
         cosine,
-        cosine - _at(vector.scores, _NEAR - 1),
-        cosine - _at(vector.scores, _FAR - 1),
-        _drop(graph.scores, _NEAR),
-        _drop(graph.scores, _FAR),
-        *[_overlap(one, other, _NEAR) for one, other in pairs],
-        *[_overlap(one, other, _FAR) for one, other in pairs],
-        _best_in(bm25, vector),
-        _best_in(vector, bm25),
-        _best_in(graph, vector),
-        _best_in(graph, bm25),
+        cosine - _at(vector, _NEAR - 1),
+        cosine - _at(vector, _FAR - 1),
+        _drop(graph, _NEAR),
+        _drop(graph, _FAR),
+        *_overlaps(by_vector, by_bm25, by_graph, _NEAR),
+        *_overlaps(by_vector, by_bm25, by_graph, _FAR),
+        _best_in(by_bm25, by_vector),
+        _best_in(by_vector, by_bm25),
+        _best_in(by_graph, by_vector),
+        _best_in(by_graph, by_bm25),
         min(len(evidence.rarities), 8) / 8,
         max(rarities),
         sum(rarities) / len(rarities),
-        float(np.log1p(evidence.words)) / 3,
+        log1p(evidence.words) / 3,
         *[evidence.probabilities[intent] for intent in INTENTS],
     ]
 
@@ -120,11 +120,17 @@ def _drop(scores: Sequence[float], depth: int) -> float:
     return 1.0 - _at(scores, depth - 1) / scores[0] if scores and scores[0] > 0 else 0.0
 
 
-def _overlap(one: Findings, other: Findings, depth: int) -> float:
-    """Which share of the best of one ranking is among the best of another."""
-    return len(set(one.ids[:depth]).intersection(other.ids[:depth])) / depth
+def _overlaps(vector: Sequence[str], bm25: Sequence[str], graph: Sequence[str], depth: int) -> tuple[float, ...]:
+    """Which share of the best of one ranking is among the best of another, of each two of them."""
+    words = set(bm25[:depth])
+    ties = set(graph[:depth])
+    return (
+        len(words.intersection(vector[:depth])) / depth,
+        len(ties.intersection(vector[:depth])) / depth,
+        len(words & ties) / depth,
+    )
 
 
-def _best_in(one: Findings, other: Findings) -> float:
+def _best_in(one: Sequence[str], other: Sequence[str]) -> float:
     """The reciprocal of the rank that one ranking's best has in another; 0 if it has none."""
-    return 1.0 / (other.ids.index(one.ids[0]) + 1) if one.ids and one.ids[0] in other.ids else 0.0
+    return 1.0 / (other.index(one[0]) + 1) if one and one[0] in other else 0.0

@@ -83,27 +83,52 @@ def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFea
     Raises:
         ValueError: the embedding has another shape or is not finite.
     """
+    said = _said(text)
+    row = np.zeros(FEATURE_DIM, dtype=np.float32)
+    if embedding is not None:
+        check_embedding(embedding)
+        row[:EMBEDDING_DIM] = embedding
+        row[-1] = 1.0
+    row[LEXICAL] = said.lexical
+    return QueryFeatures(row, said.words, said.characters, said.skeleton)
+
+
+def read_ahead(text: str) -> None:
+    """Work out what `query_features` will need of a text that does not depend on its embedding, and keep it a while."""
+    _said(text)
+
+
+class _Said(NamedTuple):
+    """What is known of a query by its text alone: the lexical part of the row, and the sets."""
+
+    lexical: NDArray[np.float32]
+    words: NDArray[np.int64]
+    characters: NDArray[np.int64]
+    skeleton: NDArray[np.int64]
+
+
+@lru_cache(maxsize=512)
+def _said(text: str) -> _Said:
     read = _read(text)
     tokens = _both_ends(_TOKEN.findall(read), MAX_WORDS)
     words = [token.lower() for token in tokens]
     masked = skeleton(tokens, words)
-    row = np.zeros(FEATURE_DIM, dtype=np.float32)
-    if embedding is not None:
-        row[:EMBEDDING_DIM] = _checked(embedding)
-        row[-1] = 1.0
-    lexical = row[LEXICAL]
+    lexical = np.zeros(LEXICAL.stop - LEXICAL.start, dtype=np.float32)
     end_form = CUE_COUNT + FORM_DIM
     form = (CUE_COUNT + place for place in _form(read, words, masked))
     joints = (end_form + place for place in counts(masked, words))
     lexical[[*cue_numbers(words), *form, *joints]] = _SCALE
     lexical[end_form - 1] = _SCALE * min(len(words), 60) / 60
     marked = _both_ends(_MARKED.findall(read), MAX_WORDS)
-    return QueryFeatures(
-        row=row,
+    said = _Said(
+        lexical=lexical,
         words=_buckets(_hashed_grams(marked, 1, 3)),
         characters=_spellings(_both_ends(read.split(), _SPELT_WORDS)),
         skeleton=_buckets(_hashed_grams(["<", *masked, ">"], 2, 4)) if masked else _NONE,
     )
+    for part in said:
+        part.flags.writeable = False
+    return said
 
 
 def _read(text: str) -> str:
@@ -117,12 +142,16 @@ def _both_ends(parts: list[str], most: int) -> list[str]:
     return parts if len(parts) <= most else parts[: most // 2] + parts[-most // 2 :]
 
 
-def _checked(embedding: NDArray[np.float32]) -> NDArray[np.float32]:
+def check_embedding(embedding: NDArray[np.float32]) -> None:
+    """Refuse what is no embedding.
+
+    Raises:
+        ValueError: it has another shape or is not finite.
+    """
     if embedding.shape != (EMBEDDING_DIM,):
         raise ValueError(f"embedding must have shape ({EMBEDDING_DIM},), not {embedding.shape}")
     if not np.isfinite(embedding).all():
         raise ValueError("embedding must be finite")
-    return embedding
 
 
 def _form(text: str, words: list[str], masked: list[str]) -> list[int]:

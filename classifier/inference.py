@@ -2,14 +2,25 @@
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from classifier.features import FEATURE_DIM, FEATURES_VERSION, QueryFeatures, query_features
+from classifier.features import (
+    FEATURE_DIM,
+    FEATURES_VERSION,
+    QueryFeatures,
+    check_embedding,
+    query_features,
+    read_ahead,
+)
 from classifier.intents import INTENTS, Intent
+
+_MOST_KEPT = 512
+"""Predictions that are kept: two kilobytes each, and the same for the same query."""
 
 
 class ModelMismatch(ValueError):
@@ -52,6 +63,7 @@ class IntentClassifier:
             raise FileNotFoundError(f"no intent model at {model_path}")
         self._session = open_session(model_path)
         _check(self._session, model_path)
+        self._kept = lru_cache(maxsize=_MOST_KEPT)(self._predict)
 
     def predict(self, text: str, embedding: NDArray[np.float32] | None = None) -> IntentPrediction:
         """Predict the intent of one query.
@@ -67,7 +79,17 @@ class IntentClassifier:
         Raises:
             ValueError: the embedding has another shape or is not finite.
         """
-        features = query_features(text, embedding)
+        if embedding is not None:
+            embedding = np.ascontiguousarray(embedding, np.float32)
+            check_embedding(embedding)
+        return self._kept(text, None if embedding is None else embedding.tobytes())
+
+    def read_ahead(self, text: str) -> None:
+        """Do what `predict` will need for a text and what does not depend on its embedding."""
+        read_ahead(text)
+
+    def _predict(self, text: str, embedding: bytes | None) -> IntentPrediction:
+        features = query_features(text, None if embedding is None else np.frombuffer(embedding, np.float32))
         (row,), ((familiarity,),) = self._session.run(["probabilities", "familiarity"], feed(features))
         raw = row.tolist()
         total = sum(raw)

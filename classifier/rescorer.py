@@ -1,13 +1,10 @@
-"""Ordering the fused candidates of a query anew by what is known of each, with a small ONNX model."""
+"""Ordering the fused candidates of a query anew by what is known of each, with boosted trees."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import onnxruntime as ort
 
 from classifier.candidates import (
     CANDIDATE_FEATURES,
@@ -17,7 +14,16 @@ from classifier.candidates import (
     describe,
 )
 from classifier.evidence import Evidence
-from classifier.inference import ModelMismatch, open_session
+from classifier.familiarity import Familiarity
+from classifier.inference import ModelMismatch
+from classifier.onnx_file import read_model
+from classifier.trees import Trees
+
+_OPERATORS = (
+    *("TreeEnsembleRegressor", "Sub", "Div", "MatMul", "Sub", "ReduceSumSquare", "TopK", "Sqrt", "ReduceMean"),
+    *("Sub", "Div", "Clip"),
+)
+"""What a model computes, as `classifier.training.rescorer` writes it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,41 +45,40 @@ class Rescorer:
     """Scores candidates; safe to share between threads."""
 
     def __init__(self, model_path: Path) -> None:
-        """Load the model (some milliseconds).
+        """Load the model (some 80 milliseconds).
 
         Args:
-            model_path: ONNX file with the inputs `candidates`, float32 of shape (n, candidate features), and
-                `kind`, float32 of shape (1, kind features), the outputs `scores`, float32 of shape (n, 1), and
-                `familiarity`, float32 of shape (1,), and the metadata `candidate_features`, `kind_features`,
-                `candidates_version` and `floor`.
+            model_path: ONNX file as `classifier.training.rescorer` writes it, with the metadata `candidate_features`,
+                `kind_features`, `candidates_version` and `floor`.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ModelMismatch: the model was made for other features.
+            ModelMismatch: the model was made for other features, or is another one.
         """
         if not model_path.is_file():
             raise FileNotFoundError(f"no rescorer at {model_path}")
-        self._session: ort.InferenceSession = open_session(model_path)
-        metadata: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
-        expected = {
-            "candidates_version": str(CANDIDATES_VERSION),
-            "candidate_features": json.dumps(CANDIDATE_FEATURES),
-            "kind_features": json.dumps(KIND_FEATURES),
-        }
-        for key, value in expected.items():
-            if metadata.get(key) != value:
-                raise ModelMismatch(f"{model_path}: {key} is {metadata.get(key)}, this version needs {value}")
-        self._floor = float(metadata["floor"])
+        model = read_model(model_path)
+        model.check_metadata(
+            {
+                "candidates_version": str(CANDIDATES_VERSION),
+                "candidate_features": json.dumps(CANDIDATE_FEATURES),
+                "kind_features": json.dumps(KIND_FEATURES),
+            },
+            model_path,
+        )
+        if model.operators != _OPERATORS:
+            raise ModelMismatch(f"{model_path} does not compute what a rescorer does")
+        self._trees = Trees(model.nodes[0], len(CANDIDATE_FEATURES))
+        self._familiarity = Familiarity(model, len(KIND_FEATURES))
+        self._floor = float(model.metadata["floor"])
 
     def score(self, evidence: Evidence, known: Particulars) -> Rescored:
         """Score the candidates of one query; there must be at least one."""
         described = describe(evidence, known)
-        foremost = described.foremost
-        inputs = {"candidates": described.rows[foremost], "kind": described.kind[np.newaxis, :]}
-        scores, familiarity = self._session.run(["scores", "familiarity"], inputs)
-        familiar = float(familiarity[0])
+        scores = self._trees.scores(described.rows, described.foremost)
+        familiar = self._familiarity.of(described.kind)
         return Rescored(
-            scores={known.ids[at]: score for at, score in zip(foremost.tolist(), scores[:, 0].tolist(), strict=True)},
+            scores=dict(zip(map(known.ids.__getitem__, described.foremost.tolist()), scores.tolist(), strict=True)),
             familiarity=familiar,
             confidence=self._floor + (1 - self._floor) * familiar,
         )

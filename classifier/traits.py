@@ -6,13 +6,17 @@ knows how much of what it was trained on looks so, relies on other evidence.
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log1p
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+import native
 
 MEMORY_TRAITS: Final = (
     *("asks", "asked", "digit", "year", "date", "first_person", "liking", "capitals", "you", "symbols"),
@@ -59,12 +63,19 @@ _MOST_CHARS = 4_000
 _MOST_FIRST_PERSON, _MOST_LIKING, _MOST_CAPITALS, _MOST_SYMBOLS = 3, 3, 5, 3
 _SYMBOL_STEP = 0.05
 _WORDS_SHIFT, _MOST_WORDS = 15, 0xFFFF
-_SHIFTS = np.array([0, 1, 2, 3, 4, 5, 7, 9, 12, 13], np.int64)
-_MASKS = np.array([1, 1, 1, 1, 1, 3, 3, 7, 1, 3], np.int64)
+_SHIFTS = np.array([0, 1, 2, 3, 4, 5, 7, 9, 12, 13], np.int32)
+_MASKS = np.array([1, 1, 1, 1, 1, 3, 3, 7, 1, 3], np.int32)
 _SCALES = np.array(
     [1 / most for most in (1, 1, 1, 1, 1, _MOST_FIRST_PERSON, _MOST_LIKING, _MOST_CAPITALS, 1, _MOST_SYMBOLS)],
     np.float32,
 )
+_LAYOUT = len(MEMORY_TRAITS), *map(native.at, (_SHIFTS, _MASKS, _SCALES)), _WORDS_SHIFT
+
+_unpack = native.function(
+    "trivet_unpack_traits",
+    ctypes.c_int64, native.Array, ctypes.c_int64, native.Array, native.Array, native.Array, ctypes.c_int32,
+    native.Array, native.Array,
+)  # fmt: skip
 
 
 def pack_traits(text: str) -> int:
@@ -88,7 +99,7 @@ def pack_traits(text: str) -> int:
     return packed | min(_MOST_WORDS, len(text.split())) << _WORDS_SHIFT
 
 
-def unpack_traits(packed: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def unpack_traits(packed: NDArray[np.int32] | Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Traits of several memories.
 
     Returns:
@@ -98,11 +109,14 @@ def unpack_traits(packed: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[n
     >>> [name for name, value in zip(MEMORY_TRAITS, traits[0]) if value]
     ['asks', 'asked', 'first_person', 'liking', 'capitals', 'you']
     """
-    bits = np.asarray(packed, np.int64)
-    traits = (bits[:, np.newaxis] >> _SHIFTS & _MASKS).astype(np.float32) * _SCALES
-    return traits, np.log1p((bits >> _WORDS_SHIFT).astype(np.float32))
+    bits = np.ascontiguousarray(packed, np.int32)
+    traits = np.empty((len(bits), len(MEMORY_TRAITS)), np.float32)
+    words = np.empty(len(bits), np.float32)
+    _unpack(len(bits), native.at(bits), *_LAYOUT, native.at(traits), native.at(words))
+    return traits, words
 
 
+@lru_cache(maxsize=1_024)
 def query_traits(text: str) -> tuple[float, ...]:
     """The traits of a query, in the order of `QUERY_TRAITS`."""
     head = text[:_MOST_CHARS]

@@ -1,8 +1,10 @@
 """From intent probabilities to leg weights: a mixture, shrunk to the fixed weights by doubt."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from math import fsum, isfinite, log
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from classifier.intents import INTENTS, Intent
 
@@ -45,6 +47,23 @@ def belief(probabilities: Mapping[Intent, float], *, shrink: float, familiarity:
     return Mixture(probabilities, shrink=shrink, familiarity=familiarity).belief
 
 
+class Weightings(Generic[Leg]):
+    """Weights of legs for every intent and for none, checked and each summing to 1; `mix_weights` says of what.
+
+    Raises:
+        ValueError: the weights are not as `mix_weights` has them.
+    """
+
+    __slots__ = ("fixed", "per_intent")
+
+    def __init__(self, per_intent: Mapping[Intent, Mapping[Leg, float]], fixed: Mapping[Leg, float]) -> None:
+        self.fixed = _unit_sum(fixed, "fixed")
+        self.per_intent = {intent: _unit_sum(_of(per_intent, intent), intent) for intent in INTENTS}
+        for intent, weights in self.per_intent.items():
+            if weights.keys() != self.fixed.keys():
+                raise ValueError(f"{intent} weighs the legs {sorted(weights)}, fixed {sorted(self.fixed)}")
+
+
 class Mixture:
     """The part that each intent has in what is mixed for one query; `mix_weights` and `mix_number` say how.
 
@@ -62,18 +81,13 @@ class Mixture:
         self.shares = _distribution(probabilities)
         self.belief = min(1.0, shrink * _confidence(self.shares) * familiarity)
 
-    def weights(self, per_intent: Mapping[Intent, Mapping[Leg, float]], fixed: Mapping[Leg, float]) -> dict[Leg, float]:
+    def weights(self, recipes: Weightings[Leg]) -> dict[Leg, float]:
         """Weights of legs, as `mix_weights` mixes them."""
-        base = _unit_sum(fixed, "fixed")
-        intents = {intent: _unit_sum(_of(per_intent, intent), intent) for intent in INTENTS}
-        for intent, weights in intents.items():
-            if weights.keys() != base.keys():
-                raise ValueError(f"{intent} weighs the legs {sorted(weights)}, fixed {sorted(base)}")
-        parts = [(share, intents[intent]) for intent, share in self.shares.items()]
+        parts = [(share, recipes.per_intent[intent]) for intent, share in self.shares.items()]
         doubt = 1.0 - self.belief
         mixed = {
             leg: self.belief * fsum([share * weights[leg] for share, weights in parts]) + doubt * weight
-            for leg, weight in base.items()
+            for leg, weight in recipes.fixed.items()
         }
         return _unit_sum(mixed, "mixed")
 
@@ -116,7 +130,8 @@ def mix_weights(
     >>> mix_weights(certain, {i: {"vector": 0, "bm25": 0, "graph": 1} for i in INTENTS}, legs, shrink=0.5)
     {'vector': 0.25, 'bm25': 0.25, 'graph': 0.5}
     """
-    return Mixture(probabilities, shrink=shrink, familiarity=familiarity).weights(per_intent, fixed)
+    mixture = Mixture(probabilities, shrink=shrink, familiarity=familiarity)
+    return mixture.weights(Weightings(per_intent, fixed))
 
 
 def mix_number(

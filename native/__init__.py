@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from native.levels import LEVELS, file_name
 
+_no_bytes = (ctypes.c_char * 0).from_buffer
+
 Array = ctypes.c_void_p
 """The type of an argument that is an array: pass what `at` gives of it."""
 
@@ -38,7 +40,10 @@ def function(name: str, *arguments: Any, result: Any = None) -> Callable[..., An
 
 def at(array: NDArray[Any]) -> int:
     """Where an array begins. The caller sees to its type, that it is contiguous and that it outlives the call."""
-    return array.ctypes.data
+    try:
+        return ctypes.addressof(_no_bytes(array))  # type: ignore[arg-type]  # NumPy does not say that it is a buffer
+    except TypeError:  # an array that must not be changed; NumPy's own way takes six times as long
+        return array.ctypes.data
 
 
 @cache

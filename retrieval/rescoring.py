@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from classifier.candidates import Particulars
 from classifier.rescorer import Rescored
 from classifier.traits import query_traits
-from retrieval.legs import okapi
+from graph.names import normalize
+from retrieval.coverage import coverage
 from retrieval.legs.base import LegRanking
 from retrieval.mirror.columns import Columns
-from retrieval.mirror.strings import NONE
+from retrieval.mirror.strings import NONE, Interned
 from retrieval.mirror.vectors import Vectors, cosines
+from retrieval.mirror.worded import WordsOf
 from retrieval.speakers import is_assistant, named_speakers
 from retrieval.types import Leg
 
@@ -25,6 +27,7 @@ PERIOD_BONUS = 2.0
 """What a memory's score gains for being of the query's time, in standard deviations of the query's scores."""
 
 _WORD = re.compile(r"\w+")
+_ASSISTANT = "assistant"
 
 
 def particulars_of(
@@ -43,41 +46,45 @@ def particulars_of(
         embedding: of the query; None where it has none.
         rankings: of the legs.
     """
-    found = {hit.doc: hit.id for ranking in rankings.values() for hit in ranking.hits}
+    found: dict[int, str] = {}
+    for ranking in rankings.values():
+        if ranking.hits:
+            ids, ordinals, *_ = zip(*ranking.hits, strict=True)
+            found.update(zip(ordinals, ids, strict=True))
     docs = np.array(list(found), np.int64)
-    there = memories.alive[docs]
-    places = np.zeros(docs.size, np.intp)
+    there = memories.alive.values[docs]
+    places = np.zeros(docs.size, np.int64)
     if embedding is not None:
         places = vectors.places(list(found))
         there &= places >= 0
-    docs, places = docs[there], places[there]
-    if not docs.size:
+    if not there.all():
+        docs, places = docs[there], places[there]
+        found = {doc: found[doc] for doc in docs.tolist()}
+    if not found:
         return None
-    speakers = memories.speakers.get(docs)
-    different = set(speakers)
-    named, assistants = named_speakers(query, different), {each for each in different if is_assistant(each)}
-    titles = memories.titles.get(docs)
-    asked = set(_WORD.findall(query.casefold()))
-    shares = {title: _titled(title, asked) for title in set(titles)}
-    matched = okapi.coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, docs)
+    speakers = memories.speakers.codes.values[docs]
+    titles = memories.titles.codes.values[docs]
+    matched = coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, docs)
     own = stored = np.zeros(docs.size, np.float32)
     if embedding is not None:
-        own, stored = (cosines(rows[places], embedding) for rows in (vectors.own, vectors.stored))
+        own = stored = cosines(vectors.own, embedding, places)
+        if vectors.stored is not vectors.own:
+            stored = cosines(vectors.stored, embedding, places)
     return Particulars(
-        ids=[found[doc] for doc in docs.tolist()],
+        ids=list(found.values()),
         own=own,
         mixed=stored,
-        vectors=None if embedding is None else vectors.own[places],
+        vectors=None if embedding is None else vectors.own.take(places, axis=0),
         covered=matched.covered,
         shared=matched.shared,
         rarest=matched.rarest,
-        traits=memories.traits[docs].tolist(),
-        assistant=[speaker in assistants for speaker in speakers],
-        named=[speaker in named for speaker in speakers],
-        speakers=_numbered(memories.speakers.codes[docs]),
-        sessions=_numbered(memories.sessions.codes[docs]),
-        titled=[shares[title] for title in titles],
-        has_title=[title is not None for title in titles],
+        traits=memories.traits.values[docs],
+        assistant=_roles(memories.speakers).shares(speakers, [_ASSISTANT]) == 1,
+        named=_named(memories.speakers, speakers, query),
+        speakers=speakers,
+        sessions=memories.sessions.codes.values[docs],
+        titled=_titled(memories.titles).shares(titles, _words(query)),
+        has_title=titles != NONE,
         query=query_traits(query),
     )
 
@@ -108,21 +115,23 @@ def in_words(rescored: Rescored) -> str:
     )
 
 
-def _numbered(codes: NDArray[np.int32]) -> list[int]:
-    """A number from 0 for each different code, -1 for none."""
-    each = codes.tolist()
-    numbers = {code: number for number, code in enumerate(set(each) - {NONE})}
-    numbers[NONE] = -1
-    return [numbers[code] for code in each]
+def _named(speakers: Interned, codes: NDArray[np.int32], query: str) -> NDArray[np.bool_]:
+    """Which memories were said by somebody whom the query names; by codes of speakers."""
+    named = np.zeros(len(codes), np.bool_)
+    likely = codes[_spoken(speakers).shares(codes, set(normalize(query).split(" "))) == 1]
+    different = {speakers.values[code]: code for code in set(likely.tolist())}
+    for speaker in named_speakers(query, different) if different else ():
+        named |= codes == different[speaker]
+    return named
 
 
-def _titled(title: str | None, asked: set[str]) -> float:
-    """Which share of a title's words is asked for."""
-    words = _words(title) if title else frozenset()
-    return len(words & asked) / len(words) if words else 0.0
+@lru_cache(maxsize=1_024)
+def _words(text: str) -> frozenset[str]:
+    """The words of a title or a query."""
+    return frozenset(_WORD.findall(text.casefold()))
 
 
-@lru_cache(maxsize=8_192)
-def _words(title: str) -> frozenset[str]:
-    """The words of a title, which many memories have and many queries meet."""
-    return frozenset(_WORD.findall(title.casefold()))
+# Names are told by their words first: hardly any of many speakers is named.
+_spoken = WordsOf(lambda name: normalize(name).split(" "))
+_roles = WordsOf(lambda name: [_ASSISTANT] if is_assistant(name) else [])
+_titled = WordsOf(_words)

@@ -12,13 +12,16 @@ from msgspec import structs
 from classifier.evidence import Evidence, Findings
 from classifier.inference import IntentPrediction
 from classifier.intents import Intent
-from classifier.weights import Mixture
+from classifier.weights import Mixture, Weightings
 from retrieval.errors import InvalidInput
 from retrieval.legs.base import LegRanking
 from retrieval.profiles import Profile, Recipe
 from retrieval.types import IntentReport, Leg, LegWeights, Mode, SearchRequest
 
 _LEGS = tuple(Leg)  # iterating over the enumeration itself takes many times as long
+
+_MOST_KEPT = 64
+"""Profiles whose recipes are kept as queries mix them."""
 
 UNFAMILIAR = 0.5
 """Below this familiarity the reason for the weights says that the query is a strange one."""
@@ -91,13 +94,37 @@ def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weight
 
 def _mixed(prediction: IntentPrediction, profile: Profile) -> Recipe:
     mixture = Mixture(prediction.probabilities, shrink=profile.shrink, familiarity=prediction.familiarity)
-    recipes, fixed = profile.per_intent.items(), profile.fixed
-    weights = mixture.weights({intent: each.weights for intent, each in recipes}, fixed.weights)
+    checked = _checked(profile)
+    weights = mixture.weights(checked.weights)
     return Recipe(
         weights={leg: weights[leg] for leg in _LEGS},
-        rrf_k=mixture.number({intent: each.rrf_k for intent, each in recipes}, fixed.rrf_k),
-        fan_out=round(mixture.number({intent: each.fan_out for intent, each in recipes}, fixed.fan_out)),
+        rrf_k=mixture.number(checked.rrf_ks, profile.fixed.rrf_k),
+        fan_out=round(mixture.number(checked.fan_outs, profile.fixed.fan_out)),
     )
+
+
+class _Checked:
+    """What queries mix of a profile's recipes, number by number."""
+
+    def __init__(self, profile: Profile) -> None:
+        recipes = profile.per_intent.items()
+        self.profile = profile
+        self.weights = Weightings({intent: each.weights for intent, each in recipes}, profile.fixed.weights)
+        self.rrf_ks = {intent: each.rrf_k for intent, each in recipes}
+        self.fan_outs = {intent: each.fan_out for intent, each in recipes}
+
+
+_kept: dict[int, _Checked] = {}
+"""By the identity of the profile, which is kept with it: to hash all its numbers takes as long as to check them."""
+
+
+def _checked(profile: Profile) -> _Checked:
+    checked = _kept.get(id(profile))
+    if checked is None or checked.profile is not profile:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        checked = _kept[id(profile)] = _Checked(profile)
+    return checked
 
 
 def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
@@ -119,11 +146,8 @@ def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
 
 def evidence_of(query: str, rankings: Mapping[Leg, LegRanking], prediction: IntentPrediction) -> Evidence:
     """What the legs' answers say of each other and of the query."""
+    findings = {leg: _findings(ranking) for leg, ranking in rankings.items() if ranking.hits}
     nothing = Findings()
-    findings = {
-        leg: Findings([hit.id for hit in ranking.hits], [hit.score for hit in ranking.hits])
-        for leg, ranking in rankings.items()
-    }
     return Evidence(
         vector=findings.get(Leg.VECTOR, nothing),
         bm25=findings.get(Leg.BM25, nothing),
@@ -133,6 +157,11 @@ def evidence_of(query: str, rankings: Mapping[Leg, LegRanking], prediction: Inte
         words=len(query.split()),
         probabilities=prediction.probabilities,
     )
+
+
+def _findings(ranking: LegRanking) -> Findings:
+    ids, _, scores, *_ = zip(*ranking.hits, strict=True)
+    return Findings(ids, scores)
 
 
 def refined(

@@ -115,8 +115,7 @@ def _parts(content: bytes) -> Iterator[bytes]:
 def _stored(example: Example) -> _Stored:
     evidence, known = example.evidence, example.known
     values: dict[str, Any] = {name: getattr(known, name) for name in Particulars.__struct_fields__}
-    for name in ("own", "mixed", "covered", "shared", "rarest"):
-        values[name] = values[name].tolist()
+    values |= {name: value.tolist() for name, value in values.items() if isinstance(value, np.ndarray)}
     values["vectors"] = None if known.vectors is None else known.vectors.tobytes()
     return _Stored(
         set=example.set,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+import native
 from retrieval.mirror.mirror import Mirror
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
+
+_cosines = native.function(
+    "trivet_cosines",
+    ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, native.Array, native.Array,
+)  # fmt: skip
 
 
 class Vectors:
@@ -74,10 +81,24 @@ class Vectors:
         self.own = np.concatenate([self.own, own]) if first else own
 
 
-def cosines(vectors: NDArray[np.float32], embedding: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Of unit vectors, shape (n, dimensions), and one more; equal ones have equal cosines wherever they stand.
+def cosines(
+    vectors: NDArray[np.float32], embedding: NDArray[np.float32], places: NDArray[np.int64] | None = None
+) -> NDArray[np.float32]:
+    """Of unit vectors and one more; equal ones have equal cosines wherever they stand.
 
     That is why it is no matrix product.
+
+    Args:
+        vectors: shape (n, dimensions).
+        embedding: shape (dimensions,).
+        places: of the vectors that are meant, in [0, n); None for all.
     """
-    products: NDArray[np.float32] = np.einsum("ij,j->i", vectors, embedding)
+    if embedding.shape != vectors.shape[1:]:
+        raise ValueError(f"vectors of shape {vectors.shape} have no products with one of shape {embedding.shape}")
+    vectors, embedding = np.ascontiguousarray(vectors, np.float32), np.ascontiguousarray(embedding, np.float32)
+    products = np.empty(len(vectors) if places is None else len(places), np.float32)
+    _cosines(
+        len(products), native.at(vectors), None if places is None else native.at(places), vectors.shape[1],
+        native.at(embedding), native.at(products),
+    )  # fmt: skip
     return products

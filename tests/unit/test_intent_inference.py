@@ -140,3 +140,17 @@ def test_calibration_error_by_hand() -> None:
     """Two rows of confidence .75 in one bin, one right: |1 - 1.5| / 2."""
     rows = np.array([[0.75, 0.25], [0.75, 0.25]])
     assert expected_calibration_error(rows, np.array([0, 1])) == pytest.approx(0.25)
+
+
+def test_a_prediction_that_is_kept_is_of_the_same_text_and_embedding() -> None:
+    """In whatever order they are asked for, and whether or not the text was read ahead."""
+    kept = IntentClassifier(MODELS / "intent.onnx")
+    texts = ["When did Ana leave Rome?", "What would Maya like for dinner?"]
+    vectors = [None, *np.eye(EMBEDDING_DIM, dtype=np.float32)[:2]]
+    kept.read_ahead(texts[0])
+    for _ in range(2):
+        for text in texts:
+            for vector in vectors:
+                alone = IntentClassifier(MODELS / "intent.onnx").predict(text, vector)
+                assert kept.predict(text, None if vector is None else vector.copy()) == alone
+    assert len({kept.predict(texts[0], vector).confidence for vector in vectors}) == len(vectors)

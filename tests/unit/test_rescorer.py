@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import onnx
@@ -16,7 +14,7 @@ from onnx import helper
 
 from classifier.candidates import CANDIDATE_FEATURES, CANDIDATES_VERSION, KIND_FEATURES, MOST_RESCORED, describe
 from classifier.evidence import Findings
-from classifier.inference import ModelMismatch
+from classifier.inference import ModelMismatch, open_session
 from classifier.rescorer import Rescorer
 from classifier.training.card import file_sha256
 from classifier.training.examples import Example
@@ -49,25 +47,21 @@ def test_the_gold_comes_first(model: Path) -> None:
     assert first / len(unseen) > 0.8
 
 
-def test_it_is_given_the_features_of_the_foremost_candidates_and_of_their_kind(
-    model: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("candidates", [1, 3, MOST_RESCORED, MOST_RESCORED + 20])
+@pytest.mark.parametrize("shipped", [True, False])
+def test_it_says_what_onnx_runtime_says_of_the_features_of_the_foremost_candidates_and_of_their_kind(
+    model: Path, shipped: bool, candidates: int
 ) -> None:
-    rescorer, some = Rescorer(model), example(7, candidates=MOST_RESCORED + 20)
-    given: dict[str, Any] = {}
-
-    def run(outputs: list[str], inputs: dict[str, Any]) -> list[Any]:
-        given.update(inputs)
-        assert outputs == ["scores", "familiarity"]
-        return [np.arange(MOST_RESCORED, dtype=np.float32)[:, np.newaxis], np.array([0.5], np.float32)]
-
-    monkeypatch.setattr(rescorer, "_session", SimpleNamespace(run=run))
-    rescored = rescorer.score(some.evidence, some.known)
-    described = describe(some.evidence, some.known)
-    assert np.array_equal(given["candidates"], described.rows[described.foremost])
-    assert np.array_equal(given["kind"], [described.kind])
-    assert rescored.scores == {some.known.ids[at]: float(place) for place, at in enumerate(described.foremost)}
-    assert rescored.familiarity == 0.5
-    assert rescored.confidence == pytest.approx(0.25 + 0.75 * 0.5)
+    path = MODELS / "rescorer.onnx" if shipped else model
+    rescorer, session, some = Rescorer(path), open_session(path), example(7, candidates=candidates)
+    rescored, described = rescorer.score(some.evidence, some.known), describe(some.evidence, some.known)
+    assert described.foremost.size == min(candidates, MOST_RESCORED)
+    inputs = {"candidates": described.rows[described.foremost], "kind": described.kind[np.newaxis, :]}
+    scores, familiarity = session.run(["scores", "familiarity"], inputs)
+    assert rescored.scores == {
+        some.known.ids[at]: float(score) for at, score in zip(described.foremost, scores[:, 0], strict=True)
+    }
+    assert rescored.familiarity == pytest.approx(float(familiarity[0]), abs=1e-5)
 
 
 def test_confidence_is_the_familiarity_above_a_floor(model: Path) -> None:
@@ -120,6 +114,28 @@ def test_a_model_for_other_features_is_refused(model: Path, tmp_path: Path, key:
 def test_another_kind_of_model_is_refused() -> None:
     with pytest.raises(ModelMismatch, match=r"weights\.onnx: candidates_version is None"):
         Rescorer(MODELS / "weights.onnx")
+
+
+@pytest.mark.parametrize("operator", ["Clip", "TopK"])
+def test_a_model_that_computes_something_else_is_refused(model: Path, tmp_path: Path, operator: str) -> None:
+    changed = onnx.load(model)
+    [node] = [node for node in changed.graph.node if node.op_type == operator]
+    node.op_type = "Abs"
+    path = tmp_path / "other.onnx"
+    path.write_bytes(changed.SerializeToString())
+    with pytest.raises(ModelMismatch, match=r"other\.onnx does not compute what a rescorer does"):
+        Rescorer(path)
+
+
+@pytest.mark.parametrize("name", ["known", "directions", "far", "neighbours"])
+def test_a_model_without_one_of_its_numbers_is_refused(model: Path, tmp_path: Path, name: str) -> None:
+    changed = onnx.load(model)
+    [constant] = [each for each in changed.graph.initializer if each.name == name]
+    changed.graph.initializer.remove(constant)
+    path = tmp_path / "other.onnx"
+    path.write_bytes(changed.SerializeToString())
+    with pytest.raises(ModelMismatch, match="neighbours" if name == "neighbours" else name):
+        Rescorer(path)
 
 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:

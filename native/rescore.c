@@ -1,0 +1,450 @@
+/* From what is known of the candidates of a query to the scores that order them. */
+#include "kernels.h"
+
+enum { LANES = 32 };
+
+/* Sums in lanes, which the compiler keeps in registers: the same order of additions on every processor, and for every
+   row wherever it stands. */
+static float dot(const float *one, const float *other, int64_t dimensions) {
+    float sums[LANES] = {0};
+    int64_t at = 0;
+    for (; at + LANES <= dimensions; at += LANES)
+        for (int lane = 0; lane < LANES; lane++) sums[lane] += one[at + lane] * other[at + lane];
+    for (int lane = 0; at < dimensions; at++, lane++) sums[lane] += one[at] * other[at];
+    for (int width = LANES / 2; width; width /= 2)
+        for (int lane = 0; lane < width; lane++) sums[lane] += sums[lane + width];
+    return sums[0];
+}
+
+/* Products of some rows of a matrix with a vector. */
+void trivet_cosines(int64_t n, const float *rows, const int64_t *at, int64_t dimensions, const float *vector,
+                    float *products) {
+    for (int64_t row = 0; row < n; row++)
+        products[row] = dot(rows + (at ? at[row] : row) * dimensions, vector, dimensions);
+}
+
+enum { SEARCHES = 8 };
+
+/* Which of SEARCHES documents stand among others that ascend. They are looked for side by side, so that the processor
+   waits for the memory of all of them at once. */
+static void stand(const int32_t *among, int64_t size, const int64_t *docs, int *there) {
+    const int32_t *bases[SEARCHES];
+    for (int each = 0; each < SEARCHES; each++) bases[each] = among;
+    for (int64_t left = size; left > 1; left -= left / 2)
+        for (int each = 0; each < SEARCHES; each++)
+            bases[each] += (bases[each][left / 2 - 1] < docs[each]) * (left / 2);
+    for (int each = 0; each < SEARCHES; each++) there[each] = size > 0 && *bases[each] == docs[each];
+}
+
+/* How much of a query stands in each of n memories: which share of its idf, of its terms, and the greatest idf as a
+   share of the query's greatest.
+
+   lists: where the postings of each term begin, `sizes` ordinals each, ascending. per_idf: what the sum of idf is
+   multiplied by. all_terms: of the query, those included that have no postings. found: of shape (3, n). */
+void trivet_coverage(int64_t n, const int64_t *docs, int64_t terms, const int64_t *lists, const int64_t *sizes,
+                     const double *idf, double per_idf, double attainable, double all_terms, float *found) {
+    double greatest = 0;
+    for (int64_t term = 0; term < terms; term++)
+        if (idf[term] > greatest) greatest = idf[term];
+    for (int64_t start = 0; start < n; start += SEARCHES) {
+        int64_t some[SEARCHES], count = n - start < SEARCHES ? n - start : SEARCHES;
+        double sums[SEARCHES] = {0}, shared[SEARCHES] = {0}, best[SEARCHES] = {0};
+        for (int each = 0; each < SEARCHES; each++) some[each] = docs[start + (each < count ? each : 0)];
+        for (int64_t term = 0; term < terms; term++) {
+            int there[SEARCHES];
+            stand((const int32_t *)(intptr_t)lists[term], sizes[term], some, there);
+            for (int each = 0; each < SEARCHES; each++) {
+                if (!there[each]) continue;
+                sums[each] += idf[term];
+                shared[each] += 1;
+                if (idf[term] > best[each]) best[each] = idf[term];
+            }
+        }
+        for (int each = 0; each < count; each++) {
+            found[start + each] = (float)(sums[each] * per_idf / attainable);
+            found[n + start + each] = (float)(shared[each] / all_terms);
+            found[2 * n + start + each] = (float)(best[each] / greatest);
+        }
+    }
+}
+
+/* Which share of the words of n strings is among some others; how many strings have words that are not known yet. Those
+   of the string with code c are `counts[c]` numbers from numbers[firsts[c]] on, where that is not below 0; a code below 0
+   is no string. */
+int64_t trivet_shares(int64_t n, const int32_t *codes, const int64_t *firsts, const int32_t *counts,
+                      const int32_t *numbers, int64_t asked, const int32_t *others, float *shares) {
+    int64_t unknown = 0;
+    for (int64_t row = 0; row < n; row++) {
+        shares[row] = 0;
+        if (codes[row] < 0) continue;
+        unknown += firsts[codes[row]] < 0;
+        int64_t met = 0, count = counts[codes[row]];
+        const int32_t *words = numbers + (count > 0 ? firsts[codes[row]] : 0);
+        for (int64_t word = 0; word < count; word++)
+            for (int64_t other = 0; other < asked; other++) met += words[word] == others[other];
+        if (met) shares[row] = (float)((double)met / (double)count);
+    }
+    return unknown;
+}
+
+/* Traits of n memories, each `values` numbers that are packed in bits, and log(1 + words), which stand above them. */
+void trivet_unpack_traits(int64_t n, const int32_t *packed, int64_t values, const int32_t *shifts, const int32_t *masks,
+                          const float *scales, int32_t words_shift, float *traits, float *words) {
+    for (int64_t row = 0; row < n; row++) {
+        for (int64_t value = 0; value < values; value++)
+            traits[row * values + value] = (float)(packed[row] >> shifts[value] & masks[value]) * scales[value];
+        words[row] = log1pf((float)(packed[row] >> words_shift));
+    }
+}
+
+/* The features of a candidate that are its own, in the order of `CANDIDATE_FEATURES`. */
+enum own {
+    PLACE_VECTOR, PLACE_BM25, PLACE_GRAPH, CONSENSUS,
+    COSINE, COSINE_BELOW, COSINE_DEVIATIONS, OWN_COSINE, OWN_BELOW, OWN_DEVIATIONS,
+    BM25, BM25_ATTAINED, GRAPH,
+    COVERED, COVERED_OF_BEST, SHARED, RAREST,
+    LIKE_FIRST, LIKE_FEW, SESSION,
+    NAMED, SPEAKER_SHARE, ASSISTANT, TITLED, LENGTH,
+    OWN_FEATURES
+};
+
+enum { LEGS = 3, FEW = 5, SMOOTHING = 6 };
+
+static const double SHARES[LEGS] = {0.4, 0.3, 0.3};
+
+/* What Python gives of each candidate, one array after another. */
+struct floats { const float *mixed, *own, *covered, *shared, *rarest, *titled, *words; };
+struct codes { const int32_t *speakers, *sessions, *assistant, *named, *has_title; };
+
+struct standing {
+    double consensus, places[LEGS];
+    int64_t candidate;
+};
+
+/* Best first: by the consensus, equals by the legs in turn. */
+static int by_consensus(const void *one, const void *other) {
+    const struct standing *a = one, *b = other;
+    if (a->consensus != b->consensus) return a->consensus > b->consensus ? -1 : 1;
+    for (int leg = 0; leg < LEGS; leg++)
+        if (a->places[leg] != b->places[leg]) return a->places[leg] > b->places[leg] ? -1 : 1;
+    return a->candidate < b->candidate ? -1 : 1;
+}
+
+static int ascending(const void *one, const void *other) {
+    float a = *(const float *)one, b = *(const float *)other;
+    return (a > b) - (a < b);
+}
+
+/* Sums over the candidates that have the same code, by open addressing; a code below 0 is none. */
+struct tally {
+    int64_t slots;
+    int32_t *codes;
+    double *sums;
+};
+
+static double *sum_of(const struct tally *tally, int32_t code) {
+    int64_t slot = (int64_t)(((uint32_t)code * UINT32_C(2654435769)) & (uint64_t)(tally->slots - 1));
+    while (tally->codes[slot] >= 0 && tally->codes[slot] != code) slot = (slot + 1) & (tally->slots - 1);
+    tally->codes[slot] = code;
+    return tally->sums + slot;
+}
+
+static void clear(const struct tally *tally) {
+    memset(tally->codes, 0xFF, (size_t)tally->slots * sizeof *tally->codes);
+    memset(tally->sums, 0, (size_t)tally->slots * sizeof *tally->sums);
+}
+
+/* Values, how far each is below the best, and how many deviations above the mean. */
+static void spread(int64_t n, const float *values, int64_t width, float *rows) {
+    double sum = 0, squares = 0;
+    float most = values[0];
+    for (int64_t row = 0; row < n; row++) {
+        sum += values[row];
+        if (values[row] > most) most = values[row];
+    }
+    float mean = (float)(sum / (double)n);
+    for (int64_t row = 0; row < n; row++) {
+        float centred = values[row] - mean;
+        squares += (double)centred * centred;
+    }
+    float deviation = sqrtf((float)(squares / (double)n)) + 1e-6f;
+    for (int64_t row = 0; row < n; row++) {
+        float *place = rows + row * width;
+        place[0] = values[row];
+        place[1] = values[row] - most;
+        place[2] = (values[row] - mean) / deviation;
+    }
+}
+
+static double or_one(double value) { return value != 0 ? value : 1.0; }
+
+/* How many legs found each candidate how soon, and what they gave it. */
+static void ranks(int64_t n, const int64_t *found, const int32_t *at, const double *scores, double attainable,
+                  struct standing *order, double *bm25, double *graph, int64_t width, float *rows) {
+    for (int leg = 0; leg < LEGS; leg++) {
+        for (int64_t rank = 0; rank < found[leg]; rank++, at++, scores++) {
+            if (*at < 0 || *at >= n) continue;
+            order[*at].places[leg] = 1.0 / (double)(SMOOTHING + rank);
+            if (leg == 1) bm25[*at] = *scores;
+            if (leg == 2) graph[*at] = *scores;
+        }
+    }
+    double most = 0, most_bm25 = bm25[0], most_graph = graph[0];
+    for (int64_t row = 0; row < n; row++) {
+        const double *places = order[row].places;
+        order[row].candidate = row;
+        order[row].consensus = SHARES[0] * places[0] + SHARES[1] * places[1] + SHARES[2] * places[2];
+        if (order[row].consensus > most) most = order[row].consensus;
+        if (bm25[row] > most_bm25) most_bm25 = bm25[row];
+        if (graph[row] > most_graph) most_graph = graph[row];
+    }
+    for (int64_t row = 0; row < n; row++) {
+        float *features = rows + row * width;
+        for (int leg = 0; leg < LEGS; leg++) features[PLACE_VECTOR + leg] = (float)order[row].places[leg];
+        features[CONSENSUS] = (float)(order[row].consensus / or_one(most));
+        features[BM25] = (float)(bm25[row] / or_one(most_bm25));
+        features[BM25_ATTAINED] = (float)(bm25[row] / or_one(attainable));
+        features[GRAPH] = (float)(graph[row] / or_one(most_graph));
+    }
+}
+
+/* How like each candidate is to the first of the known order, and to its few best on average. */
+static void likeness(int64_t n, const float *vectors, int64_t dimensions, const struct standing *order, int64_t width,
+                     float *rows) {
+    int64_t few = n < FEW ? n : FEW;
+    for (int64_t row = 0; row < n; row++) {
+        float first = 0, sum = 0;
+        for (int64_t place = 0; vectors && place < few; place++) {
+            float like = dot(vectors + row * dimensions, vectors + order[place].candidate * dimensions, dimensions);
+            if (!place) first = like;
+            sum += like;
+        }
+        rows[row * width + LIKE_FIRST] = first;
+        rows[row * width + LIKE_FEW] = sum / (float)few;
+    }
+}
+
+/* Which share of the candidates the same speaker said, and of the consensus the others of the same session have. */
+static void company(int64_t n, struct codes codes, const struct standing *by_row, const struct tally *tally,
+                    int64_t width, float *rows) {
+    double whole = 0;
+    clear(tally);
+    for (int64_t row = 0; row < n; row++)
+        if (codes.speakers[row] >= 0) *sum_of(tally, codes.speakers[row]) += 1;
+    for (int64_t row = 0; row < n; row++)
+        rows[row * width + SPEAKER_SHARE] =
+            (float)(codes.speakers[row] < 0 ? 1.0 : *sum_of(tally, codes.speakers[row]) / (double)n);
+    clear(tally);
+    for (int64_t row = 0; row < n; row++) {
+        whole += by_row[row].consensus;
+        if (codes.sessions[row] >= 0) *sum_of(tally, codes.sessions[row]) += by_row[row].consensus;
+    }
+    for (int64_t row = 0; row < n; row++) {
+        double others =
+            codes.sessions[row] < 0 ? 0.0 : *sum_of(tally, codes.sessions[row]) - by_row[row].consensus;
+        rows[row * width + SESSION] = (float)(others / or_one(whole));
+    }
+}
+
+/* What is known of each candidate alone, and what of them kind they are. */
+static void alone(int64_t n, struct floats known, struct codes codes, float *ordered, const float *traits,
+                  int64_t trait_count, int64_t width, float *rows) {
+    float most_covered = known.covered[0];
+    for (int64_t row = 1; row < n; row++)
+        if (known.covered[row] > most_covered) most_covered = known.covered[row];
+    if (most_covered == 0) most_covered = 1;
+    memcpy(ordered, known.words, (size_t)n * sizeof *ordered);
+    qsort(ordered, (size_t)n, sizeof *ordered, ascending);
+    float median = (ordered[(n - 1) / 2] + ordered[n / 2]) / 2;
+    for (int64_t row = 0; row < n; row++) {
+        float *features = rows + row * width;
+        features[COVERED] = known.covered[row];
+        features[COVERED_OF_BEST] = known.covered[row] / most_covered;
+        features[SHARED] = known.shared[row];
+        features[RAREST] = known.rarest[row];
+        features[NAMED] = (float)codes.named[row];
+        features[ASSISTANT] = (float)codes.assistant[row];
+        features[TITLED] = known.titled[row];
+        features[LENGTH] = known.words[row] - median;
+        memcpy(features + OWN_FEATURES, traits + row * trait_count, (size_t)trait_count * sizeof *traits);
+    }
+}
+
+/* What kind of memories the candidates are, in the order of `KIND_FEATURES`. */
+static void kind_of(int64_t n, struct floats known, struct codes codes, int64_t trait_count, int64_t width,
+                    const float *rows, float *kind) {
+    static const int MEANS[] = {NAMED, SPEAKER_SHARE, ASSISTANT, TITLED};
+    double words = 0, squares = 0, titles = 0, sessions = 0;
+    for (int64_t trait = 0; trait < trait_count; trait++) {
+        double sum = 0;
+        for (int64_t row = 0; row < n; row++) sum += rows[row * width + OWN_FEATURES + trait];
+        *kind++ = (float)(sum / (double)n);
+    }
+    for (int mean = 0; mean < 4; mean++) {
+        double sum = 0;
+        for (int64_t row = 0; row < n; row++) sum += rows[row * width + MEANS[mean]];
+        *kind++ = (float)(sum / (double)n);
+    }
+    for (int64_t row = 0; row < n; row++) {
+        words += known.words[row];
+        titles += codes.has_title[row];
+        sessions += codes.sessions[row] >= 0;
+    }
+    words /= (double)n;
+    for (int64_t row = 0; row < n; row++) squares += (known.words[row] - words) * (known.words[row] - words);
+    *kind++ = (float)words;
+    *kind++ = (float)sqrt(squares / (double)n);
+    *kind++ = (float)(titles / (double)n);
+    *kind = (float)(sessions / (double)n);
+}
+
+/* The features of the n candidates of a query, n >= 1; 0, or -1 where there is no memory left.
+
+   by_vector, by_bm25, by_graph: how many memories each leg found; at: which candidate each of them is, n for none of them, leg after leg, best
+   first; scores: those of the legs. given_floats, given_codes: see the structs, shape (7, n) and (5, n). vectors: of
+   shape (n, dimensions), or NULL. traits: of shape (n, trait_count). query: what is the same for all candidates.
+   rows: of shape (n, OWN_FEATURES + trait_count + query_count); kind: trait_count + 8; order: of n, best first. */
+int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t by_graph, const int32_t *at, const double *scores, double attainable,
+                        const float *given_floats, const int32_t *given_codes, const float *vectors,
+                        int64_t dimensions, const float *traits, int64_t trait_count, const float *query,
+                        int64_t query_count, float *rows, float *kind, int64_t *order) {
+    const int64_t found[LEGS] = {by_vector, by_bm25, by_graph};
+    int64_t slots = 4, width = OWN_FEATURES + trait_count + query_count;
+    while (slots < 2 * n) slots *= 2;
+    struct standing *standings = calloc((size_t)n, 2 * sizeof *standings);
+    double *numbers = calloc((size_t)(2 * n + slots), sizeof *numbers);
+    float *ordered = malloc((size_t)n * sizeof *ordered);
+    int32_t *slot_codes = malloc((size_t)slots * sizeof *slot_codes);
+    int32_t failed = -!(standings && numbers && ordered && slot_codes);
+    if (!failed) {
+        struct standing *by_row = standings, *best = standings + n;
+        struct tally tally = {slots, slot_codes, numbers + 2 * n};
+        struct floats known = {given_floats, given_floats + n, given_floats + 2 * n, given_floats + 3 * n,
+                               given_floats + 4 * n, given_floats + 5 * n, given_floats + 6 * n};
+        struct codes codes = {given_codes, given_codes + n, given_codes + 2 * n, given_codes + 3 * n,
+                              given_codes + 4 * n};
+        ranks(n, found, at, scores, attainable, by_row, numbers, numbers + n, width, rows);
+        memcpy(best, by_row, (size_t)n * sizeof *best);
+        qsort(best, (size_t)n, sizeof *best, by_consensus);
+        for (int64_t place = 0; place < n; place++) order[place] = best[place].candidate;
+        spread(n, known.mixed, width, rows + COSINE);
+        spread(n, known.own, width, rows + OWN_COSINE);
+        alone(n, known, codes, ordered, traits, trait_count, width, rows);
+        likeness(n, vectors, dimensions, best, width, rows);
+        company(n, codes, by_row, &tally, width, rows);
+        kind_of(n, known, codes, trait_count, width, rows, kind);
+        for (int64_t row = 0; row < n; row++)
+            memcpy(rows + row * width + OWN_FEATURES + trait_count, query, (size_t)query_count * sizeof *query);
+    }
+    free(standings);
+    free(numbers);
+    free(ordered);
+    free(slot_codes);
+    return failed;
+}
+
+enum { TOGETHER = 48, MOST_LEAVES = 32 };
+
+/* Scores of some rows by boosted trees; 0, or -1 where there is no memory left.
+
+   Of each tree every condition is tried for many rows at once, without a branch: one that a row does not meet rules out
+   the leaves on its side, and the first leaf that is left is the row's (QuickScorer: Lucchese et al., SIGIR 2015,
+   doi:10.1145/2766462.2767733).
+
+   chosen: n rows, each of `features` numbers. first: the first condition of each tree, and the end of the last one's.
+   A condition is that the feature is at most the threshold; keep: the leaves that remain where it is not met. leaves:
+   MOST_LEAVES values for each tree, in the order in which a condition that is met comes first. */
+int32_t trivet_trees(int64_t n, const int64_t *chosen, const float *rows, int64_t features, int64_t trees,
+                     const int64_t *first, const int32_t *feature, const float *threshold, const uint32_t *keep,
+                     const float *leaves, float *scores) {
+    float *columns = malloc((size_t)features * TOGETHER * sizeof *columns);
+    if (!columns) return -1;
+    for (int64_t start = 0; start < n; start += TOGETHER) {
+        int64_t count = n - start < TOGETHER ? n - start : TOGETHER;
+        float sums[TOGETHER] = {0};
+        for (int64_t place = 0; place < TOGETHER; place++) {
+            const float *row = rows + chosen[place < count ? start + place : start] * features;
+            for (int64_t column = 0; column < features; column++) columns[column * TOGETHER + place] = row[column];
+        }
+        for (int64_t tree = 0; tree < trees; tree++, leaves += MOST_LEAVES) {
+            uint32_t left[TOGETHER];
+            memset(left, 0xFF, sizeof left);
+            for (int64_t at = first[tree]; at < first[tree + 1]; at++) {
+                const float *column = columns + feature[at] * TOGETHER;
+                for (int place = 0; place < TOGETHER; place++)
+                    left[place] &= keep[at] | (column[place] <= threshold[at] ? UINT32_MAX : 0);
+            }
+            for (int place = 0; place < TOGETHER; place++)
+                sums[place] += leaves[left[place] ? __builtin_ctz(left[place]) : 0];
+        }
+        leaves -= trees * MOST_LEAVES;
+        memcpy(scores + start, sums, (size_t)count * sizeof *sums);
+    }
+    free(columns);
+    return 0;
+}
+
+/* How far a kind of memories is from the nearest of some that are known, on average; -1 where there is no memory left.
+
+   It is at (kind - mean) / scale @ directions, shape (features, features); known: of shape (features, count). */
+float trivet_distance(int64_t features, const float *kind, const float *mean, const float *scale,
+                      const float *directions, int64_t count, const float *known, int64_t neighbours) {
+    float *squares = calloc((size_t)(count + neighbours), sizeof *squares);
+    if (!squares) return -1;
+    float *nearest = squares + count, sum = 0;
+    for (int64_t place = 0; place < neighbours; place++) nearest[place] = INFINITY;
+    for (int64_t column = 0; column < features; column++) {
+        float placed = 0;
+        for (int64_t row = 0; row < features; row++)
+            placed += (kind[row] - mean[row]) / scale[row] * directions[row * features + column];
+        const float *others = known + column * count;
+        for (int64_t each = 0; each < count; each++)
+            squares[each] += (others[each] - placed) * (others[each] - placed);
+    }
+    for (int64_t each = 0; each < count; each++) {
+        if (!(squares[each] < nearest[neighbours - 1])) continue;
+        int64_t place = neighbours - 1;
+        for (; place && nearest[place - 1] > squares[each]; place--) nearest[place] = nearest[place - 1];
+        nearest[place] = squares[each];
+    }
+    for (int64_t place = 0; place < neighbours; place++) sum += sqrtf(nearest[place]);
+    free(squares);
+    return sum / (float)neighbours;
+}
+
+/* Weights of the legs, a mean of `choices` weightings by what a quadratic function promises of each; 0, or -1 where
+   there is no memory left.
+
+   evidence: `features` numbers, taken as ((evidence - mean) / scale), between low and high. linear: of shape (features,
+   choices); quadratic: the same for each pair, the first of a pair never behind the second; grid: (choices, legs). */
+int32_t trivet_trust(int64_t features, const float *evidence, const float *mean, const float *scale, float low,
+                     float high, int64_t choices, const float *intercept, const float *linear, const float *quadratic,
+                     const float *grid, float *weights) {
+    float *standard = malloc((size_t)(features + choices) * sizeof *standard);
+    if (!standard) return -1;
+    float *promised = standard + features, most, sum = 0;
+    memcpy(promised, intercept, (size_t)choices * sizeof *promised);
+    for (int64_t one = 0; one < features; one++) {
+        float value = (evidence[one] - mean[one]) / scale[one];
+        standard[one] = value < low ? low : value > high ? high : value;
+    }
+    for (int64_t one = 0; one < features; one++, linear += choices) {
+        for (int64_t choice = 0; choice < choices; choice++) promised[choice] += standard[one] * linear[choice];
+        for (int64_t other = one; other < features; other++, quadratic += choices) {
+            float both = standard[one] * standard[other];
+            for (int64_t choice = 0; choice < choices; choice++) promised[choice] += both * quadratic[choice];
+        }
+    }
+    most = promised[0];
+    for (int64_t choice = 1; choice < choices; choice++)
+        if (promised[choice] > most) most = promised[choice];
+    for (int64_t leg = 0; leg < LEGS; leg++) weights[leg] = 0;
+    for (int64_t choice = 0; choice < choices; choice++) {
+        float share = expf(promised[choice] - most);
+        sum += share;
+        for (int64_t leg = 0; leg < LEGS; leg++) weights[leg] += share * grid[choice * LEGS + leg];
+    }
+    for (int64_t leg = 0; leg < LEGS; leg++) weights[leg] /= sum;
+    free(standard);
+    return 0;
+}
