@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from graph.rules import Atom, Rule, fold_relation
 
@@ -24,16 +24,18 @@ Key: TypeAlias = tuple[int, str, int]
 """Source, folded relation, target."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Stated:
+class Stated(NamedTuple):
     """A relation that a memory states; its depth is 0, as no rule was needed."""
-
-    depth: ClassVar[int] = 0
 
     source: int
     relation: str
     target: int
     doc: int
+
+    @property
+    def depth(self) -> int:
+        """How many rules it took."""
+        return 0
 
     @property
     def key(self) -> Key:
@@ -116,8 +118,7 @@ def infer(
     """
     facts = _Facts(iter(range(max_tried)))
     for stated in sorted(edges, key=lambda edge: (edge.doc, edge), reverse=True):
-        if stated.key not in facts.known:
-            facts.add(stated)
+        facts.add(stated)
     plans = _plans(tuple(rules))
     inferred: list[Inferred] = []
     fresh: Sequence[Edge] = list(facts.known.values())
@@ -127,7 +128,10 @@ def infer(
             key = source, rule.then.relation, target
             if source == target or key in facts.known:
                 continue
-            evidence = tuple(dict.fromkeys(stated for premise in premises for stated in premise.evidence))
+            if len(premises) == 1:
+                evidence = premises[0].evidence
+            else:
+                evidence = tuple(dict.fromkeys(stated for premise in premises for stated in premise.evidence))
             rank = len(evidence), rule, tuple(premise.key for premise in premises)
             if key not in found or rank < found[key][0]:
                 found[key] = rank, Inferred(*key, rule.name, premises, evidence, depth)
@@ -142,18 +146,22 @@ def infer(
 
 
 _Rank: TypeAlias = tuple[int, Rule, tuple[Key, ...]]
-_Plans: TypeAlias = Mapping[str, Sequence[tuple[Rule, tuple[int, ...]]]]
+_Plans: TypeAlias = Mapping[str, Sequence[tuple[Rule, tuple[int, ...], bool]]]
 _Choice: TypeAlias = tuple[Mapping[int, Edge], Mapping[str, int]]
 """Premises by their place in the rule, and the entities that its variables stand for."""
 
 
 @lru_cache(maxsize=64)
 def _plans(rules: tuple[Rule, ...]) -> _Plans:
-    """For each relation the rules that it is a premise of, and the order in which to look for the others."""
-    plans: dict[str, list[tuple[Rule, tuple[int, ...]]]] = {}
+    """For each relation the rules that it is a premise of, and how they are applied to it.
+
+    That is the order in which to look for the other premises, and whether the conclusion goes the way of this one.
+    """
+    plans: dict[str, list[tuple[Rule, tuple[int, ...], bool]]] = {}
     for rule in sorted(set(rules)):
         for place, atom in enumerate(rule.when):
-            plans.setdefault(atom.relation, []).append((rule, rule.join_order(place)))
+            plan = rule, rule.join_order(place), atom.source_var == rule.then.source_var
+            plans.setdefault(atom.relation, []).append(plan)
     return plans
 
 
@@ -167,15 +175,22 @@ class _Facts:
         self._tries = tries
 
     def add(self, edge: Edge) -> None:
+        """Take in an edge unless one says the same."""
         source, relation, target = key = edge.key
-        self.known[key] = edge
+        if self.known.setdefault(key, edge) is not edge:
+            return
         self._of_source[source, relation].append(edge)
         self._of_target[relation, target].append(edge)
 
     def matches(self, plans: _Plans, fresh: Iterable[Edge]) -> Iterator[tuple[Rule, tuple[Edge, ...], tuple[int, int]]]:
         """Each way to meet a rule with a fresh edge, all of one depth: premises, then the conclusion's ends."""
         for edge in fresh:
-            for rule, order in plans.get(edge.key[1], ()):
+            source, relation, target = edge.key
+            for rule, order, straight in plans.get(relation, ()):
+                if len(order) == 1:  # its two variables are those of the conclusion
+                    if next(self._tries, None) is not None:
+                        yield rule, (edge,), (source, target) if straight else (target, source)
+                    continue
                 for chosen, bound in self._choose(rule, order, [edge], {}, {}):
                     premises = tuple(chosen[place] for place in range(len(order)))
                     yield rule, premises, (bound[rule.then.source_var], bound[rule.then.target_var])

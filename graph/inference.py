@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -120,16 +121,22 @@ def _onward(stated: Iterable[Stated], active: Mapping[int, float], rules: Iterab
     The premises of a conclusion hang together, so its evidence is a connected set of relations that rules
     speak of; and a rule with one premise alone looks no further than at it.
     """
-    if not any(len(rule.when) > 1 for rule in rules):
-        return []
-    wanted = {atom.relation for rule in rules for atom in rule.when}
+    wanted = _premises(tuple(rules))
     pull: dict[int, float] = {}
-    for edge in stated:
+    for edge in stated if wanted else ():
         if fold_relation(edge.relation) in wanted:
             for entity, other in ((edge.source, edge.target), (edge.target, edge.source)):
                 if entity not in active:
                     pull[entity] = pull.get(entity, 0.0) + active.get(other, 0.0)
     return sorted(pull, key=lambda entity: (-pull[entity], entity))
+
+
+@lru_cache(maxsize=64)
+def _premises(rules: tuple[Rule, ...]) -> frozenset[str]:
+    """The relations that the rules speak of; none where each rule has a single premise."""
+    if not any(len(rule.when) > 1 for rule in rules):
+        return frozenset()
+    return frozenset(atom.relation for rule in rules for atom in rule.when)
 
 
 def _touching(edge: Edge, active: Mapping[int, float], known: Collection[int]) -> Iterable[JoinedEdge]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import starmap
 from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
@@ -82,6 +84,9 @@ _COMPLETE: LiteralString = """
     from found f join entity e on e.ns = %(ns)s and e.entity = f.entity
 """
 
+MAX_KEPT_CHARS = 200
+"""Of a query that is remembered as it was read; what is longer is pasted, and hardly ever twice."""
+
 _REACH = 300
 """Names that are looked through per letter of an acronym; where more begin so, nothing is expanded."""
 
@@ -93,11 +98,11 @@ async def link(conn: AsyncConnection[Any], ns: int, query: str) -> list[Seed]:
     so, and finds the only expansion of an acronym. Stored entities stay apart: which of them are
     the same is decided for each query, from what the namespace has by then.
     """
-    mentions = extract(query)
-    spelled = spellings(query, mentions)
-    if not spelled.spans:
+    asked = _read(query) if len(query) > MAX_KEPT_CHARS else _kept(query)
+    if asked is None:
         return []
-    found = await _look_up(conn, ns, spelled)
+    spelled, params = asked
+    found = await _look_up(conn, ns, params)
     known = {part for row in found if row.how != "rival" for key in row.matched for part in key.split()}
     prefixes = [prefix for prefix in spelled.prefixes if prefix not in known]
     acronyms = acronyms_of(spelled, found)
@@ -106,17 +111,26 @@ async def link(conn: AsyncConnection[Any], ns: int, query: str) -> list[Seed]:
     return resolve(spelled, found)
 
 
-async def _look_up(conn: AsyncConnection[Any], ns: int, spelled: Spellings) -> list[Candidate]:
-    params = {
-        "ns": ns,
+def _read(query: str) -> tuple[Spellings, dict[str, Any]] | None:
+    """What a query may name, and the parameters of its look-up but for the namespace; None if it names nothing."""
+    spelled = spellings(query, extract(query))
+    if not spelled.spans:
+        return None
+    return spelled, {
         "entities": array_text(map(entity_id, spelled.spans)),
         "keys": _UNIT_SEPARATOR.join(spelled.spans),
         "tokens": _UNIT_SEPARATOR.join(spelled.words),
         "rivals": _UNIT_SEPARATOR.join(sorted(spelled.rivals)),
         "cap": MENTIONS_CAP,
     }
-    rows = await (await conn.execute(_LINK, params, binary=True)).fetchall()
-    return [Candidate(*row) for row in rows]
+
+
+_kept = lru_cache(maxsize=512)(_read)
+
+
+async def _look_up(conn: AsyncConnection[Any], ns: int, params: dict[str, Any]) -> list[Candidate]:
+    rows = await (await conn.execute(_LINK, {"ns": ns, **params}, binary=True)).fetchall()
+    return list(starmap(Candidate, rows))
 
 
 async def _complete(

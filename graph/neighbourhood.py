@@ -2,60 +2,43 @@
 
 from __future__ import annotations
 
+import ctypes
+from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
-from math import log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.adjacency import Edges
+from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
-from graph.linking import Seed
-from graph.pagerank import bipartite_pagerank
+from graph.linking import MENTIONS_CAP, Seed
+from graph.paths import Collected, Link, Met, Step
+from native import Array, at, function
+
+__all__ = ["DAMPING", "Link", "Met", "Neighbourhood"]
+
+DAMPING = 0.5
+"""Share of the activation that walks on; Gutierrez et al., HippoRAG, NeurIPS 2024."""
 
 SEEDS_SHARE = 0.5
 BRIDGES_SHARE = 0.25
 ANCHORS_SHARE = 0.1
 """Where the walk restarts: at the query's entities, at those that anchors and relations lead to, at the anchors."""
 
-
-@dataclass(frozen=True, slots=True)
-class Met:
-    """An entity that a hop came to.
-
-    `strength` steers the next hop, `mentions` is capped, `joined_by` is the relation that led here,
-    if one did.
-    """
-
-    entity: int
-    mentions: int
-    strength: float
-    joined_by: JoinedEdge | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one hop brought; `through` are the memories it went out from, with their activation."""
-
-    met: Sequence[Met]
-    edges: Edges
-    through: Mapping[int, float] = field(default_factory=dict)
-    from_anchors: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One link of a path: an entity, and the memory or relation that led to it.
-
-    Both are None for an entity of the query. `tied` says whether an entity before it on the path, and
-    not the other legs, led to the memory.
-    """
-
-    met: Met
-    through: int | None = None
-    tied: bool = False
+_INT, _FLOAT = ctypes.c_int64, ctypes.c_double
+_EDGES = (Array, Array, _INT)  # a chart and who is eligible
+_new = function("trivet_walk_new", _INT, _INT, result=Array)
+_free = function("trivet_walk_free", Array)
+_rows = function("trivet_walk_rows", Array, result=_INT)
+_columns = function("trivet_walk_columns", Array, result=_INT)
+_begin = function("trivet_walk_begin", Array, *_EDGES, Array, Array, Array, _INT, _INT, _INT, result=_INT)
+_anchor = function("trivet_walk_anchor", Array, Array, Array, _INT)
+_best = function("trivet_walk_best", Array, _INT, Array, Array, result=_INT)
+_onward = function("trivet_walk_onward", Array, *_EDGES, Array, Array, _INT, Array, Array, _INT, _FLOAT,
+                   _INT, _INT, _INT, _INT, _INT, _INT, result=_INT)  # fmt: skip
+_ranked = function("trivet_walk_ranked", Array, _FLOAT, _FLOAT, _FLOAT, _FLOAT, Array, Array, result=_INT)
+_export = function("trivet_walk_export", Array, Array, Array, Array, Array, Array, Array)
 
 
 class Neighbourhood:
@@ -65,153 +48,153 @@ class Neighbourhood:
     Anchors are memories that the query is known to be close to before any walk.
     """
 
-    def __init__(self, seeds: Sequence[Seed], memories: int, *, max_nodes: int) -> None:
-        """Start with the seeds; `memories` is the size of the namespace."""
-        self._memories = max(memories, 1)
-        self._max_nodes = max_nodes
-        self._column: dict[int, int] = {}
-        self._row: dict[int, int] = {}
-        self._met: list[Met] = []
-        self._hop: list[int] = []
-        self._steps: list[Step] = []
-        self._matrix: NDArray[np.float64] = np.zeros((0, 0))
-        self._latest: tuple[NDArray[np.int64], NDArray[np.float64]] = (np.empty(0, np.int64), np.empty(0))
-        self._seeds = [seed.score for seed in seeds]
-        self._anchors: dict[int, float] = {}
-        self._bridges: set[int] = set()
-        self.frontier = [Met(seed.entity, seed.mentions, seed.score) for seed in seeds]
-        """Entities that the last hop came to."""
+    def __init__(self, seeds: Sequence[Seed], memories: int, bounds: Bounds) -> None:
+        """Start with nothing; `memories` is the size of the namespace."""
+        self.bounds = bounds
         self.joined: Mapping[int, JoinedEdge] = {}
         """Entities that relations join to the seeds, with the strongest one each."""
+        self._seeds = seeds
+        self._walk = _new(max(memories, 1), bounds.nodes) or _fail()
+        self._steps: list[Step] = []
+        self._collected: Collected | None = None
+
+    def __del__(self) -> None:
+        """Give its memory back."""
+        _free(getattr(self, "_walk", None))
 
     @property
-    def entities(self) -> list[int]:
-        """All entities met, seeds first: the columns of `matrix`."""
-        return list(self._column)
+    def memories(self) -> int:
+        """How many memories it has."""
+        return int(_rows(self._walk))
 
     @property
     def docs(self) -> list[int]:
-        """All memories collected: the rows of `matrix`."""
-        return list(self._row)
+        """All memories collected."""
+        docs: list[int] = self.collected.docs.tolist()
+        return docs
 
     @property
-    def matrix(self) -> NDArray[np.float64]:
-        """Weights of the edges, shape (memories, entities)."""
-        return self._matrix
-
-    @property
-    def restart(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Where the walk restarts: shapes (entities,) and (memories,), together summing to 1."""
-        entities, memories = np.zeros(len(self._column)), np.zeros(len(self._row))
-        seeds = len(self._seeds)
-        entities[:seeds] = _shares(self._seeds, SEEDS_SHARE)
-        bridges = sorted(self._column[entity] for entity in self._bridges if self._column[entity] >= seeds)
-        entities[bridges] = _shares([self._met[column].strength for column in bridges], BRIDGES_SHARE)
-        anchors = [self._row[doc] for doc in self._anchors]
-        memories[anchors] = _shares(list(self._anchors.values()), ANCHORS_SHARE)
-        total = (entities.sum() + memories.sum()) or 1.0
-        return entities / total, memories / total
+    def entities(self) -> list[int]:
+        """All entities met, seeds first."""
+        entities: list[int] = self.collected.entities.tolist()
+        return entities
 
     @property
     def room(self) -> int:
         """How many more nodes may be added."""
-        return self._max_nodes - len(self._column) - len(self._row)
+        return self.bounds.nodes - self.memories - int(_columns(self._walk))
+
+    @property
+    def frontier(self) -> dict[int, float]:
+        """Entities that the last hop came to, with their strength."""
+        if len(self._steps) == 1 and self._seeds:
+            return {seed.entity: seed.score for seed in self._seeds[: self.bounds.nodes]}
+        seen = self.collected
+        last = seen.hops == len(self._steps) - 1
+        return dict(zip(seen.entities[last].tolist(), seen.strengths[last].tolist(), strict=True))
+
+    @property
+    def collected(self) -> Collected:
+        """What it has."""
+        if self._collected is None:
+            columns, rows = int(_columns(self._walk)), self.memories
+            numbers = np.empty((3, columns), np.int64)
+            strengths, docs, matrix = np.empty(columns), np.empty(rows, np.int64), np.zeros((rows, columns))
+            _export(self._walk, at(numbers[0]), at(numbers[1]), at(strengths), at(numbers[2]), at(docs), at(matrix))
+            self._collected = Collected(numbers[0], numbers[1], strengths, numbers[2], docs, matrix)
+        return self._collected
+
+    def begin(self, view: View) -> None:
+        """Hop 0: take the seeds and their latest memories.
+
+        A hub's latest are few of its own, so its edges to the memories of the other seeds are taken too.
+        """
+        seeds, bounds = self._seeds, self.bounds
+        entities, mentions = array("q", [seed.entity for seed in seeds]), array("q", [seed.mentions for seed in seeds])
+        scores = array("d", [seed.score for seed in seeds])
+        caps = bounds.scanned_per_seed, bounds.memories_per_seed
+        columns = _at(entities), _at(mentions), _at(scores)
+        self._grown(_begin(self._walk, *_seen(view), *columns, len(seeds), *caps))
+        self._steps.append(Step({}, {}))
 
     def anchor(self, docs: Mapping[int, float]) -> None:
         """Let the walk restart at these memories too, each with a share of their part, and go on from them."""
-        known = {doc for doc in docs if doc in self._row}
-        fresh = [doc for doc in docs if doc not in known][: max(self.room, 0)]
-        self._row.update(zip(fresh, range(len(self._row), len(self._row) + len(fresh)), strict=True))
-        grown = np.zeros((len(self._row), self._matrix.shape[1]))
-        grown[: self._matrix.shape[0]] = self._matrix
-        self._matrix = grown
-        self._anchors = {doc: share for doc, share in docs.items() if doc in self._row}
+        numbers, strengths = _columns_of(docs)
+        _anchor(self._walk, _at(numbers), _at(strengths), len(docs))
+        self._collected = None
 
-    def best(self, count: int) -> list[tuple[int, float]]:
+    def best(self, count: int) -> dict[int, float]:
         """The memories that the last hop activated most, with activation in (0, 1], best first."""
-        docs, activation = self._latest
-        latest = zip(docs.tolist(), (activation / (activation.max(initial=0) or 1.0)).tolist(), strict=True)
-        return list(islice(((doc, pull) for doc, pull in latest if pull > 0 and doc in self._row), count))
+        docs, pulls = array("q", bytes(8 * count)), array("d", bytes(8 * count))
+        found = self._grown(_best(self._walk, count, _at(docs), _at(pulls)))
+        return dict(zip(docs[:found], pulls[:found], strict=True))
 
-    def add(self, step: Step) -> None:
-        """Take in a hop: its entities, and as many of its memories as there is room for."""
-        self._steps.append(step)
-        for met in step.met[: max(self.room, 0)]:
-            if met.entity not in self._column:
-                self._column[met.entity] = len(self._met)
-                self._met.append(met)
-                self._hop.append(len(self._steps) - 1)
-        self.frontier = [met for met in step.met if met.entity in self._column]
-        self._bridges |= {met.entity for met in self.frontier if step.from_anchors or met.joined_by is not None}
-        columns, docs, weights = self._known(step.edges)
-        strength = np.array([met.strength for met in self._met])
-        fresh = np.array(self._hop) == len(self._steps) - 1
-        places, inverse = np.unique(docs, return_inverse=True)
-        activation = np.bincount(inverse, weights=weights * (strength * fresh)[columns], minlength=len(places))
-        order = np.lexsort((places, -activation))
-        self._latest = places[order], activation[order].astype(np.float64)
-        new = [doc for doc in self._latest[0].tolist() if doc not in self._row][: max(self.room, 0)]
-        self._row.update(zip(new, range(len(self._row), len(self._row) + len(new)), strict=True))
-        rows = np.array([self._row.get(doc, -1) for doc in places.tolist()], dtype=np.int64)[inverse]
-        grown = np.zeros((len(self._row), len(self._column)))
-        grown[: self._matrix.shape[0], : self._matrix.shape[1]] = self._matrix
-        grown[rows[rows >= 0], columns[rows >= 0]] = weights[rows >= 0]
-        self._matrix = grown
+    def onward(
+        self,
+        view: View,
+        top: Mapping[int, float],
+        joined: Mapping[int, JoinedEdge],
+        *,
+        entities: int,
+        from_anchors: bool,
+    ) -> bool:
+        """Take the entities to which some memories and relations lead, most telling first, and their latest memories.
 
-    def activations(self) -> list[tuple[int, float]]:
+        A mention's weight counts squared: a name leads further than a word. The strongest entity has strength 1.
+
+        Args:
+            view: what may be seen.
+            top: memories with the strength in which they activate what they mention.
+            joined: entities not met yet that relations lead to, with the strongest one.
+            entities: most of them.
+            from_anchors: whether the memories are the anchors.
+
+        Returns:
+            Whether there were any.
+        """
+        bounds = self.bounds
+        docs, strengths = _columns_of(top)
+        others, pulls = _columns_of({entity: edge.strength for entity, edge in joined.items()})
+        ways = _at(docs), _at(strengths), len(top), _at(others), _at(pulls), len(joined)
+        scan = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity
+        caps = view.memories, entities, *scan, MENTIONS_CAP
+        came = self._grown(_onward(self._walk, *_seen(view), *ways, *caps, from_anchors))
+        if came:
+            self._steps.append(Step(top, joined))
+        return came > 0
+
+    def activations(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Every memory collected with its personalised PageRank over the best one's, best first."""
-        if not self._row:
-            return []
-        rank = bipartite_pagerank(self._matrix, *self.restart)
-        docs = np.array(self.docs)
-        order = np.lexsort((docs, -rank))
-        order = order[rank[order] > 0]
-        return list(zip(docs[order].tolist(), (rank[order] / rank.max()).tolist(), strict=True))
+        rows = self.memories
+        docs, activations = np.empty(rows, np.int64), np.empty(rows)
+        shares = (SEEDS_SHARE, BRIDGES_SHARE, ANCHORS_SHARE)
+        found = self._grown(_ranked(self._walk, *shares, DAMPING, at(docs), at(activations)))
+        return docs[:found], activations[:found]
 
     def path(self, doc: int) -> tuple[Link, ...]:
         """The entities from the first to the one that ties the memory in most strongly.
 
         Empty for a memory that no entity ties in: an anchor that names nothing.
         """
-        column = self._tie(doc, len(self._steps))
-        links: list[Link] = []
-        while column is not None:
-            link, column = self._origin(column)
-            links.append(link)
-        return tuple(reversed(links))
+        return self.collected.path(doc, self._steps, len(self._seeds))
 
-    def _known(self, edges: Edges) -> Edges:
-        """The edges of entities that have been met, with columns for entities and weights times idf."""
-        entities, docs, weights = edges
-        numbers = np.array(list(self._column), np.int64)
-        if not numbers.size:
-            return entities[:0], docs[:0], weights[:0]
-        order = np.argsort(numbers)
-        columns = order[np.minimum(np.searchsorted(numbers, entities, sorter=order), len(numbers) - 1)]
-        known = numbers[columns] == entities
-        idf = np.array([log(1 + self._memories / max(m.mentions, 1)) for m in self._met]) / log(1 + self._memories)
-        return columns[known], docs[known], weights[known] * idf[columns[known]]
-
-    def _tie(self, doc: int, before_hop: int) -> int | None:
-        """The column that ties a memory in: of the earliest hop, there the strongest."""
-        weights = self._matrix[self._row[doc]]
-        tied = [int(column) for column in np.flatnonzero(weights) if self._hop[column] < before_hop]
-        return min(tied, key=lambda c: (self._hop[c], -weights[c] * self._met[c].strength), default=None)
-
-    def _origin(self, column: int) -> tuple[Link, int | None]:
-        """How a hop came to an entity, and the column from which it did; None at the start of a path."""
-        met, hop = self._met[column], self._hop[column]
-        if hop == 0 and column < len(self._seeds):
-            return Link(met), None
-        if met.joined_by is not None:
-            return Link(met), self._column[met.joined_by.joined_to]
-        through = {doc: share for doc, share in self._steps[hop].through.items() if doc in self._row}
-        doc = max(through, key=lambda d: through[d] * self._matrix[self._row[d], column], default=None)
-        before = None if doc is None else self._tie(doc, hop)
-        return Link(met, doc, before is not None), before
+    def _grown(self, done: int) -> int:
+        """What a call gave, when it did what it should."""
+        self._collected = None
+        return done if done >= 0 else _fail()
 
 
-def _shares(values: Sequence[float], total: float) -> NDArray[np.float64]:
-    """Values scaled to a sum; zeros where they are all 0."""
-    array = np.array(values, dtype=np.float64)
-    return array * (total / (array.sum() or 1.0))
+def _seen(view: View) -> tuple[int, int, int]:
+    return view.graph.chart, at(view.eligible), len(view.eligible)
+
+
+def _columns_of(numbers: Mapping[int, float]) -> tuple[array[int], array[float]]:
+    return array("q", numbers), array("d", numbers.values())
+
+
+def _at(column: array[Any]) -> int:
+    return column.buffer_info()[0]
+
+
+def _fail() -> int:
+    raise MemoryError("no memory for a walk over the graph")

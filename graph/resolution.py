@@ -85,22 +85,32 @@ def resolve(spelled: Spellings, found: Sequence[Candidate]) -> list[Seed]:
     the words of the name and with its rarity.
     """
     meant = [m for m in _meant(spelled, found) if m.row.mentions]
-    meant.sort(key=lambda m: (m.how == "similar", -len(m.where), m.row.entity))
+    meant.sort(key=_place)
     covered: set[int] = set()
     whole: set[frozenset[int]] = set()
-    seeds: dict[int, Seed] = {}
-    for row, how, share, where in meant:
-        rarity = log(1 + row.memories / row.mentions) / log(1 + max(row.memories, 1)) if row.memories else 1.0
+    best: dict[int, tuple[float, _Meant]] = {}
+    for each in meant:
+        row, how, share, where = each
+        rarity = log(1 + row.memories / row.mentions) / log(1 + row.memories) if row.memories else 1.0
         score = share * rarity * max(1, len(where)) ** 0.5
         if where and where <= covered and where not in whole:
             score *= COVERED_SHARE
         if how != "similar" and len(where) > 1:
             covered |= where
             whole.add(where)
-        if row.entity not in seeds or score > seeds[row.entity].score:
-            seeds[row.entity] = Seed(row.entity, row.name, row.key, score, how, row.mentions)
-    best = sorted(seeds.values(), key=lambda seed: (-seed.score, seed.entity))[:MAX_SEEDS]
-    return [seed._replace(score=seed.score / best[0].score) for seed in best if seed.score > 0]
+        if row.entity not in best or score > best[row.entity][0]:
+            best[row.entity] = score, each
+    ranked = sorted([(-score, entity) for entity, (score, _) in best.items() if score > 0])[:MAX_SEEDS]
+    return [_seed(best[entity][1], less / ranked[0][0]) for less, entity in ranked]
+
+
+def _place(meant: _Meant) -> tuple[bool, int, int]:
+    return meant.how == "similar", -len(meant.where), meant.row.entity
+
+
+def _seed(meant: _Meant, score: float) -> Seed:
+    row = meant.row
+    return Seed(row.entity, row.name, row.key, score, meant.how, row.mentions)
 
 
 def acronyms_of(spelled: Spellings, found: Sequence[Candidate]) -> list[str]:
@@ -178,7 +188,9 @@ def _only_bearer(spelled: Spellings, row: Candidate, people: Sequence[Candidate]
 
 def _similar_share(spelled: Spellings, row: Candidate, bearers: dict[str, int]) -> float:
     """Parts of a name count by the share of it that they cover and by how few names have them."""
-    parts = [part for part in row.key.split() if part not in HONORIFICS] or row.key.split()
+    parts = row.key.split()
+    if not HONORIFICS.isdisjoint(parts):
+        parts = [part for part in parts if part not in HONORIFICS] or parts
     coverage = min(1.0, len(row.matched) / len(parts))
     if coverage < MIN_COVERAGE and len(row.matched) < 2:
         return 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 MAX_RULES = 64
@@ -65,8 +65,10 @@ class Rule:
     name: str
     when: tuple[Atom, ...]
     then: Atom
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.name, self.when, self.then)))
         if not self.name.strip():
             raise RuleError("must not be blank", ("name",))
         if not 1 <= len(self.when) <= MAX_PREMISES:
@@ -84,6 +86,10 @@ class Rule:
             raise RuleError("must join two entities, not one to itself", ("then",))
         if self.then in self.when:
             raise RuleError("is one of the premises", ("then",))
+
+    def __hash__(self) -> int:
+        """Computed once: plans are looked up by all rules of a namespace."""
+        return self._hash
 
     def join_order(self, first: int) -> tuple[int, ...]:
         """Places of the premises from `first` on so that each shares a variable with one before it.

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import starmap
+from functools import cached_property
 from time import monotonic
 from typing import NamedTuple
 
-from graph.hops import Bounds, View, of_seeds, onward
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.hops import Bounds, View
 from graph.inference import JoinedEdge, joined
 from graph.linking import Seed
-from graph.neighbourhood import Link, Neighbourhood, Step
+from graph.neighbourhood import Link, Neighbourhood
 from graph.rules import Rule
 
 __all__ = ["Bounds", "Reached", "View", "Walk", "begin", "walk"]
@@ -31,13 +34,24 @@ class Reached(NamedTuple):
     activation: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Walk:
-    """What a walk found, best first, and how it got there."""
+    """What a walk found and how it got there.
 
-    reached: Sequence[Reached]
+    Attributes:
+        docs, activations: of the memories, best first.
+        hops: that were made beyond the memories of the seeds.
+    """
+
+    docs: NDArray[np.int64]
+    activations: NDArray[np.float64]
     hops: int
     neighbourhood: Neighbourhood
+
+    @cached_property
+    def reached(self) -> Sequence[Reached]:
+        """The memories, best first."""
+        return list(map(Reached, self.docs.tolist(), self.activations.tolist()))
 
     def path(self, doc: int) -> tuple[Link, ...]:
         """The entities that led to a memory, from the first on."""
@@ -53,51 +67,42 @@ def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: B
         rules: what follows from the relations that memories state.
         bounds: the caps.
     """
-    near = Neighbourhood(seeds, view.memories, max_nodes=bounds.nodes)
+    near = Neighbourhood(seeds, view.memories, bounds)
     if seeds:
-        near.add(Step(near.frontier, of_seeds(view, seeds, bounds)))
+        near.begin(view)
         near.joined = _relations(view, near, rules)
     return near
 
 
-def walk(
-    view: View,
-    near: Neighbourhood,
-    anchors: Mapping[int, float],
-    *,
-    rules: Sequence[Rule],
-    bounds: Bounds,
-) -> Walk:
+def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> Walk:
     """The memories around what `begin` found and some anchors, nearest first.
 
     Args:
         view: what may be seen.
-        near: what `begin` found; the walk adds to it.
+        near: what `begin` found, with the caps; the walk adds to it. With `max_hops` 0 only memories that mention a
+            seed, and anchors, are returned.
         anchors: eligible memories close to the query, with their strength > 0; may be empty.
         rules: what follows from the relations that memories state.
-        bounds: the caps. With `max_hops` 0 only memories that mention a seed, and anchors, are returned.
     """
-    started = monotonic()
+    started, bounds = monotonic(), near.bounds
     if anchors:
         near.anchor(anchors)
     hops = 0
     while hops < bounds.max_hops and near.room > 0 and monotonic() - started < bounds.time_s:
-        if hops and len(near.docs) >= bounds.enough:
+        if hops and near.memories >= bounds.enough:
             break
-        top = dict(near.best(_narrowed(bounds.memories_per_hop, hops))) if hops or not anchors else dict(anchors)
+        top = near.best(_narrowed(bounds.memories_per_hop, hops)) if hops or not anchors else dict(anchors)
         relations = _relations(view, near, rules) if hops else near.joined
         if not (top or relations):
             break
         entities = _narrowed(bounds.entities_per_hop, hops)
-        met, edges = onward(view, top, relations, known=near.entities, entities=entities, bounds=bounds)
-        if met:
-            near.add(Step(met, edges, top, from_anchors=bool(anchors) and not hops))
+        if near.onward(view, top, relations, entities=entities, from_anchors=bool(anchors) and not hops):
             hops += 1
         elif anchors and not hops:  # they name nothing: the way from the seeds is left
             anchors = {}
         else:
             break
-    return Walk(list(starmap(Reached, near.activations())), hops, near)
+    return Walk(*near.activations(), hops, near)
 
 
 def _narrowed(width: int, hops: int) -> int:
@@ -107,7 +112,9 @@ def _narrowed(width: int, hops: int) -> int:
 
 def _relations(view: View, near: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
     """Entities that relations join to the last ones, each with the strongest of these relations."""
-    active = {met.entity: met.strength for met in near.frontier}
+    active = near.frontier
+    if not any(map(view.graph.has_relations, active)):
+        return {}
     strongest: dict[int, JoinedEdge] = {}
     # Strongest first; two entities may be joined by several, inferred from each other.
     for edge in joined(view.graph, view.eligible, active, rules=rules, known=near.entities):

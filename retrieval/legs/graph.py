@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from heapq import nlargest
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 
 from graph.linking import Seed, link
 from graph.traversal import Bounds, View, Walk, begin, walk
+from native import Array, at, function
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.wayfinding import Reason, reasons
 from retrieval.mirror.vectors import cosines
@@ -30,6 +34,10 @@ MAX_COMPARED = 100
 
 MAX_BESIDE = 16
 """Most memories, nearest first, that pass activation on to the turns beside them."""
+
+_INT = ctypes.c_int64
+_spread_out = function("trivet_walk_spread", Array, Array, _INT, _INT, ctypes.c_double, Array, Array, _INT, Array, _INT,
+                       result=_INT)  # fmt: skip
 
 
 class GraphRetriever:
@@ -64,18 +72,18 @@ class GraphRetriever:
             return LegRanking(hits=(), details=details)
         with query.stopwatch.span("graph_walk"):
             view = self._view(query)
-            found = walk(view, near, _there(anchors, view), rules=query.rules, bounds=bounds)
-            spread = _spread(query, found)
-        details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.reached)}
+            found = walk(view, near, _there(anchors, view), rules=query.rules)
+            docs, activations = _spread(query, found, view)
+        details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.docs)}
         size = max(query.docs_given_out, 1)
         rarities = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
-        if not spread:
+        if not docs.size:
             return LegRanking(hits=(), details=details, rarities=rarities)
         embedding = await self._embedding(query)
         details["similarity"] = embedding is not None
         if embedding is not None:
-            await query.vectors.read(spread)
-        hits = _ranked(query, spread, embedding)
+            await query.vectors.read(docs.tolist())
+        hits = _ranked(query, docs, activations, embedding)
         if query.explain:
             hits = await self._explained(query, found, seeds, hits)
         return LegRanking(hits=hits, details=details, rarities=rarities)
@@ -117,9 +125,13 @@ def anchors_of(others: Mapping[Leg, Sequence[Hit]], count: int) -> dict[int, flo
         least = 0.0 if leg is Leg.BM25 else hits[-1].score
         span = hits[0].score - least
         for hit in hits:
-            together[hit.doc] = together.get(hit.doc, 0.0) + ((hit.score - least) / span if span > 0 else 1.0)
+            doc = hit.doc
+            together[doc] = together.get(doc, 0.0) + ((hit.score - least) / span if span > 0 else 1.0)
     similarity = {hit.doc: hit.score for hit in others.get(Leg.VECTOR, ())}
     unknown = min(similarity.values(), default=1.0)
+    if len(together) > count > 0:
+        enough = nlargest(count, together.values())[-1]
+        together = {doc: part for doc, part in together.items() if part >= enough}
     best = sorted(together, key=lambda doc: (-together[doc], doc))[:count]
     strengths = {doc: together[doc] ** 2 * max(similarity.get(doc, unknown), 0.0) for doc in best}
     return {doc: strength for doc, strength in strengths.items() if strength > 0}
@@ -130,39 +142,70 @@ def _there(anchors: Mapping[int, float], view: View) -> dict[int, float]:
     return {doc: part for doc, part in anchors.items() if doc < len(view.eligible) and view.eligible[doc]}
 
 
-def _spread(query: LegQuery, found: Walk) -> dict[int, float]:
-    """The activation of the nearest memories, a share of which they pass on to the turns beside them."""
-    memories, adjacency = query.standing.mirror.memories, query.profile.adjacency
-    near = dict(found.reached[: max(MAX_COMPARED, query.fan_out)])
-    _, eligible = query.masks()
-    spread = dict(near)
-    nearest = list(near)[:MAX_BESIDE] if adjacency else []
-    for links in (memories.previous.values, memories.next.values):
-        for doc, beside in zip(nearest, links[nearest].tolist(), strict=True):
-            if beside >= 0:
-                spread[beside] = spread.get(beside, 0.0) + adjacency * near[doc]
-    there = eligible[list(spread)].tolist()
-    return {
-        doc: activation / (1 + 2 * adjacency)
-        for (doc, activation), may_be_seen in zip(spread.items(), there, strict=True)
-        if may_be_seen
-    }
+def _spread(query: LegQuery, found: Walk, view: View) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The nearest memories with their activation, a share of which they pass on to the turns beside them."""
+    share, memories = query.profile.adjacency, query.standing.mirror.memories
+    most = max(MAX_COMPARED, query.fan_out)
+    return spread_out(
+        found.docs[:most],
+        found.activations[:most],
+        share=share,
+        passing=MAX_BESIDE if share else 0,
+        links=(memories.previous.values, memories.next.values),
+        eligible=view.eligible,
+    )
 
 
-def _ranked(query: LegQuery, near: Mapping[int, float], embedding: NDArray[np.float32] | None) -> tuple[Hit, ...]:
+def spread_out(
+    near: NDArray[np.int64],
+    activations: NDArray[np.float64],
+    *,
+    share: float,
+    passing: int,
+    links: tuple[NDArray[np.int32], NDArray[np.int32]],
+    eligible: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Memories with those beside the first few of them, and a share of the activation passed on to these.
+
+    Args:
+        near: ordinals, none twice, nearest first.
+        activations: theirs.
+        share: of its activation that a memory passes on each way; what is left is scaled to 1 / (1 + 2 * share).
+        passing: how many pass on.
+        links: by ordinal the memory before and the one after, negative for none.
+        eligible: by ordinal, which of them may be returned.
+    """
+    count = len(near)
+    docs, parts = np.empty(count + 2 * passing, np.int64), np.empty(count + 3 * passing)
+    docs[:count], parts[:count] = near, activations
+    found = _spread_out(at(docs), at(parts), count, passing, share, *map(at, links), min(map(len, links)),
+                        at(eligible), len(eligible))  # fmt: skip
+    if found < 0:
+        raise MemoryError("no memory for the turns beside those found")
+    return docs[:found], parts[:found]
+
+
+def _ranked(
+    query: LegQuery,
+    docs: NDArray[np.int64],
+    activations: NDArray[np.float64],
+    embedding: NDArray[np.float32] | None,
+) -> tuple[Hit, ...]:
     """The hits, best first; without an embedding by activation alone."""
-    docs, scores = np.array(list(near), np.int64), np.array(list(near.values()))
+    scores = activations
     if embedding is not None:
-        places = query.vectors.places(list(near))
-        there = places >= 0
-        similarity = np.clip(cosines(query.vectors.stored[places[there]], embedding), 0, 1)
-        docs = docs[there]
-        scores = scores[there] * ((SIMILARITY_FLOOR + similarity) / (SIMILARITY_FLOOR + 1)) ** 2
+        places = query.vectors.places(docs.tolist())
+        if places.min() < 0:
+            there = places >= 0
+            docs, scores, places = docs[there], scores[there], places[there]
+        similarity = np.clip(cosines(query.vectors.stored[places], embedding), 0, 1)
+        scores = scores * ((SIMILARITY_FLOOR + similarity) / (SIMILARITY_FLOOR + 1)) ** 2
     order = np.argsort(-scores, kind="stable")
     if order.size > query.fan_out:  # equals of the last one are told apart by id
         order = order[: int(np.searchsorted(-scores[order], -scores[order[query.fan_out - 1]], side="right"))]
-    ids = query.standing.mirror.memories.ids.get(docs[order])
-    ranked = zip(ids, docs[order].tolist(), np.minimum(scores[order], 1.0).tolist(), strict=True)
-    hits = [Hit(id=memory_id, doc=doc, score=score) for memory_id, doc, score in ranked]
-    hits.sort(key=lambda hit: (-hit.score, hit.id))
+    docs, scores = docs[order], np.minimum(scores[order], 1.0)
+    ranked = zip(query.standing.mirror.memories.ids.get(docs), docs.tolist(), scores.tolist(), strict=True)
+    hits = list(starmap(Hit, ranked))
+    if (scores[1:] == scores[:-1]).any():
+        hits.sort(key=lambda hit: (-hit.score, hit.id))
     return tuple(hits[: query.fan_out])

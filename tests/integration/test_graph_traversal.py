@@ -13,10 +13,11 @@ from psycopg import AsyncConnection
 from graph import store
 from graph.linking import link
 from graph.names import entity_id
-from graph.pagerank import DAMPING
+from graph.neighbourhood import DAMPING
 from graph.rules import Rule, symmetric, transitive
 from graph.store import DocGraph, GivenEntity, GivenRelation
 from graph.traversal import Bounds, View, Walk, begin, walk
+from tests.plain_walk import restart
 from tests.standing import graph_of
 
 NS = 7
@@ -67,7 +68,7 @@ async def walked(
     assert seeds or anchors
     view = View(graph=graph, memories=row[0], eligible=seen)
     near = begin(view, seeds, rules=rules, bounds=bounds)
-    return walk(view, near, anchors or {}, rules=rules, bounds=bounds)
+    return walk(view, near, anchors or {}, rules=rules)
 
 
 def docs(found: Walk) -> list[int]:
@@ -274,9 +275,12 @@ async def test_activation_is_personalised_pagerank_on_what_was_collected(
     graph.add_nodes_from([("d", doc) for doc in near.docs] + [("e", entity) for entity in near.entities])
     for row, doc in enumerate(near.docs):
         for column, entity in enumerate(near.entities):
-            if near.matrix[row, column] > 0:
-                graph.add_edge(("d", doc), ("e", entity), weight=near.matrix[row, column])
-    entities, memories = near.restart
+            if near.collected.matrix[row, column] > 0:
+                graph.add_edge(("d", doc), ("e", entity), weight=near.collected.matrix[row, column])
+    led = bool(anchors.keys() - {62})  # which names nothing that another memory names
+    bridges = [led and hop == 1 for hop in near.collected.hops.tolist()]
+    strengths = near.collected.strengths.tolist()
+    entities, memories = restart(strengths, 2, bridges, [anchors.get(doc, 0.0) for doc in near.docs])
     assert entities.sum() + memories.sum() == pytest.approx(1.0)
     assert {doc for doc, share in zip(near.docs, memories, strict=True) if share} == set(anchors)
     start = {("e", entity): share for entity, share in zip(near.entities, entities, strict=True)}

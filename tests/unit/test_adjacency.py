@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency, Edges
 from graph.chaining import Stated
+from graph.hops import Bounds, View
+from graph.linking import Seed
+from graph.neighbourhood import Neighbourhood
+from graph.segments import LEVELS, Segment
 
 ENTITIES = (-(2**62), -7, 0, 3, 4, 2**62)
 UNKNOWN = 12_345
@@ -109,22 +113,21 @@ def test_it_says_what_a_dictionary_says(
     plain.put(first, stated(first, related))
     graph = Adjacency.of(edges_of(first), [each for some in plain.relations.values() for each in some])
     agree(graph, plain, data, taken_away=False)
-    replaced: set[int] = set()
+    taken_away = False
     for action, what, related_later in history:
+        taken_away |= not plain.mentions.keys().isdisjoint(what)
         if action == "remove":
             graph.remove(what)
             plain.remove(what)
-            replaced |= set(what)
         else:
             relations = stated(what, related_later)
             graph.add(edges_of(what), [each for some in relations.values() for each in some], list(what))
             plain.put(what, relations)
-            replaced |= set(what)
-        agree(graph, plain, data, taken_away=bool(replaced & first.keys()))
+        agree(graph, plain, data, taken_away=taken_away)
 
 
 def agree(graph: Adjacency, plain: Plain, data: st.DataObject, *, taken_away: bool) -> None:
-    """In all that can be asked; `taken_away` is whether memories that it was loaded with are gone."""
+    """In all that can be asked; `taken_away` is whether memories that it had are gone."""
     entities = data.draw(st.permutations([*ENTITIES, UNKNOWN]))[: data.draw(st.integers(0, len(ENTITIES) + 1))]
     numbers = np.array(entities, np.int64)
     cap = data.draw(st.integers(1, 6))
@@ -163,7 +166,7 @@ def test_an_empty_graph_has_nothing_of_anything() -> None:
         assert rows_of(graph.weightiest_of(entities, most=9)) == []
     assert graph.relations_of(1) == ((), ())
     graph.remove([1, 2])
-    assert (graph.added, graph.mentions(some, cap=9).tolist()) == (0, [0, 0])
+    assert graph.mentions(some, cap=9).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("loaded", [0, 500, 1_000])
@@ -178,3 +181,75 @@ def test_a_hub_costs_as_much_as_is_scanned(loaded: int) -> None:
     found = rows_of(graph.latest_of(np.array([3]), eligible, scanned=10, most=8))
     assert [doc for _, doc, _ in found] == [994, 993, 992, 991, 990]
     assert graph.mentions(np.array([3]), cap=200).tolist() == [200]
+
+
+def numbered(count: int, *, first: int = 0, mentioned: int = 3) -> dict[int, Mentions]:
+    """Memories that mention an entity each and one together."""
+    return {doc: {-doc: 0.5, mentioned: 1.0} for doc in range(first, first + count)}
+
+
+def test_segments_stay_few_however_often_something_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small ones are made into one; what is in the place of something is found in the last one that has it."""
+    monkeypatch.setattr("graph.adjacency.MERGED_EDGES", 64)
+    graph, plain = Adjacency.of(edges_of(numbered(10)), []), Plain(dict(numbered(10)))
+    for first in range(5, 305):
+        new = numbered(1, first=first) if first % 3 else {first % 40: {7: 0.25, first: 0.75}}
+        graph.add(edges_of(new), [], list(new))
+        plain.put(new, {})
+    every = len(plain.mentions)
+    assert len(graph._segments) < 30
+    everyone = np.ones(400, np.bool_)
+    for entity in (3, 7, -12, -290, 300):
+        some = np.array([entity])
+        assert rows_of(graph.latest_of(some, everyone, scanned=999, most=every)) == plain.latest_of(
+            [entity], everyone, 999, every
+        )
+        assert graph.mentions(some, cap=999).tolist() == [sum(entity in each for each in plain.mentions.values())]
+    docs = np.arange(400)
+    assert set(rows_of(graph.weightiest_of(docs, most=9))) == plain.weightiest_of(docs.tolist(), 9)
+
+
+def test_no_more_segments_than_a_byte_can_tell_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are too large to be made into one often, they are all the same in the end."""
+    monkeypatch.setattr("graph.adjacency.MERGED_EDGES", 1)
+    monkeypatch.setattr("graph.adjacency.MOST_SEGMENTS", 20)
+    graph = Adjacency.of(edges_of({}), [])
+    for doc in range(100):
+        graph.add(edges_of(numbered(1, first=doc)), [], [doc])
+        assert len(graph._segments) < 20
+    found = graph.latest_of(np.array([3]), np.ones(100, np.bool_), scanned=999, most=999)
+    assert found[1].tolist() == list(range(99, -1, -1))
+
+
+def test_weights_are_exact_up_to_as_many_as_there_are_levels() -> None:
+    """And near beyond that."""
+    for count, error in ((LEVELS, 0.0), (3 * LEVELS, 1 / LEVELS)):
+        weights = np.linspace(0.001, 1, count, dtype=np.float32)
+        graph = Adjacency.of((np.arange(count), np.arange(count), weights), [])
+        _, _, found = graph.weightiest_of(np.arange(count), most=1)
+        assert np.abs(found - weights).max() <= error
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_nothing_is_read_out_of_bounds(seed: int) -> None:
+    """Whatever the arrays hold, what comes back is within them."""
+    random = np.random.default_rng(seed)
+    segment = Segment(edges_of({doc: {e: 0.5 for e in ENTITIES} for doc in range(MEMORIES)}))
+    for column in (segment.docs, segment.codes, segment.entity_starts, segment.memory_starts, segment.memories):
+        broken = random.random(column.size) < 0.3
+        column[broken] = random.integers(-(2**31), 2**31, column.size)[broken]
+    random.shuffle(segment.entities)
+    graph = Adjacency.of(edges_of({}), [])
+    graph._segments, graph._home = [segment], random.integers(0, 256, MEMORIES, np.uint8) // 2
+    eligible = np.ones(MEMORIES // 2, np.bool_)
+    numbers = np.array(ENTITIES, np.int64)
+    _, docs, _ = graph.latest_of(numbers, eligible, scanned=50, most=9)
+    assert ((docs >= 0) & (docs < len(eligible))).all()
+    entities, _, _ = graph.weightiest_of(np.arange(-3, MEMORIES + 3), most=9)
+    assert np.isin(entities, numbers).all()
+    graph.mentions(numbers, cap=5)
+    near = Neighbourhood([Seed(e, "", "", 1.0, "exact", 9) for e in ENTITIES[:3]], 9, Bounds(memories_per_seed=4))
+    view = View(graph, 9, eligible)
+    near.begin(view)
+    near.onward(view, {-1: 1.0, 3: 1.0, 2**40: 1.0}, {}, entities=5, from_anchors=True)
+    assert set(near.entities) <= set(ENTITIES)

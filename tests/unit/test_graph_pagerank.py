@@ -1,45 +1,57 @@
-"""PageRank and paths on neighbourhoods small enough to check."""
+"""Walks over graphs small enough to check by hand, and the spread to the turns beside."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.adjacency import Edges
+from graph.adjacency import Adjacency
 from graph.chaining import Stated
+from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
 from graph.linking import Seed
-from graph.neighbourhood import Link, Met, Neighbourhood, Step
-from graph.pagerank import DAMPING, bipartite_pagerank
+from graph.neighbourhood import DAMPING, Link, Neighbourhood
+from retrieval.legs.graph import spread_out
+from tests.plain_walk import pagerank
+
+ANN, BOB, CHOIR, ROME = 1, 2, 3, 4
+NAMES = {ANN: "Ann", BOB: "Bob", CHOIR: "choir", ROME: "Rome"}
+FAR = Bounds(time_s=10)
 
 
-def seed(entity: int, name: str, score: float = 1.0, mentions: int = 2) -> Seed:
-    return Seed(entity, name, name.lower(), score, "exact", mentions)
+def seed(entity: int, score: float = 1.0, mentions: int = 2) -> Seed:
+    return Seed(entity, NAMES[entity], NAMES[entity].lower(), score, "exact", mentions)
 
 
-def edges(*triples: tuple[int, int, float]) -> Edges:
-    entities, docs, weights = zip(*triples, strict=True)
-    return np.array(entities), np.array(docs), np.array(weights, dtype=float)
+def view(*mentions: tuple[int, int, float], memories: int = 10) -> View:
+    """A graph of entity, memory and weight in which everything may be seen."""
+    entities, docs, weights = zip(*mentions, strict=True) if mentions else ((), (), ())
+    edges = np.array(entities, np.int64), np.array(docs, np.int64), np.array(weights, np.float32)
+    return View(Adjacency.of(edges, []), memories, np.ones(max(docs, default=0) + 1, np.bool_))
 
 
-def none() -> Edges:
-    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+def begun(seen: View, *seeds: Seed, bounds: Bounds = FAR) -> Neighbourhood:
+    near = Neighbourhood(seeds, seen.memories, bounds)
+    near.begin(seen)
+    return near
 
 
-NAMES = {1: "Ann", 2: "choir", 3: "Rome"}
+def activations(near: Neighbourhood) -> dict[int, float]:
+    docs, found = near.activations()
+    return dict(zip(docs.tolist(), found.tolist(), strict=True))
 
 
-def names(path: Sequence[Link]) -> list[str]:
+def names(path: tuple[Link, ...]) -> list[str]:
     return [NAMES[link.met.entity] for link in path]
 
 
 @pytest.mark.parametrize("memories_too", [False, True])
 @pytest.mark.parametrize("seed_number", range(8))
-def test_pagerank_agrees_with_networkx(seed_number: int, memories_too: bool) -> None:
+def test_walkers_step_by_step_agree_with_networkx(seed_number: int, memories_too: bool) -> None:
     """With the same personalization on entities alone, where some are mentioned by nobody, and on both sides."""
     random = np.random.default_rng(seed_number)
     weights = random.random((30, 12)) * (random.random((30, 12)) < 0.2)
@@ -51,7 +63,7 @@ def test_pagerank_agrees_with_networkx(seed_number: int, memories_too: bool) -> 
         memory_restart = random.random(30) * (random.random(30) < 0.3) * (weights.sum(axis=1) > 0)
     total = restart.sum() + memory_restart.sum()
     restart, memory_restart = restart / total, memory_restart / total
-    assert bipartite_pagerank(weights, restart, memory_restart) == pytest.approx(
+    assert pagerank(weights, restart, memory_restart) == pytest.approx(
         oracle(weights, restart, memory_restart), abs=1e-6
     )
 
@@ -71,35 +83,29 @@ def oracle(
 
 
 def test_a_walk_by_hand() -> None:
-    """Two memories of one entity, the restart half at it and half at the first memory.
+    """Two memories of one entity, five sixths of the restart at it and one at the first memory.
 
-    e = (1 - d) / 2 + d (m1 + m2), m1 = (1 - d) / 2 + d e / 2, m2 = d e / 2 with d = 1/2 give
-    e = (1/4 + 1/8) / (3/4) = 1/2, m1 = 3/8 and m2 = 1/8.
+    e = (1 - d) 5/6 + d (m1 + m2), m1 = (1 - d) / 6 + d e / 2, m2 = d e / 2 with d = 1/2 give
+    e = (5/12 + 1/24) / (3/4) = 11/18, m2 = 11/72 and m1 = 17/72.
     """
-    rank = bipartite_pagerank(np.array([[1.0], [1.0]]), np.array([0.5]), np.array([0.5, 0.0]))
-    assert rank == pytest.approx([3 / 8, 1 / 8])
-
-
-def test_without_entities_memories_have_their_restart() -> None:
-    """Walkers end at a memory without edges."""
-    rank = bipartite_pagerank(np.zeros((2, 0)), np.zeros(0), np.array([0.75, 0.25]))
-    assert rank == pytest.approx([(1 - DAMPING) * 0.75, (1 - DAMPING) * 0.25])
+    near = begun(view((ANN, 5, 1.0), (ANN, 6, 1.0)), seed(ANN))
+    near.anchor({5: 7.0})
+    assert activations(near) == pytest.approx({5: 1.0, 6: 11 / 17})
 
 
 def test_a_memory_of_both_seeds_comes_first() -> None:
-    near = Neighbourhood([seed(1, "Ann"), seed(2, "Bob")], 10, max_nodes=50)
-    near.add(Step(near.frontier, edges((1, 100, 1.0), (1, 101, 1.0), (2, 101, 1.0), (2, 102, 1.0))))
-    ranked = near.activations()
+    seen = view((ANN, 100, 1.0), (ANN, 101, 1.0), (BOB, 101, 1.0), (BOB, 102, 1.0))
+    ranked = list(activations(begun(seen, seed(ANN), seed(BOB))).items())
     assert ranked[0] == (101, 1.0)
     assert [doc for doc, _ in ranked[1:]] == [100, 102]
 
 
 def test_paths_go_from_the_seed_over_the_memories_walked_through() -> None:
-    lives = JoinedEdge(3, 2, "in", True, 1.0, (Stated(2, "in", 3, 101),), None)
-    near = Neighbourhood([seed(1, "Ann")], 10, max_nodes=50)
-    near.add(Step(near.frontier, edges((1, 100, 1.0))))
-    near.add(Step([Met(2, 3, 1.0)], edges((2, 100, 1.0), (2, 101, 1.0)), dict(near.best(4))))
-    near.add(Step([Met(3, 3, 1.0, lives)], edges((3, 102, 1.0)), dict(near.best(4))))
+    lives = JoinedEdge(ROME, CHOIR, "in", True, 1.0, (Stated(CHOIR, "in", ROME, 101),), None)
+    seen = view((ANN, 100, 1.0), (CHOIR, 100, 1.0), (CHOIR, 101, 1.0), (ROME, 102, 1.0))
+    near = begun(seen, seed(ANN))
+    assert near.onward(seen, near.best(4), {}, entities=4, from_anchors=False)
+    assert near.onward(seen, near.best(4), {ROME: lives}, entities=4, from_anchors=False)
     assert names(near.path(100)) == ["Ann"]
     assert names(near.path(101)) == ["Ann", "choir"]
     ann, choir, rome = near.path(102)
@@ -108,63 +114,83 @@ def test_paths_go_from_the_seed_over_the_memories_walked_through() -> None:
 
 
 def test_a_path_from_an_anchor_begins_at_what_it_names() -> None:
-    near = Neighbourhood([seed(1, "Ann")], 10, max_nodes=50)
-    near.add(Step(near.frontier, edges((1, 100, 1.0))))
+    seen = view((ANN, 100, 1.0), (CHOIR, 200, 1.0), (CHOIR, 201, 1.0), (ROME, 201, 1.0), (ROME, 202, 1.0))
+    near = begun(seen, seed(ANN))
     near.anchor({200: 0.5, 100: 1.0})
-    near.add(Step([Met(2, 3, 1.0)], edges((2, 200, 1.0), (2, 201, 1.0)), {200: 0.5, 100: 1.0}))
+    assert near.onward(seen, {200: 0.5, 100: 1.0}, {}, entities=4, from_anchors=True)
     assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(201)] == [("choir", 200, False)]
     assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(200)] == [("choir", 200, False)]
-    near.add(Step([Met(3, 3, 1.0)], edges((3, 201, 1.0), (3, 202, 1.0)), {201: 1.0}))
+    assert near.onward(seen, {201: 1.0}, {}, entities=4, from_anchors=False)
     assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(202)] == [
         ("choir", 200, False),
         ("Rome", 201, True),
     ]
 
 
-def test_the_restart_lies_at_seeds_bridges_and_anchors() -> None:
-    """Half of it, a quarter and a tenth, before they are scaled to sum to 1; within each by strength."""
-    near = Neighbourhood([seed(1, "Ann", 1.0), seed(2, "Bob", 0.25)], 10, max_nodes=50)
-    near.add(Step(near.frontier, edges((1, 100, 1.0), (2, 101, 1.0))))
-    alone = near.restart
-    assert alone[0] == pytest.approx([0.8, 0.2])
-    assert alone[1] == pytest.approx([0.0, 0.0])
-    near.anchor({300: 3.0, 101: 1.0})
-    met = [Met(3, 3, 1.0), Met(4, 3, 0.25)]
-    edges_of = edges((3, 300, 1.0), (4, 300, 1.0), (4, 301, 1.0))
-    near.add(Step(met, edges_of, {300: 3.0, 101: 1.0}, from_anchors=True))
-    entities, memories = near.restart
-    by_entity = dict(zip(near.entities, entities, strict=True))
-    by_doc = dict(zip(near.docs, memories, strict=True))
-    assert by_entity == pytest.approx({1: 0.4 / 0.85, 2: 0.1 / 0.85, 3: 0.2 / 0.85, 4: 0.05 / 0.85})
-    assert by_doc == pytest.approx({100: 0.0, 101: 0.025 / 0.85, 300: 0.075 / 0.85, 301: 0.0})
+def test_the_restart_is_shared_by_strength() -> None:
+    """Between two seeds that nothing joins; d plays no part, as the walkers of each stay where they are."""
+    near = begun(view((ANN, 100, 1.0), (BOB, 101, 1.0)), seed(ANN, 1.0), seed(BOB, 0.25))
+    assert activations(near) == pytest.approx({100: 1.0, 101: 0.25})
+
+
+def test_seeds_bridges_and_anchors_have_their_shares() -> None:
+    """Half of it, a quarter and a tenth, before they are scaled to sum to 1.
+
+    Each entity has one memory of its own but for the anchor's: m = d e for Ann's with e = (1 - d) .5 + d m, so that
+    m = 1/3 of .5; and m = d e + (1 - d) .1 for the anchor with e = (1 - d) .25 + d m, so that m = (.25 + .2) / 3.
+    """
+    seen = view((ANN, 100, 1.0), (CHOIR, 300, 1.0), (CHOIR, 7, 1.0))
+    near = begun(View(seen.graph, 10, np.arange(301) != 7), seed(ANN))
+    near.anchor({300: 3.0})
+    assert near.onward(View(seen.graph, 10, np.arange(301) != 7), {300: 3.0}, {}, entities=4, from_anchors=True)
+    assert activations(near) == pytest.approx({100: 1.0, 300: (0.25 + 0.2) / 0.5})
 
 
 def test_anchors_alone_carry_the_whole_restart() -> None:
-    near = Neighbourhood([], 10, max_nodes=50)
+    seen = view(memories=10)
+    near = Neighbourhood([], 10, FAR)
     near.anchor({100: 1.0, 101: 3.0})
-    assert near.activations() == [(101, 1.0), (100, pytest.approx(1 / 3))]
-    near.add(Step([], none(), {100: 1.0, 101: 3.0}))
-    assert near.activations() == [(101, 1.0), (100, pytest.approx(1 / 3))]
+    assert activations(near) == {101: 1.0, 100: pytest.approx(1 / 3)}
+    assert not near.onward(seen, {100: 1.0, 101: 3.0}, {}, entities=4, from_anchors=True)
+    assert list(activations(near)) == [101, 100]
     assert near.path(100) == ()
 
 
-def test_what_a_later_hop_comes_to_is_no_bridge() -> None:
-    """The restart stays where the query and its anchors put it, however far the walk goes."""
-    near = Neighbourhood([seed(1, "Ann")], 10, max_nodes=50)
-    near.add(Step(near.frontier, edges((1, 100, 1.0))))
-    near.anchor({200: 1.0})
-    near.add(Step([Met(2, 3, 1.0)], edges((2, 200, 1.0), (2, 201, 1.0)), {200: 1.0}))
-    before = dict(zip(near.entities, near.restart[0], strict=True))
-    for through in ({201: 1.0}, {200: 1.0}):
-        near.add(Step([Met(3, 3, 1.0)], edges((3, 201, 1.0), (3, 202, 1.0)), through))
-        assert dict(zip(near.entities, near.restart[0], strict=True)) == pytest.approx(before | {3: 0.0})
+def test_a_neighbourhood_of_nothing() -> None:
+    near = Neighbourhood([], 0, FAR)
+    assert (near.docs, near.entities, near.best(3), activations(near)) == ([], [], {}, {})
+    assert not near.onward(view(memories=0), {}, {}, entities=4, from_anchors=False)
 
 
 def test_no_more_nodes_than_allowed_and_the_best_stay() -> None:
-    near = Neighbourhood([seed(1, "Ann")], 10, max_nodes=3)
-    near.add(Step(near.frontier, edges((1, 100, 0.1), (1, 101, 0.9), (1, 102, 0.5))))
+    seen = view((ANN, 100, 0.1), (ANN, 101, 0.9), (ANN, 102, 0.5))
+    near = begun(seen, seed(ANN), bounds=Bounds(nodes=3))
     assert near.docs == [101, 102]
     assert near.room == 0
     near.anchor({300: 1.0, 101: 0.5})
     assert near.docs == [101, 102]
-    assert near.restart[1] == pytest.approx([0.1 / 0.6, 0.0])
+
+
+@given(
+    st.dictionaries(st.integers(0, 20), st.floats(0.01, 1), min_size=1, max_size=12),
+    st.lists(st.integers(-1, 20), min_size=42, max_size=42),
+    st.lists(st.booleans(), min_size=21, max_size=21),
+    st.integers(0, 5),
+    st.sampled_from([0.1, 0.25, 1.0]),
+)
+def test_a_share_goes_to_those_beside(
+    near: dict[int, float], links: list[int], seen: list[bool], passing: int, share: float
+) -> None:
+    """Of the first few, to the one before and the one after, whether or not these are near themselves."""
+    expected = dict(near)
+    for side in (links[:21], links[21:]):
+        for doc in list(near)[:passing]:
+            if side[doc] >= 0:
+                expected[side[doc]] = expected.get(side[doc], 0.0) + share * near[doc]
+    docs, activations = spread_out(
+        np.array(list(near), np.int64), np.array(list(near.values())), share=share, passing=passing,
+        links=(np.array(links[:21], np.int32), np.array(links[21:], np.int32)), eligible=np.array(seen),
+    )  # fmt: skip
+    assert list(zip(docs.tolist(), activations.tolist(), strict=True)) == [
+        (doc, pytest.approx(activation / (1 + 2 * share))) for doc, activation in expected.items() if seen[doc]
+    ]

@@ -1,0 +1,104 @@
+"""How a walk got to a memory: the entities on the way, and what led from each to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.inference import JoinedEdge
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """An entity that a hop came to.
+
+    `strength` steers the next hop, `mentions` is capped, `joined_by` is the relation that led here,
+    if one did.
+    """
+
+    entity: int
+    mentions: int
+    strength: float
+    joined_by: JoinedEdge | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link of a path: an entity, and the memory or relation that led to it.
+
+    Both are None for an entity of the query. `tied` says whether an entity before it on the path, and
+    not the other legs, led to the memory.
+    """
+
+    met: Met
+    through: int | None = None
+    tied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where a hop went out from: memories with their activation, and relations by the entity that each leads to."""
+
+    through: Mapping[int, float]
+    joined: Mapping[int, JoinedEdge]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """All that a walk has.
+
+    Attributes:
+        entities, mentions, strengths, hops: of the entities met, seeds first; the hop that came to each.
+        docs: the memories.
+        matrix: weights of the edges, shape (memories, entities).
+    """
+
+    entities: NDArray[np.int64]
+    mentions: NDArray[np.int64]
+    strengths: NDArray[np.float64]
+    hops: NDArray[np.int64]
+    docs: NDArray[np.int64]
+    matrix: NDArray[np.float64]
+
+    def path(self, doc: int, steps: Sequence[Step], seeds: int) -> tuple[Link, ...]:
+        """The entities from the first to the one that ties a memory in most strongly.
+
+        Args:
+            doc: one of the memories.
+            steps: the hops.
+            seeds: how many of the entities are the query's.
+
+        Returns:
+            Nothing for a memory that no entity ties in: an anchor that names nothing.
+        """
+        column = self._tie(self._row(doc), len(steps))
+        links: list[Link] = []
+        while column is not None:
+            link, column = self._origin(column, steps[int(self.hops[column])], seeds)
+            links.append(link)
+        return tuple(reversed(links))
+
+    def _row(self, doc: int) -> int:
+        return int(np.flatnonzero(self.docs == doc)[0])
+
+    def _tie(self, row: int, before_hop: int) -> int | None:
+        """The column that ties a memory in: of the earliest hop, there the strongest."""
+        weights = self.matrix[row]
+        tied = [column for column in np.flatnonzero(weights).tolist() if self.hops[column] < before_hop]
+        return min(tied, key=lambda c: (self.hops[c], -weights[c] * self.strengths[c]), default=None)
+
+    def _origin(self, column: int, step: Step, seeds: int) -> tuple[Link, int | None]:
+        """How a hop came to an entity, and the column from which it did; None at the start of a path."""
+        entity, hop = int(self.entities[column]), int(self.hops[column])
+        met = Met(entity, int(self.mentions[column]), float(self.strengths[column]), step.joined.get(entity))
+        if hop == 0 and column < seeds:
+            return Link(met), None
+        if met.joined_by is not None:
+            return Link(met), int(np.flatnonzero(self.entities == met.joined_by.joined_to)[0])
+        weights = {doc: self.matrix[self._row(doc), column] for doc in step.through if doc in self.docs}
+        doc = max(weights, key=lambda d: step.through[d] * weights[d], default=None)
+        before = None if doc is None else self._tie(self._row(doc), hop)
+        return Link(met, doc, before is not None), before

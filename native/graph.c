@@ -1,0 +1,150 @@
+/* Look-ups in the graph of a namespace. Each costs as much as it may scan, whatever the degree of an entity. */
+#include "graph.h"
+
+static int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
+
+/* The edges of a key as [first, end), inside the arrays whatever the starts hold. */
+static int64_t cut(const int32_t *starts, int64_t key, int64_t n_edges, int64_t *end) {
+    int64_t first = starts[key];
+    *end = lesser(starts[key + 1], n_edges);
+    return first >= 0 && first < *end ? first : (*end = 0);
+}
+
+/* An entity's code, -1 if it has none. Numbers are hashes, spread evenly, so that the search begins close by. */
+int64_t trivet_code_of(const trivet_segment *segment, int64_t entity) {
+    const int64_t *entities = segment->entities;
+    int64_t low = 0, high = segment->n_entities; /* the first that is not less lies in [low, high] */
+    if (!high || entity < entities[0] || entity > entities[high - 1]) return -1;
+    double span = (double)entities[high - 1] - (double)entities[0];
+    double share = span > 0 ? ((double)entity - (double)entities[0]) / span : 0;
+    int64_t guess = (int64_t)(share * (double)(high - 1));
+    guess = guess < 0 ? 0 : lesser(guess, high - 1);
+    if (entities[guess] < entity) {
+        for (int64_t step = 64; low = guess + 1, guess + step < high; guess += step, step *= 2)
+            if (entities[guess + step] >= entity) {
+                high = guess + step;
+                break;
+            }
+    } else {
+        for (int64_t step = 64; high = guess, guess - step >= 0; guess -= step, step *= 2)
+            if (entities[guess - step] < entity) {
+                low = guess - step + 1;
+                break;
+            }
+    }
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (entities[middle] < entity)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < segment->n_entities && entities[low] == entity ? low : -1;
+}
+
+static int64_t place_of(const trivet_segment *segment, int64_t doc) {
+    const int32_t *memories = segment->memories;
+    int64_t low = 0, high = segment->n_memories;
+    if (!high) return -1;
+    int64_t guess = doc - memories[0]; /* right where none is missing */
+    if (guess >= 0 && guess < high && memories[guess] == doc) return guess;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (memories[middle] < doc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < segment->n_memories && memories[low] == doc ? low : -1;
+}
+
+/* The weightiest edges of a memory. */
+trivet_ways trivet_ways_of(const trivet_graph *graph, int64_t doc, int64_t most) {
+    trivet_ways none = {0};
+    if (doc < 0 || doc >= graph->n_home || graph->home[doc] >= graph->n_segments) return none;
+    const trivet_segment *segment = graph->segments + graph->home[doc];
+    int64_t place = place_of(segment, doc), end;
+    if (place < 0) return none;
+    int64_t first = cut(segment->memory_starts, place, segment->n_edges, &end);
+    end = lesser(end, first + most);
+    return (trivet_ways){segment, segment->codes + first, segment->code_weights + first, end - first};
+}
+
+/* How many memories mention an entity, counted up to `cap`. */
+int64_t trivet_mentions_of(const trivet_graph *graph, int64_t entity, int64_t cap) {
+    int64_t count = 0;
+    for (int64_t at = 0; at < graph->n_segments; at++) {
+        const trivet_segment *segment = graph->segments + at;
+        int64_t code = trivet_code_of(segment, entity), end;
+        if (code < 0) continue;
+        int64_t first = cut(segment->entity_starts, code, segment->n_edges, &end);
+        count += end - first - (segment->gone ? segment->gone[code] : 0);
+    }
+    return lesser(count, cap);
+}
+
+/* The latest eligible memories that mention an entity, at most `most` of the `scanned` latest; their number. */
+int64_t trivet_latest_of(const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible, int64_t entity,
+                         int64_t scanned, int64_t most, int64_t *docs, double *weights) {
+    int64_t next[TRIVET_NOWHERE], ends[TRIVET_NOWHERE], where[TRIVET_NOWHERE];
+    int64_t open = 0, found = 0;
+    for (int64_t at = 0; at < lesser(graph->n_segments, TRIVET_NOWHERE); at++) {
+        int64_t code = trivet_code_of(graph->segments + at, entity);
+        if (code < 0) continue;
+        next[open] = cut(graph->segments[at].entity_starts, code, graph->segments[at].n_edges, &ends[open]);
+        where[open] = at;
+        open += next[open] < ends[open];
+    }
+    for (; scanned > 0 && open && found < most; scanned--) {
+        int64_t latest = 0;
+        for (int64_t at = 1; at < open; at++)
+            if (graph->segments[where[at]].docs[next[at]] > graph->segments[where[latest]].docs[next[latest]])
+                latest = at;
+        const trivet_segment *segment = graph->segments + where[latest];
+        int64_t doc = segment->docs[next[latest]];
+        if (doc >= 0 && doc < graph->n_home && graph->home[doc] == where[latest] && doc < n_eligible && eligible[doc]) {
+            docs[found] = doc;
+            weights[found++] = segment->levels[segment->doc_weights[next[latest]]];
+        }
+        if (++next[latest] == ends[latest]) {
+            open--;
+            next[latest] = next[open], ends[latest] = ends[open], where[latest] = where[open];
+        }
+    }
+    return found;
+}
+
+/* `trivet_mentions_of` of some entities. */
+void trivet_graph_mentions(const trivet_graph *graph, const int64_t *entities, int64_t n_entities, int64_t cap,
+                           int64_t *counts) {
+    for (int64_t at = 0; at < n_entities; at++) counts[at] = trivet_mentions_of(graph, entities[at], cap);
+}
+
+/* The latest memories of some entities one after another: entities, memories and weights of the edges, room for
+   `most` of each entity; their number. */
+int64_t trivet_graph_latest(const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
+                            const int64_t *entities, int64_t n_entities, int64_t scanned, int64_t most,
+                            int64_t *numbers, int64_t *docs, double *weights) {
+    int64_t count = 0;
+    for (int64_t at = 0; at < n_entities; at++) {
+        int64_t found = trivet_latest_of(graph, eligible, n_eligible, entities[at], scanned, most, docs + count,
+                                         weights + count);
+        for (int64_t end = count + found; count < end; count++) numbers[count] = entities[at];
+    }
+    return count;
+}
+
+/* The weightiest entities of some memories one after another, as above. */
+int64_t trivet_graph_weightiest(const trivet_graph *graph, const int64_t *docs, int64_t n_docs, int64_t most,
+                                int64_t *numbers, int64_t *memories, double *weights) {
+    int64_t count = 0;
+    for (int64_t at = 0; at < n_docs; at++) {
+        trivet_ways ways = trivet_ways_of(graph, docs[at], most);
+        for (int64_t way = 0; way < ways.count; way++) {
+            if (!trivet_entity_at(&ways, way, numbers + count)) continue;
+            memories[count] = docs[at];
+            weights[count++] = ways.segment->levels[ways.weights[way]];
+        }
+    }
+    return count;
+}

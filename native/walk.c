@@ -1,0 +1,598 @@
+/* A walk over the graph of a namespace: what it has collected, the hops that it makes, how near each memory is.
+
+   `graph/neighbourhood.py` says what each call means. Calls that make the walk grow return a negative number where
+   there is no memory left; the walk is then good for nothing but to be freed. */
+#include "graph.h"
+
+enum { NONE = -1 };
+
+typedef struct {
+    int64_t entity, mentions;
+    double strength; /* of the entity, as the hop that came to it has it */
+    double rarity;
+    int32_t hop;
+    int32_t bridge; /* whether the walk restarts here, beside the seeds */
+} column;
+
+typedef struct {
+    int64_t doc;
+    double anchored; /* strength as an anchor, 0 for none */
+    int32_t ways;    /* the first of its edges */
+} row;
+
+typedef struct {
+    double weight;
+    int32_t column, next; /* the edges of a memory are a list, by the numbers of the entities */
+} way;
+
+typedef struct {
+    double pull;
+    int64_t doc;
+    int32_t ways, row;
+} candidate;
+
+typedef struct {
+    int64_t *keys;
+    int32_t *places;
+    int64_t mask;
+} table;
+
+typedef struct {
+    double key;
+    int64_t number;
+    int32_t at, joined;
+} ranked;
+
+typedef struct {
+    double memories;
+    int64_t most_nodes, n_seeds, n_columns, n_rows, n_ways, most_ways, n_latest;
+    int32_t hops;
+    column *columns;
+    row *rows;
+    way *ways;
+    candidate *latest; /* the memories that the last hop met, whether or not there was room for them */
+    table row_of;
+} trivet_walk;
+
+static int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
+
+static int64_t room_of(const trivet_walk *walk) {
+    int64_t room = walk->most_nodes - walk->n_columns - walk->n_rows;
+    return room > 0 ? room : 0;
+}
+
+/* A table of numbers in which there is place for so many. */
+static int table_make(table *made, int64_t most) {
+    int64_t size = 16;
+    while (size < 2 * most) size *= 2;
+    made->mask = size - 1;
+    made->keys = malloc((size_t)size * sizeof *made->keys);
+    made->places = malloc((size_t)size * sizeof *made->places);
+    if (!made->keys || !made->places) return 0;
+    memset(made->places, 0xff, (size_t)size * sizeof *made->places);
+    return 1;
+}
+
+static void table_free(table *made) {
+    free(made->keys);
+    free(made->places);
+}
+
+/* Where the place of a number is kept. NONE is there for one that is new, which takes no room until that is set. */
+static int32_t *table_at(table *within, int64_t key) {
+    uint64_t hash = (uint64_t)key * 0x9e3779b97f4a7c15u;
+    int64_t at = (int64_t)(hash >> 32) & within->mask;
+    while (within->places[at] != NONE && within->keys[at] != key) at = (at + 1) & within->mask;
+    within->keys[at] = key;
+    return within->places + at;
+}
+
+static int is_before(const ranked *one, const ranked *other) {
+    return one->key > other->key || (one->key == other->key && one->number < other->number);
+}
+
+/* Sort by key, the greatest first, then by number, the least first. `spare` is as long. */
+static void sort(ranked *items, ranked *spare, int64_t count) {
+    for (int64_t at = 1; at < count; at++) { /* runs of eight */
+        ranked item = items[at];
+        int64_t to = at;
+        for (; to % 8 && is_before(&item, items + to - 1); to--) items[to] = items[to - 1];
+        items[to] = item;
+    }
+    ranked *from = items, *into = spare;
+    for (int64_t width = 8; width < count; width *= 2) {
+        for (int64_t first = 0; first < count; first += 2 * width) {
+            int64_t left = first, middle = lesser(first + width, count), end = lesser(first + 2 * width, count);
+            int64_t right = middle;
+            for (int64_t to = first; to < end; to++)
+                into[to] = left < middle && (right == end || !is_before(from + right, from + left)) ? from[left++]
+                                                                                                     : from[right++];
+        }
+        ranked *swap = from;
+        from = into, into = swap;
+    }
+    if (from != items) memcpy(items, from, (size_t)count * sizeof *items);
+}
+
+/* What a hop meets. Every part is made at once, as long as it may have to be. */
+typedef struct {
+    candidate *met;
+    int64_t n_met;
+    table place_of;
+    ranked *order;
+} harvest;
+
+static int harvest_make(harvest *made, int64_t most) {
+    made->n_met = 0;
+    made->met = malloc((size_t)(most + 1) * sizeof *made->met);
+    made->order = malloc((size_t)(2 * most + 1) * sizeof *made->order);
+    return table_make(&made->place_of, most) && made->met && made->order;
+}
+
+static void harvest_free(harvest *made) {
+    free(made->met);
+    free(made->order);
+    table_free(&made->place_of);
+}
+
+/* Put an edge into a list, each entity once; whether there was memory for it. */
+static int tie(trivet_walk *walk, int32_t *ways, int32_t to, double weight) {
+    int64_t entity = walk->columns[to].entity;
+    int32_t *at = ways;
+    while (*at != NONE && walk->columns[walk->ways[*at].column].entity < entity) at = &walk->ways[*at].next;
+    if (*at != NONE && walk->ways[*at].column == to) return 1;
+    if (walk->n_ways == walk->most_ways) {
+        int64_t place = ways == at ? NONE : (int64_t)((char *)at - (char *)walk->ways);
+        int64_t most = 2 * walk->most_ways;
+        way *grown = most > INT32_MAX ? NULL : realloc(walk->ways, (size_t)most * sizeof *grown);
+        if (!grown) return 0;
+        walk->ways = grown, walk->most_ways = most;
+        if (place != NONE) at = (int32_t *)(void *)((char *)grown + place);
+    }
+    walk->ways[walk->n_ways] = (way){weight, to, *at};
+    *at = (int32_t)walk->n_ways++;
+    return 1;
+}
+
+static int meet(trivet_walk *walk, harvest *within, int64_t doc, int32_t of, double weight) {
+    int32_t *place = table_at(&within->place_of, doc);
+    if (*place == NONE) {
+        *place = (int32_t)within->n_met;
+        within->met[within->n_met++] = (candidate){0, doc, NONE, NONE};
+    }
+    return tie(walk, &within->met[*place].ways, of, weight);
+}
+
+static double weight_of(const trivet_walk *walk, const way *edge) {
+    return edge->weight * walk->columns[edge->column].rarity;
+}
+
+/* Give the memories that a hop has met the places that are left, the most activated first, and their edges. */
+static int settle(trivet_walk *walk, harvest *within) {
+    int64_t fresh = 0;
+    for (int64_t at = 0; at < within->n_met; at++) {
+        candidate *each = within->met + at;
+        for (int32_t edge = each->ways; edge != NONE; edge = walk->ways[edge].next) {
+            const column *to = walk->columns + walk->ways[edge].column;
+            if (to->hop == walk->hops) each->pull += weight_of(walk, walk->ways + edge) * to->strength;
+        }
+        each->row = *table_at(&walk->row_of, each->doc);
+        if (each->row == NONE)
+            within->order[fresh++] = (ranked){each->pull, each->doc, (int32_t)at, 0};
+        else
+            for (int32_t edge = each->ways; edge != NONE; edge = walk->ways[edge].next)
+                if (!tie(walk, &walk->rows[each->row].ways, walk->ways[edge].column, walk->ways[edge].weight)) return 0;
+    }
+    sort(within->order, within->order + fresh, fresh);
+    fresh = lesser(fresh, room_of(walk));
+    for (int64_t at = 0; at < fresh; at++) {
+        candidate *each = within->met + within->order[at].at;
+        each->row = (int32_t)walk->n_rows;
+        *table_at(&walk->row_of, each->doc) = each->row;
+        walk->rows[walk->n_rows++] = (row){each->doc, 0, each->ways};
+    }
+    free(walk->latest);
+    walk->latest = within->met, walk->n_latest = within->n_met, within->met = NULL;
+    walk->hops++;
+    return 1;
+}
+
+static void join(trivet_walk *walk, int64_t entity, int64_t mentions, double strength, int bridge) {
+    double rarity = log(1 + walk->memories / (double)(mentions > 1 ? mentions : 1)) / log(1 + walk->memories);
+    walk->columns[walk->n_columns++] = (column){entity, mentions, strength, rarity, walk->hops, bridge};
+}
+
+void trivet_walk_free(trivet_walk *walk) {
+    if (!walk) return;
+    free(walk->columns);
+    free(walk->rows);
+    free(walk->ways);
+    free(walk->latest);
+    table_free(&walk->row_of);
+    free(walk);
+}
+
+/* A walk that has collected nothing, in a namespace of so many memories; NULL where there is no memory left. */
+trivet_walk *trivet_walk_new(int64_t memories, int64_t most_nodes) {
+    trivet_walk *walk = calloc(1, sizeof *walk);
+    if (!walk) return NULL;
+    walk->memories = (double)memories, walk->most_nodes = most_nodes, walk->most_ways = 1024;
+    walk->columns = malloc((size_t)(most_nodes + 1) * sizeof *walk->columns);
+    walk->rows = malloc((size_t)(most_nodes + 1) * sizeof *walk->rows);
+    walk->ways = malloc((size_t)walk->most_ways * sizeof *walk->ways);
+    if (table_make(&walk->row_of, most_nodes) && walk->columns && walk->rows && walk->ways) return walk;
+    trivet_walk_free(walk);
+    return NULL;
+}
+
+int64_t trivet_walk_rows(const trivet_walk *walk) { return walk->n_rows; }
+
+int64_t trivet_walk_columns(const trivet_walk *walk) { return walk->n_columns; }
+
+/* The edges of the memories met so far to those seeds that so many mention that only the latest were taken. */
+static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, harvest *within, int64_t most) {
+    int64_t n_hubs = 0;
+    for (int64_t at = 0; at < walk->n_columns; at++) n_hubs += walk->columns[at].mentions > most;
+    if (!n_hubs || walk->n_columns == 1) return 1;
+    int64_t n_kept = lesser(within->n_met, walk->most_nodes);
+    int64_t *codes = malloc((size_t)(n_hubs * graph->n_segments + 1) * sizeof *codes); /* of each segment its hubs' */
+    int32_t *hubs = malloc((size_t)n_hubs * sizeof *hubs);
+    trivet_ways *ways = malloc((size_t)(n_kept + 1) * sizeof *ways);
+    int done = codes && hubs && ways;
+    n_hubs = 0;
+    for (int32_t at = 0; done && at < walk->n_columns; at++)
+        if (walk->columns[at].mentions > most) hubs[n_hubs++] = at;
+    for (int64_t at = 0; done && at < n_hubs * graph->n_segments; at++)
+        codes[at] = trivet_code_of(graph->segments + at / n_hubs, walk->columns[hubs[at % n_hubs]].entity);
+    for (int64_t at = 0; at < within->n_met; at++) { /* the latest of equals first */
+        double sum = 0;
+        for (int32_t edge = within->met[at].ways; edge != NONE; edge = walk->ways[edge].next)
+            sum += walk->columns[walk->ways[edge].column].strength * walk->ways[edge].weight;
+        within->order[at] = (ranked){sum, -within->met[at].doc, (int32_t)at, 0};
+    }
+    if (within->n_met > walk->most_nodes) sort(within->order, within->order + within->n_met, within->n_met);
+    for (int64_t at = 0; done && at < n_kept; at++) { /* none of it is in the processor's caches: ask ahead */
+        ways[at] = trivet_ways_of(graph, within->met[within->order[at].at].doc, walk->most_nodes);
+        for (int64_t edge = 0; edge < ways[at].count; edge += 16) __builtin_prefetch(ways[at].codes + edge);
+    }
+    for (int64_t at = 0; done && at < n_kept; at++) {
+        const int64_t *of_hubs = codes + (ways[at].count ? ways[at].segment - graph->segments : 0) * n_hubs;
+        for (int64_t edge = 0; edge < ways[at].count; edge++)
+            for (int64_t hub = 0; done && hub < n_hubs; hub++)
+                if (ways[at].codes[edge] == of_hubs[hub])
+                    done = tie(walk, &within->met[within->order[at].at].ways, hubs[hub],
+                               ways[at].segment->levels[ways[at].weights[edge]]);
+    }
+    free(codes);
+    free(hubs);
+    free(ways);
+    return done;
+}
+
+static int meet_latest(trivet_walk *walk, const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
+                       harvest *within, int64_t first_column, int64_t scanned, int64_t most) {
+    int64_t *docs = malloc((size_t)(most + 1) * sizeof *docs);
+    double *weights = malloc((size_t)(most + 1) * sizeof *weights);
+    int done = docs && weights;
+    for (int64_t of = first_column; done && of < walk->n_columns; of++) {
+        int64_t found = trivet_latest_of(graph, eligible, n_eligible, walk->columns[of].entity, scanned, most, docs,
+                                         weights);
+        for (int64_t at = 0; done && at < found; at++) done = meet(walk, within, docs[at], (int32_t)of, weights[at]);
+    }
+    free(docs);
+    free(weights);
+    return done;
+}
+
+/* Hop 0: the seeds and their latest memories. */
+int64_t trivet_walk_begin(trivet_walk *walk, const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
+                          const int64_t *entities, const int64_t *mentions, const double *scores, int64_t n_seeds,
+                          int64_t scanned, int64_t most) {
+    walk->n_seeds = n_seeds = lesser(n_seeds, room_of(walk));
+    for (int64_t at = 0; at < n_seeds; at++) join(walk, entities[at], mentions[at], scores[at], 0);
+    harvest met = {0};
+    int done = harvest_make(&met, n_seeds * most) &&
+               meet_latest(walk, graph, eligible, n_eligible, &met, 0, scanned, most) &&
+               meet_hubs(walk, graph, &met, most) && settle(walk, &met);
+    harvest_free(&met);
+    return done ? 0 : NONE;
+}
+
+/* Let the walk restart at some memories, those that there is room for. */
+void trivet_walk_anchor(trivet_walk *walk, const int64_t *docs, const double *strengths, int64_t n_docs) {
+    int64_t room = room_of(walk);
+    for (int64_t at = 0; at < n_docs; at++) {
+        int32_t *place = table_at(&walk->row_of, docs[at]);
+        if (*place == NONE) {
+            if (!room) continue;
+            room--;
+            *place = (int32_t)walk->n_rows;
+            walk->rows[walk->n_rows++] = (row){docs[at], 0, NONE};
+        }
+        walk->rows[*place].anchored = strengths[at];
+    }
+}
+
+/* The memories that the last hop activated most, with activation in (0, 1]; their number, at most `count`. */
+int64_t trivet_walk_best(const trivet_walk *walk, int64_t count, int64_t *docs, double *pulls) {
+    ranked *order = malloc((size_t)(2 * walk->n_latest + 1) * sizeof *order);
+    if (!order) return NONE;
+    double greatest = 0;
+    int64_t found = 0;
+    for (int64_t at = 0; at < walk->n_latest; at++) {
+        const candidate *each = walk->latest + at;
+        if (each->pull > greatest) greatest = each->pull;
+        if (each->row != NONE && each->pull > 0) order[found++] = (ranked){each->pull, each->doc, 0, 0};
+    }
+    sort(order, order + found, found);
+    count = lesser(found, count);
+    for (int64_t at = 0; at < count; at++) docs[at] = order[at].number, pulls[at] = order[at].key / greatest;
+    free(order);
+    return count;
+}
+
+/* What leads on: the entities that the strongest of some memories pull most, and those that relations join. */
+typedef struct {
+    ranked *pulled; /* key: pull, later strength; number: entity; at: its mentions; joined: by a relation */
+    int64_t count;
+} fan;
+
+static int pull(const trivet_walk *walk, const trivet_graph *graph, const int64_t *top, const double *strengths,
+                int64_t n_top, int64_t looked, int64_t most, fan *made) {
+    table known = {0};
+    int done = table_make(&known, walk->n_columns + n_top * looked);
+    for (int64_t at = 0; done && at < walk->n_columns; at++) *table_at(&known, walk->columns[at].entity) = INT32_MAX;
+    for (int64_t at = 0; done && at < n_top; at++) {
+        trivet_ways ways = trivet_ways_of(graph, top[at], looked);
+        for (int64_t edge = 0; edge < ways.count; edge++) {
+            int64_t entity;
+            if (!trivet_entity_at(&ways, edge, &entity)) continue;
+            double weight = ways.segment->levels[ways.weights[edge]];
+            double strength = strengths[at] * weight * weight;
+            int32_t *place = table_at(&known, entity);
+            if (*place == NONE) {
+                *place = (int32_t)made->count;
+                made->pulled[made->count++] = (ranked){0, entity, 0, 0};
+            }
+            if (*place != INT32_MAX && strength > made->pulled[*place].key) made->pulled[*place].key = strength;
+        }
+    }
+    table_free(&known);
+    sort(made->pulled, made->pulled + made->count, made->count);
+    made->count = lesser(made->count, most);
+    return done;
+}
+
+static void add_joined(const int64_t *entities, const double *strengths, int64_t count, fan *made) {
+    int64_t pulled = made->count;
+    for (int64_t at = 0; at < count; at++) {
+        int64_t place = 0;
+        while (place < pulled && made->pulled[place].number != entities[at]) place++;
+        if (place == pulled) {
+            place = made->count++;
+            made->pulled[place] = (ranked){0, entities[at], 0, 0};
+        }
+        made->pulled[place].key += strengths[at];
+        made->pulled[place].joined = 1;
+    }
+}
+
+/* One hop on from some memories and along some relations: to how many entities it came. */
+int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
+                           const int64_t *top, const double *strengths, int64_t n_top, const int64_t *joined,
+                           const double *joined_strengths, int64_t n_joined, double memories, int64_t entities,
+                           int64_t looked, int64_t scanned, int64_t most, int64_t cap, int64_t from_anchors) {
+    int64_t widest = n_top * looked + n_joined, came = 0;
+    fan found = {malloc((size_t)(2 * widest + 1) * sizeof *found.pulled), 0};
+    harvest met = {0};
+    int done = found.pulled && pull(walk, graph, top, strengths, n_top, looked, 3 * entities / 2, &found);
+    if (!done) goto end;
+    add_joined(joined, joined_strengths, n_joined, &found);
+    int64_t kept = 0;
+    for (int64_t at = 0; at < found.count; at++) {
+        ranked each = found.pulled[at];
+        int64_t mentions = trivet_mentions_of(graph, each.number, cap);
+        if (mentions < 2 && !each.joined) continue;
+        each.key *= log(1 + memories / (double)(mentions > 1 ? mentions : 1));
+        each.at = (int32_t)mentions;
+        found.pulled[kept++] = each;
+    }
+    sort(found.pulled, found.pulled + kept, kept);
+    kept = lesser(kept, entities);
+    if (!kept) goto end;
+    double strongest = found.pulled[0].key > 0 ? found.pulled[0].key : 1;
+    int64_t first_column = walk->n_columns;
+    came = lesser(kept, room_of(walk));
+    for (int64_t at = 0; at < came; at++) {
+        ranked each = found.pulled[at];
+        join(walk, each.number, each.at, each.key / strongest, each.joined || from_anchors);
+    }
+    came = kept;
+    done = harvest_make(&met, lesser(kept, walk->n_columns) * most + n_top) &&
+           meet_latest(walk, graph, eligible, n_eligible, &met, first_column, scanned, most);
+    table columns = {0};
+    done = done && table_make(&columns, walk->n_columns + n_top * looked);
+    for (int64_t at = 0; done && at < walk->n_columns; at++)
+        *table_at(&columns, walk->columns[at].entity) = (int32_t)at;
+    for (int64_t at = 0; done && at < n_top; at++) {
+        trivet_ways ways = trivet_ways_of(graph, top[at], looked);
+        for (int64_t edge = 0; done && edge < ways.count; edge++) {
+            int64_t entity;
+            if (!trivet_entity_at(&ways, edge, &entity)) continue;
+            int32_t to = *table_at(&columns, entity);
+            if (to != NONE) done = meet(walk, &met, top[at], to, ways.segment->levels[ways.weights[edge]]);
+        }
+    }
+    table_free(&columns);
+    done = done && settle(walk, &met);
+end:
+    harvest_free(&met);
+    free(found.pulled);
+    return done ? came : NONE;
+}
+
+/* Share of the restart at each entity and memory: of the seeds, of the bridges and of the anchors by their strength. */
+static void restart_of(const trivet_walk *walk, const double *shares, double *entities, double *memories) {
+    double sums[3] = {0}, total = 0;
+    for (int64_t at = 0; at < walk->n_columns; at++)
+        if (at < walk->n_seeds || walk->columns[at].bridge) sums[at >= walk->n_seeds] += walk->columns[at].strength;
+    for (int64_t at = 0; at < walk->n_rows; at++) sums[2] += walk->rows[at].anchored;
+    for (int part = 0; part < 3; part++) sums[part] = shares[part] / (sums[part] != 0 ? sums[part] : 1);
+    for (int64_t at = 0; at < walk->n_columns; at++) {
+        int restarts = at < walk->n_seeds || walk->columns[at].bridge;
+        entities[at] = restarts ? walk->columns[at].strength * sums[at >= walk->n_seeds] : 0;
+        total += entities[at];
+    }
+    for (int64_t at = 0; at < walk->n_rows; at++) total += memories[at] = walk->rows[at].anchored * sums[2];
+    if (total == 0) return;
+    for (int64_t at = 0; at < walk->n_columns; at++) entities[at] /= total;
+    for (int64_t at = 0; at < walk->n_rows; at++) memories[at] /= total;
+}
+
+/* Solve a system of equations in place, right sides into solutions, by elimination with the greatest pivot. */
+static void solve(double *system, double *sides, int64_t count) {
+    for (int64_t step = 0; step < count; step++) {
+        int64_t pivot = step;
+        for (int64_t at = step + 1; at < count; at++)
+            if (fabs(system[at * count + step]) > fabs(system[pivot * count + step])) pivot = at;
+        if (system[pivot * count + step] == 0) continue;
+        if (pivot != step) {
+            for (int64_t at = step; at < count; at++) {
+                double swap = system[step * count + at];
+                system[step * count + at] = system[pivot * count + at], system[pivot * count + at] = swap;
+            }
+            double swap = sides[step];
+            sides[step] = sides[pivot], sides[pivot] = swap;
+        }
+        for (int64_t below = step + 1; below < count; below++) {
+            double factor = system[below * count + step] / system[step * count + step];
+            if (factor == 0) continue;
+            for (int64_t at = step; at < count; at++) system[below * count + at] -= factor * system[step * count + at];
+            sides[below] -= factor * sides[step];
+        }
+    }
+    for (int64_t step = count - 1; step >= 0; step--) {
+        for (int64_t at = step + 1; at < count; at++) sides[step] -= system[step * count + at] * sides[at];
+        if (system[step * count + step] != 0) sides[step] /= system[step * count + step];
+    }
+}
+
+/* Personalised PageRank of the memories; `work` has room for columns * (columns + 3) + rows numbers.
+
+   With P the step along the edges, taken with probability proportional to their weight, p = (1 - d) restart + d P p
+   (Haveliwala, WWW 2002). On two sides that is m = (1 - d) s + d T e for memories and e = (1 - d) r + d U m for
+   entities, so e solves (I - d^2 U T) e = (1 - d) (r + d U s): one small linear system, never singular. An entity
+   without edges sends its walkers back to the restart at the entities; at a memory without edges they end. */
+static void pagerank(const trivet_walk *walk, const double *shares, double damping, double *work, double *memories) {
+    int64_t n = walk->n_columns;
+    double *system = work, *entities = system + n * n, *out = entities + n, *back = out + n, *restart = back + n;
+    memset(system, 0, (size_t)(n * n + 2 * n) * sizeof *work);
+    restart_of(walk, shares, back, restart);
+    double at_entities = 0;
+    for (int64_t at = 0; at < n; at++) at_entities += back[at], system[at * n + at] = 1;
+    for (int64_t at = 0; at < walk->n_rows; at++)
+        for (int32_t edge = walk->rows[at].ways; edge != NONE; edge = walk->ways[edge].next)
+            out[walk->ways[edge].column] += weight_of(walk, walk->ways + edge);
+    for (int64_t at = 0; at < walk->n_rows; at++) {
+        double out_of_memory = 0;
+        for (int32_t edge = walk->rows[at].ways; edge != NONE; edge = walk->ways[edge].next)
+            out_of_memory += weight_of(walk, walk->ways + edge);
+        if (out_of_memory == 0) continue;
+        for (int32_t edge = walk->rows[at].ways; edge != NONE; edge = walk->ways[edge].next) {
+            int64_t to = walk->ways[edge].column;
+            double to_entity = weight_of(walk, walk->ways + edge) / out_of_memory;
+            entities[to] += to_entity * restart[at];
+            for (int32_t from = walk->rows[at].ways; from != NONE; from = walk->ways[from].next) {
+                int64_t of = walk->ways[from].column;
+                if (out[of] != 0)
+                    system[to * n + of] -= damping * damping * to_entity * weight_of(walk, walk->ways + from) / out[of];
+            }
+        }
+    }
+    for (int64_t at = 0; at < n; at++) {
+        entities[at] = (1 - damping) * (back[at] + damping * entities[at]);
+        for (int64_t of = 0; of < n && at_entities > 0; of++)
+            if (out[of] == 0) system[at * n + of] -= damping * back[at] / at_entities;
+    }
+    solve(system, entities, n);
+    for (int64_t at = 0; at < walk->n_rows; at++) {
+        double reached = 0;
+        for (int32_t edge = walk->rows[at].ways; edge != NONE; edge = walk->ways[edge].next) {
+            int32_t of = walk->ways[edge].column;
+            if (out[of] != 0) reached += weight_of(walk, walk->ways + edge) / out[of] * entities[of];
+        }
+        memories[at] = (1 - damping) * restart[at] + damping * reached;
+    }
+}
+
+/* The memories collected with their PageRank over the best one's, best first, those that have none left out. */
+int64_t trivet_walk_ranked(const trivet_walk *walk, double seeds_share, double bridges_share, double anchors_share,
+                           double damping, int64_t *docs, double *activations) {
+    double shares[3] = {seeds_share, bridges_share, anchors_share};
+    int64_t n = walk->n_columns, found = 0;
+    double *work = malloc((size_t)(n * (n + 3) + 2 * walk->n_rows + 1) * sizeof *work);
+    ranked *order = malloc((size_t)(2 * walk->n_rows + 1) * sizeof *order);
+    if (work && order) {
+        double *memories = work + n * (n + 3) + walk->n_rows;
+        pagerank(walk, shares, damping, work, memories);
+        for (int64_t at = 0; at < walk->n_rows; at++)
+            if (memories[at] > 0) order[found++] = (ranked){memories[at], walk->rows[at].doc, 0, 0};
+        sort(order, order + found, found);
+        for (int64_t at = 0; at < found; at++)
+            docs[at] = order[at].number, activations[at] = order[at].key / order[0].key;
+    } else
+        found = NONE;
+    free(work);
+    free(order);
+    return found;
+}
+
+/* All that was collected, for those who ask why: `matrix` holds weights by memory and entity and comes in zeros. */
+void trivet_walk_export(const trivet_walk *walk, int64_t *entities, int64_t *mentions, double *strengths,
+                        int64_t *hops, int64_t *docs, double *matrix) {
+    for (int64_t at = 0; at < walk->n_columns; at++) {
+        entities[at] = walk->columns[at].entity, mentions[at] = walk->columns[at].mentions;
+        strengths[at] = walk->columns[at].strength, hops[at] = walk->columns[at].hop;
+    }
+    for (int64_t at = 0; at < walk->n_rows; at++) {
+        docs[at] = walk->rows[at].doc;
+        for (int32_t edge = walk->rows[at].ways; edge != NONE; edge = walk->ways[edge].next)
+            matrix[at * walk->n_columns + walk->ways[edge].column] = weight_of(walk, walk->ways + edge);
+    }
+}
+
+/* The nearest memories, a share of whose activation goes to the turns beside the first few; those that may be seen.
+
+   `docs` and `activations` hold the `n_near` nearest; for each of the `n_passing` first `docs` has room for two more
+   and `activations` for three. */
+int64_t trivet_walk_spread(int64_t *docs, double *activations, int64_t n_near, int64_t n_passing, double share,
+                           const int32_t *previous, const int32_t *next, int64_t n_links, const uint8_t *eligible,
+                           int64_t n_eligible) {
+    const int32_t *links[2] = {previous, next};
+    int64_t count = n_near, kept = 0;
+    table place_of = {0};
+    if (!table_make(&place_of, n_near + 2 * n_passing)) {
+        table_free(&place_of);
+        return NONE;
+    }
+    for (int64_t at = 0; at < n_near; at++) *table_at(&place_of, docs[at]) = (int32_t)at;
+    n_passing = lesser(n_passing, n_near);
+    double *own = activations + n_near + 2 * n_passing;
+    for (int64_t at = 0; at < n_passing; at++) own[at] = activations[at];
+    for (int side = 0; side < 2; side++)
+        for (int64_t at = 0; at < n_passing; at++) {
+            int64_t beside = docs[at] >= 0 && docs[at] < n_links ? links[side][docs[at]] : NONE;
+            if (beside < 0) continue;
+            int32_t *place = table_at(&place_of, beside);
+            if (*place == NONE) {
+                *place = (int32_t)count;
+                docs[count] = beside, activations[count++] = 0;
+            }
+            activations[*place] += share * own[at];
+        }
+    for (int64_t at = 0; at < count; at++)
+        if (docs[at] >= 0 && docs[at] < n_eligible && eligible[docs[at]])
+            docs[kept] = docs[at], activations[kept++] = activations[at] / (1 + 2 * share);
+    table_free(&place_of);
+    return kept;
+}
