@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from graph.arrays import array_text
 from graph.extraction import extract
 from graph.names import entity_id
+from graph.prepared import Prepared
 from graph.resolution import MENTIONS_CAP, Candidate, Seed, acronyms_of, resolve
 from graph.spellings import Spellings, spellings
 
@@ -19,7 +20,7 @@ __all__ = ["MENTIONS_CAP", "Seed", "link"]
 
 _UNIT_SEPARATOR = "\x1f"  # no key holds it; one text is adapted many times faster than a list
 
-_LINK: LiteralString = """
+_LINK = Prepared("""
     with word as (
         select q.token, t.entity, count(*) over (partition by q.token) as bearers
         from unnest(string_to_array(%(tokens)s, chr(31))) as q (token)
@@ -47,7 +48,8 @@ _LINK: LiteralString = """
             select from mention n where n.ns = %(ns)s and n.entity = f.entity limit %(cap)s) as few)::integer,
         coalesce((select next_doc from namespace where ns = %(ns)s), 0)
     from found f join entity e on e.ns = %(ns)s and e.entity = f.entity
-"""
+""")
+
 _COMPLETE: LiteralString = """
     with begun as (
         select q.prefix, t.token, t.entity
@@ -129,8 +131,7 @@ _kept = lru_cache(maxsize=512)(_read)
 
 
 async def _look_up(conn: AsyncConnection[Any], ns: int, params: dict[str, Any]) -> list[Candidate]:
-    rows = await (await conn.execute(_LINK, {"ns": ns, **params}, binary=True)).fetchall()
-    return list(starmap(Candidate, rows))
+    return list(starmap(Candidate, await _LINK.rows(conn, {"ns": ns, **params})))
 
 
 async def _complete(

@@ -64,12 +64,20 @@ void trivet_pack(const float *vectors, const int64_t *rows, int64_t n, int8_t *h
     }
 }
 
-/* The vectors of n rows. */
+/* The vectors of n rows. A row below zero stands for the vector that is there already. */
 void trivet_unpack(const int8_t *high, const uint8_t *low, const float *scales, const int64_t *rows, int64_t n,
                    float *vectors)
 {
-    for (int64_t at = 0; at < n; at++)
-        unpack(high + rows[at] * DIMENSIONS, low + rows[at] * HALF, scales[rows[at]], vectors + at * DIMENSIONS);
+    for (int64_t at = 0; at < n; at++) {
+        if (at + AHEAD < n && rows[at + AHEAD] >= 0) {
+            for (int i = 0; i < DIMENSIONS; i += 64)
+                __builtin_prefetch(high + rows[at + AHEAD] * DIMENSIONS + i);
+            for (int i = 0; i < HALF; i += 64)
+                __builtin_prefetch(low + rows[at + AHEAD] * HALF + i);
+        }
+        if (rows[at] >= 0)
+            unpack(high + rows[at] * DIMENSIONS, low + rows[at] * HALF, scales[rows[at]], vectors + at * DIMENSIONS);
+    }
 }
 
 /* All eligible rows, or the `most` whose signs differ least from the query's; how many. Of rows whose signs differ

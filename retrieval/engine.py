@@ -101,6 +101,7 @@ class Trivet:
                 Leg.GRAPH: GraphRetriever(pool),
             },
             leg_timeout_s=settings.leg_timeout_s,
+            prompt=(Leg.BM25,),
         )
         self._shadow = Shadow(self._pipeline, profiles, self._journal)
 

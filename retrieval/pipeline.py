@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from classifier.inference import IntentClassifier, IntentPrediction
 from classifier.rescorer import Rescored
 from retrieval.blending import as_fused, blend
 from retrieval.embedding.base import Embedder
+from retrieval.embedding.cache import CachedEmbedder
 from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.fusion import weighted_rrf
 from retrieval.ids import uuid7
@@ -110,7 +111,20 @@ class Pipeline:
         shelf: ModelShelf,
         retrievers: Mapping[Leg, Retriever],
         leg_timeout_s: float,
+        prompt: Collection[Leg] = (),
     ) -> None:
+        """Ask these parts.
+
+        Args:
+            pool: of the database.
+            mirrors: what is known of the namespaces.
+            embedder: of the queries.
+            book: has the profiles.
+            shelf: has their models.
+            retrievers: the legs.
+            leg_timeout_s: deadline of each leg, seconds.
+            prompt: legs that wait for nothing but the query's embedding; where that is there, they need no task.
+        """
         self._pool = pool
         self._mirrors = mirrors
         self._embedder = embedder
@@ -118,6 +132,7 @@ class Pipeline:
         self._shelf = shelf
         self._retrievers = retrievers
         self._leg_timeout_s = leg_timeout_s
+        self._prompt = frozenset(prompt)
 
     async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
         """Find the memories of a namespace that answer a query.
@@ -182,7 +197,7 @@ class Pipeline:
             explicit = explicit_weighting(request.mode, request.weights, profile)
             recipes = (explicit.recipe,) if explicit else profile.recipes
             legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
-            running: dict[Leg, asyncio.Task[LegRanking | Degradation]] = {}
+            running: dict[Leg, asyncio.Future[LegRanking | Degradation]] = {}
             query = LegQuery(
                 standing=standing,
                 text=request.query,
@@ -204,11 +219,19 @@ class Pipeline:
                 patience_s=self._leg_timeout_s / 4,
                 stopwatch=stopwatch,
             )
+            here = [leg for leg in legs if leg in self._prompt and embedding.is_there]
             async with asyncio.TaskGroup() as group:
-                running |= {leg: group.create_task(self._run_leg(leg, query, stopwatch)) for leg in legs}
-                classifying = group.create_task(self._classify(request, learned.classifier, embedding, stopwatch))
+                for leg in legs:
+                    if leg in here:
+                        running[leg] = asyncio.get_running_loop().create_future()
+                    else:
+                        running[leg] = group.create_task(self._run_leg(leg, query, stopwatch))
+                await asyncio.sleep(0)  # what those with a task ask of the database is on its way from here on
+                for leg in here:
+                    running[leg].set_result(await self._run_leg(leg, query, stopwatch))
+                prediction = await self._classify(request, learned.classifier, embedding, stopwatch)
             vector = await embedding.or_none(timeout_s=0)
-        outcomes = {leg: task.result() for leg, task in running.items()}
+        outcomes = {leg: asked.result() for leg, asked in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
         degraded = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
         if not rankings:
@@ -218,7 +241,7 @@ class Pipeline:
             profile=profile,
             learned=learned,
             explicit=explicit,
-            prediction=classifying.result(),
+            prediction=prediction,
             embedding=vector,
             vectors=query.vectors,
             rankings=rankings,
@@ -228,9 +251,15 @@ class Pipeline:
     async def _standing(self, name: str, request: SearchRequest) -> tuple[Standing, Looked]:
         """The namespace as of now, and what the query looks for in it by terms."""
         asked_at = request.query_timestamp or request.as_of or datetime.now(UTC)
-        looked = lru_cache(1)(partial(Looked.of, request.query, asked_at=asked_at))
-        standing = await self._mirrors.current(name, lambda language: looked(language).numbers)
-        return standing, looked(standing.namespace.settings.language)
+        looked: dict[str, Looked] = {}
+
+        def terms(language: str) -> Sequence[int]:
+            if language not in looked:
+                looked[language] = Looked.of(request.query, language, asked_at=asked_at)
+            return looked[language].numbers
+
+        standing = await self._mirrors.current(name, terms)
+        return standing, looked[standing.namespace.settings.language]
 
     async def _with_metadata(self, mirror: Mirror, request: SearchRequest) -> NDArray[np.int64] | None:
         """The memories that meet the one filter that a mirror does not know; None where it is not in use."""
@@ -312,6 +341,7 @@ class Pipeline:
     ) -> IntentPrediction:
         if request.intent is not None:
             return certain(request.intent)
+        classifier.read_ahead(request.query)  # while the embedding is on its way
         vector = await embedding.or_none(timeout_s=self._leg_timeout_s)
         with stopwatch.span("classify"):
             return classifier.predict(request.query, vector)
@@ -330,13 +360,13 @@ class Pipeline:
         return Degradation(leg=leg.value, reason=reason)
 
     async def _others(
-        self, running: Mapping[Leg, asyncio.Task[LegRanking | Degradation]]
+        self, running: Mapping[Leg, asyncio.Future[LegRanking | Degradation]]
     ) -> Mapping[Leg, Sequence[Hit]]:
         """What the legs that wait for no other have found, once they have; half a deadline at most is waited."""
-        tasks = {leg: task for leg, task in running.items() if leg is not Leg.GRAPH}
-        if tasks:
-            await asyncio.wait(tasks.values(), timeout=self._leg_timeout_s / 2)
-        done = {leg: task.result() for leg, task in tasks.items() if task.done() and not task.cancelled()}
+        asked = {leg: outcome for leg, outcome in running.items() if leg is not Leg.GRAPH}
+        if not all(outcome.done() for outcome in asked.values()):
+            await asyncio.wait(asked.values(), timeout=self._leg_timeout_s / 2)
+        done = {leg: outcome.result() for leg, outcome in asked.items() if outcome.done() and not outcome.cancelled()}
         return {leg: outcome.hits for leg, outcome in done.items() if isinstance(outcome, LegRanking)}
 
 
@@ -358,15 +388,30 @@ class Embedding:
     """The query's vector, computed once and awaited by whoever needs it, when they need it."""
 
     def __init__(self, embedder: Embedder, text: str, stopwatch: Stopwatch, *, wanted: bool = True) -> None:
-        self._task = asyncio.create_task(self._compute(embedder, text, stopwatch)) if wanted else None
+        self._vector: NDArray[np.float32] | None = None
+        self._task: asyncio.Task[NDArray[np.float32]] | None = None
+        if not wanted:
+            return
+        if isinstance(embedder, CachedEmbedder):
+            with stopwatch.span("embed"):
+                self._vector = embedder.remembered(text)
+        if self._vector is None:
+            self._task = asyncio.create_task(self._compute(embedder, text, stopwatch))
 
     @staticmethod
     async def _compute(embedder: Embedder, text: str, stopwatch: Stopwatch) -> NDArray[np.float32]:
         with stopwatch.span("embed"):
             return await embedder.embed_query(text)
 
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has to wait for it: it is there, or not wanted."""
+        return self._task is None
+
     async def __call__(self) -> NDArray[np.float32]:
         """The unit vector, shape (dimensions,); raises what the embedder raised."""
+        if self._vector is not None:
+            return self._vector
         if self._task is None:
             raise RuntimeError("this mode has no query embedding")
         return await asyncio.shield(self._task)
@@ -374,9 +419,11 @@ class Embedding:
     async def or_none(self, *, timeout_s: float) -> NDArray[np.float32] | None:
         """The vector, or None where it is not wanted, failed or is late (the vector leg reports that)."""
         if self._task is None:
-            return None
-        done, _ = await asyncio.wait([self._task], timeout=timeout_s)
-        return self._task.result() if done and not self._task.cancelled() and not self._task.exception() else None
+            return self._vector
+        if timeout_s > 0 and not self._task.done():
+            await asyncio.wait([self._task], timeout=timeout_s)
+        failed = not self._task.done() or self._task.cancelled() or self._task.exception()
+        return None if failed else self._task.result()
 
     def __enter__(self) -> Embedding:
         return self

@@ -67,9 +67,7 @@ def particulars_of(
     matched = coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, docs)
     own = stored = np.zeros(docs.size, np.float32)
     if embedding is not None:
-        own = stored = cosines(vectors.own, embedding, places)
-        if vectors.stored is not vectors.own:
-            stored = cosines(vectors.stored, embedding, places)
+        own, stored = (cosines(kept, embedding, places) for kept in (vectors.own, vectors.stored))
     return Particulars(
         ids=list(found.values()),
         own=own,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -37,6 +38,7 @@ from retrieval.settings import Settings
 logger = logging.getLogger(__name__)
 
 MAINTENANCE_INTERVAL_S = 5.0
+SWITCH_INTERVAL_S = 0.0001
 
 _HANDLERS = (
     search.search,
@@ -129,14 +131,16 @@ async def _serving(shared: Shared, engine: Trivet) -> AsyncIterator[None]:
 
 
 def _settle() -> None:
-    """Take what is loaded by now out of the garbage collector's sight, and let it look less often.
+    """Set the interpreter to answering.
 
-    Models, routes and modules stay until the end; walking through them again and again costs a search a
-    tenth of its time.
+    Models, routes and modules stay until the end; walking through them again and again costs a search a tenth of its
+    time. And a thread that embeds or compares vectors needs the interpreter for an instant before and after: by
+    default it would be given that after five milliseconds, when the search is over.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
 async def _warm(engine: Trivet, secrets: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What happens to every HTTP request before it is routed: its id, its clock, its key."""
+"""What happens to every HTTP request before it is routed: its id, its clock, its key; most searches end here."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import secrets
 import time
 from typing import Any
 
-from litestar import Request
+from litestar import Request, Response
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from retrieval.api.auth import challenge, needs_key
+from retrieval.api.direct import direct
 from retrieval.api.paths import encoded_path
-from retrieval.api.problems import problem, problem_response
+from retrieval.api.problems import exception_handler, problem, problem_response
 from retrieval.api.state import Shared
 
 access_log = logging.getLogger("retrieval.api.access")
@@ -29,12 +30,13 @@ class Gateway:
     """ASGI wrapper around the router.
 
     Gives each response an `X-Request-Id` (the caller's, where it sent a plain one), refuses requests
-    without the key, keeps the path percent-encoded for the router, and measures.
+    without the key, keeps the path percent-encoded for the router, answers what need not be routed, and measures.
     """
 
     def __init__(self, app: ASGIApp, shared: Shared) -> None:
         self._app = app
         self._shared = shared
+        self._problem_of = exception_handler(shared.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -63,18 +65,33 @@ class Gateway:
             if access_log.isEnabledFor(logging.DEBUG):
                 access_log.debug("%s %s %d %.2f ms", scope["method"], route, status, seconds * 1000.0)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        api_key = self._shared.settings.api_key
+    async def _answer(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        settings = self._shared.settings
         scope["path"] = encoded_path(scope)
-        if api_key is not None and needs_key(scope["path"]):
-            refusal = challenge(scope["headers"], api_key)
+        if settings.api_key is not None and needs_key(scope["path"]):
+            refusal = challenge(scope["headers"], settings.api_key)
             if refusal is not None:
                 found = problem(401, "Send the key as `Authorization: Bearer KEY`.")
-                response = problem_response(found, {"www-authenticate": refusal})
-                request: Request[Any, Any, Any] = Request(scope, receive, send)
-                await response.to_asgi_response(app=None, request=request)(scope, receive, send)
+                await _respond(problem_response(found, {"www-authenticate": refusal}), scope, receive, send)
                 return
-        await self._app(scope, receive, send)
+        endpoint = direct(scope, most_bytes=settings.max_body_bytes)
+        if endpoint is None:
+            await self._app(scope, receive, send)
+            return
+        scope["path_template"] = endpoint.template
+        try:
+            body = await endpoint.answer(self._shared, receive)
+        except Exception as exc:
+            await _respond(self._problem_of(Request(scope, receive, send), exc), scope, receive, send)
+            return
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+async def _respond(response: Response[Any], scope: Scope, receive: Receive, send: Send) -> None:
+    request: Request[Any, Any, Any] = Request(scope, receive, send)
+    await response.to_asgi_response(app=None, request=request)(scope, receive, send)
 
 
 def request_id_of(scope: Scope) -> bytes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from retrieval.api.histograms import Histogram
 from retrieval.types import Degradation
 
 _SECONDS = (0.001, 0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.06, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -26,28 +27,28 @@ class Metrics:
             "Time from the request's head to the last byte of the answer.",
             ["method", "route", "status"],
             buckets=_SECONDS,
-            registry=self.registry,
         )
         self.stages = Histogram(
             "trivet_stage_seconds",
             "Time of one stage of a search or context pack; a leg is a stage.",
             ["stage"],
             buckets=_SECONDS,
-            registry=self.registry,
         )
         self.degraded = Counter(
             "trivet_degraded_total", "Answers that had to do without a leg.", ["leg"], registry=self.registry
         )
         ProcessCollector(registry=self.registry)
+        self.registry.register(self.requests)
+        self.registry.register(self.stages)
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        self.requests.labels(method, route, str(status)).observe(seconds)
+        self.requests.observe((method, route, str(status)), seconds)
 
     def observe_answer(self, timings_ms: Mapping[str, float], degraded: Iterable[Degradation]) -> None:
         """Count the stages and the missing legs of one answer."""
         for stage, milliseconds in timings_ms.items():
-            self.stages.labels(stage).observe(milliseconds / 1000.0)
+            self.stages.observe((stage,), milliseconds / 1000.0)
         for leg in degraded:
             self.degraded.labels(leg.leg).inc()
 

@@ -10,11 +10,11 @@ from litestar import Request, post
 from retrieval.api.bodies import read_json
 from retrieval.api.operation import Operation
 from retrieval.api.paths import namespace_of
-from retrieval.api.state import engine_of, shared_of
+from retrieval.api.state import Shared, running, shared_of
 from retrieval.types import ContextRequest, ContextResponse, SearchRequest, SearchResponse
 
-_search_decoder = msgspec.json.Decoder(SearchRequest)
-_context_decoder = msgspec.json.Decoder(ContextRequest)
+search_decoder = msgspec.json.Decoder(SearchRequest)
+context_decoder = msgspec.json.Decoder(ContextRequest)
 
 _INTENT = {
     "label": "fact_lookup",
@@ -99,19 +99,27 @@ _CONTEXT = Operation(
 )
 
 
+async def answer_search(shared: Shared, namespace: str, asked: SearchRequest) -> SearchResponse:
+    """Ranked memories; raises as the engine does."""
+    answer = await running(shared).search(namespace, asked)
+    shared.metrics.observe_answer(answer.timings_ms, answer.degraded)
+    return answer
+
+
+async def answer_context(shared: Shared, namespace: str, asked: ContextRequest) -> ContextResponse:
+    """A context pack; raises as the engine does."""
+    answer = await running(shared).context(namespace, asked)
+    shared.metrics.observe_answer(answer.timings_ms, answer.degraded)
+    return answer
+
+
 @post("/v1/namespaces/{ns:str}/search", status_code=200, opt=_SEARCH.as_opt)
 async def search(request: Request[Any, Any, Any]) -> SearchResponse:
     """Ranked memories."""
-    name = namespace_of(request)
-    answer = await engine_of(request).search(name, await read_json(request, _search_decoder))
-    shared_of(request).metrics.observe_answer(answer.timings_ms, answer.degraded)
-    return answer
+    return await answer_search(shared_of(request), namespace_of(request), await read_json(request, search_decoder))
 
 
 @post("/v1/namespaces/{ns:str}/context", status_code=200, opt=_CONTEXT.as_opt)
 async def context(request: Request[Any, Any, Any]) -> ContextResponse:
     """A context pack."""
-    name = namespace_of(request)
-    answer = await engine_of(request).context(name, await read_json(request, _context_decoder))
-    shared_of(request).metrics.observe_answer(answer.timings_ms, answer.degraded)
-    return answer
+    return await answer_context(shared_of(request), namespace_of(request), await read_json(request, context_decoder))

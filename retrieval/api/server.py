@@ -133,6 +133,7 @@ def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Co
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing asks where a request came from
         timeout_graceful_shutdown=GRACE_S,
     )
 

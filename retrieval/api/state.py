@@ -40,12 +40,16 @@ def shared_of(request: Request[Any, Any, Any]) -> Shared:
 
 
 def engine_of(request: Request[Any, Any, Any]) -> Trivet:
+    """The running engine; raises as `running` does."""
+    return running(shared_of(request))
+
+
+def running(shared: Shared) -> Trivet:
     """The running engine.
 
     Raises:
         StoreUnavailable: the application has not started yet, or has stopped.
     """
-    engine = shared_of(request).engine
-    if engine is None:
+    if shared.engine is None:
         raise StoreUnavailable("The engine is not running")
-    return engine
+    return shared.engine

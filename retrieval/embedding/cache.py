@@ -68,11 +68,10 @@ class CachedEmbedder:
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one search text, from memory where it is there; shape (dimensions,), read-only."""
-        key = (self.model, text)
-        vector = self._recall(key)
+        vector = self.remembered(text)
         if vector is not None:
-            self.hits += 1
             return vector
+        key = (self.model, text)
         task = self._under_way.get(key)
         if task is not None:
             self.hits += 1
@@ -82,6 +81,13 @@ class CachedEmbedder:
             self._under_way[key] = task
             task.add_done_callback(lambda done: self._finish(key, done))
         return await asyncio.shield(task)
+
+    def remembered(self, text: str) -> NDArray[np.float32] | None:
+        """The vector of a search text that is there without waiting; shape (dimensions,), read-only."""
+        vector = self._recall((self.model, text))
+        if vector is not None:
+            self.hits += 1
+        return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed documents with the provider; nothing is remembered."""

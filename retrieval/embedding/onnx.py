@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from retrieval.embedding.encoder import batches_by_length, encode_batch, open_session
+from retrieval.embedding.query_thread import QueryThread
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 DIMENSIONS = 384
@@ -22,7 +23,7 @@ class OnnxEmbedder:
 
     One session serves all: a run takes one thread, and runs go side by side, each on the thread
     that calls it. That costs less than several threads within a run, which wait for each other at
-    every operator. A query has an executor of its own, so that it never waits behind an ingest
+    every operator. A query has a thread of its own, so that it never waits behind an ingest
     batch; documents have `document_threads`, and calls that come together take turns batch by batch.
 
     A text longer than 256 word pieces is cut there. Every text, even an empty one or one whose
@@ -54,14 +55,13 @@ class OnnxEmbedder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length=MAX_PIECES)
         self._session = open_session(model_path, threads=1)
-        self._query_thread = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
+        self._query_thread = QueryThread(self._encode_query, name="embed-query")
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
         self._side_by_side = document_threads
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one text as a unit vector of shape (384,)."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._query_thread, self._encode_query, text)
+        return await self._query_thread(text)
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), 384), order kept."""
@@ -90,10 +90,8 @@ class OnnxEmbedder:
 
     async def aclose(self) -> None:
         """Stop all threads once the batches under way, if any, are done; drop what still waits."""
-        executors = (self._query_thread, self._document_threads)
-        for executor in executors:
-            executor.shutdown(wait=False, cancel_futures=True)
-        await asyncio.gather(*(asyncio.to_thread(executor.shutdown) for executor in executors))
+        self._document_threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
 
     def _encode_query(self, text: str) -> NDArray[np.float32]:
         vector: NDArray[np.float32] = encode_batch(self._session, [self._tokenizer.encode(text).ids])[0]

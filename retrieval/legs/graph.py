@@ -198,7 +198,7 @@ def _ranked(
         if places.min() < 0:
             there = places >= 0
             docs, scores, places = docs[there], scores[there], places[there]
-        similarity = np.clip(cosines(query.vectors.stored[places], embedding), 0, 1)
+        similarity = np.clip(cosines(query.vectors.stored, embedding, places), 0, 1)
         scores = scores * ((SIMILARITY_FLOOR + similarity) / (SIMILARITY_FLOOR + 1)) ** 2
     order = np.argsort(-scores, kind="stable")
     if order.size > query.fan_out:  # equals of the last one are told apart by id

@@ -81,7 +81,7 @@ class VectorRetriever:
         found = list(zip(docs.tolist(), scores.tolist(), strict=True))
         if missing.size:  # forgotten again since they were read, by a query that saw a change
             docs = np.array([doc for doc in missing.tolist() if doc in query.vectors], np.int64)
-            similarities = cosines(query.vectors.stored[query.vectors.places(docs.tolist())], embedding)
+            similarities = cosines(query.vectors.stored, embedding, query.vectors.places(docs.tolist()))
             found += zip(docs.tolist(), similarities.tolist(), strict=True)
         return found, {"plan": "exact" if count <= compared else "quantised", "compared": min(count, compared)}
 

@@ -93,16 +93,11 @@ class Quantised:
         self.version += 1
         self._known.values[docs[docs < len(self._known.values)]] = False
 
-    def of(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The stored and the own vectors of memories that are known, shape (n, dimensions) each."""
-        stored = self._stored.of(docs)
-        rows = self._own_row.values[docs]
-        turns = np.flatnonzero(rows >= 0)
-        own = stored
-        if turns.size:
-            own = stored.copy()
-            own[turns] = self._own.of(rows[turns].astype(np.int64))
-        return stored, own
+    def read(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> None:
+        """Write the stored and the own vectors of memories that are known into two arrays of shape (n, dimensions)."""
+        self._stored.read(docs, stored)
+        own[:] = stored
+        self._own.read(self._own_row.values[docs].astype(np.int64), own)
 
     def nearest(
         self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, *, breadth: int
@@ -127,9 +122,10 @@ class Quantised:
         """Vectors as they come back once they were kept: the same question has the same answer."""
         if not len(vectors):
             return vectors
-        rows, places = _Rows(len(vectors)), np.arange(len(vectors))
+        rows, places, rounded = _Rows(len(vectors)), np.arange(len(vectors)), np.empty_like(vectors)
         rows.put(places, vectors)
-        return rows.of(places)
+        rows.read(places, rounded)
+        return rounded
 
 
 class _Rows:
@@ -158,12 +154,12 @@ class _Rows:
             raise ValueError(f"{len(rows)} vectors of {DIMENSIONS} numbers are wanted, not {vectors.shape}")
         _pack(at(vectors), at(rows), len(rows), at(self._high), at(self._low), at(self._signs), at(self._scales))
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The vectors of some rows."""
-        rows = _checked(rows, len(self._scales))
-        vectors = np.empty((len(rows), DIMENSIONS), np.float32)
+    def read(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Write the vectors of some rows; where there is no row (`NOWHERE`), what was written before stays."""
+        rows = _checked(rows, len(self._scales), least=NOWHERE)
+        if vectors.shape != (len(rows), DIMENSIONS) or vectors.dtype != np.float32:
+            raise ValueError(f"{vectors.dtype} of shape {vectors.shape} has no room for {len(rows)} vectors")
         _unpack(at(self._high), at(self._low), at(self._scales), at(rows), len(rows), at(vectors))
-        return vectors
 
     def nearest(
         self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, breadth: int
@@ -182,8 +178,8 @@ class _Rows:
         return rows[:found], products[:found]
 
 
-def _checked(rows: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+def _checked(rows: NDArray[np.int64], room: int, *, least: int = 0) -> NDArray[np.int64]:
     rows = np.ascontiguousarray(rows, np.int64)
-    if rows.size and not (rows.min() >= 0 and rows.max() < room):
+    if rows.size and not (rows.min() >= least and rows.max() < room):
         raise IndexError(f"a row beyond {room}")
     return rows

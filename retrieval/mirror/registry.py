@@ -14,12 +14,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from graph.arrays import array_text
+from graph.prepared import Asked, Parameters, Prepared, rows_of_each
 from retrieval.errors import NotFound, StoreError
 from retrieval.heap import give_back
 from retrieval.mirror import mirror as mirrors
@@ -28,7 +29,7 @@ from retrieval.mirror.terms import Postings
 from retrieval.store import namespaces, postings, vectors
 from retrieval.store.changes import KEPT_S
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.types import NamespaceSettings
 
 log = logging.getLogger(__name__)
@@ -43,8 +44,8 @@ Terms = Callable[[str], Sequence[int]]
 """The terms that a query looks for, given the namespace's language of analysis."""
 
 # Microseconds since 2000, as PostgreSQL counts.
-_CHECK: LiteralString = """
-    select n.ns, n.settings, n.next_doc, n.created_at, pg_current_snapshot()::text,
+_CHECK = Prepared("""
+    select n.ns, n.settings::text, n.next_doc, n.created_at, pg_current_snapshot()::text,
         (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint,
         (
             select array_agg(distinct doc) from memory_change c cross join lateral unnest(c.docs) as changed (doc)
@@ -52,7 +53,12 @@ _CHECK: LiteralString = """
                 and not pg_visible_in_snapshot(c.xid, %(snapshot)s::pg_snapshot)
         )
     from namespace n where n.name = %(name)s
-"""
+""")
+
+_FETCH = Prepared(postings.FETCH_TERMS)
+
+
+_settings_decoder = msgspec.json.Decoder(NamespaceSettings)
 
 
 class Standing(NamedTuple):
@@ -84,7 +90,8 @@ class _Entry:
     """A mirror and the questions about it.
 
     Attributes:
-        language: of the namespace, when last asked.
+        stored: the namespace's settings as the database has them, when last asked.
+        settings: the same.
         checked_at: seconds; when the mirror was last known to be right.
         wanted: terms that the next question fetches.
         under_way: the question that was asked; who comes now needs a later one.
@@ -94,7 +101,8 @@ class _Entry:
     """
 
     mirror: Mirror
-    language: str
+    stored: str
+    settings: NamespaceSettings
     checked_at: float
     nbytes: int
     wanted: set[int] = field(default_factory=set)
@@ -127,7 +135,7 @@ class Mirrors:
         """
         while True:
             entry = self._entries.get(name) or await self._made(name)
-            language = entry.language
+            language = entry.settings.language
             wanted = terms(language)
             entry.wanted.update(wanted)
             checked = await self._next_check(name, entry)
@@ -181,7 +189,7 @@ class Mirrors:
             raise NotFound(f"there is no namespace {name!r}")
         if mirror.memories.count > FILLED_AT_ONCE:
             await asyncio.to_thread(give_back)
-        entry = _Entry(mirror, namespace.settings.language, began_at, mirror.nbytes)
+        entry = _Entry(mirror, "", namespace.settings, began_at, mirror.nbytes)
         if name in self._entries:
             self._drop(name, self._entries[name])
         self._entries[name] = entry
@@ -214,7 +222,7 @@ class Mirrors:
 
     async def _check(self, name: str, entry: _Entry, before: asyncio.Task[_Checked | None] | None) -> _Checked | None:
         """Bring a mirror up to date; None if it cannot be and is dropped."""
-        if before is not None:
+        if before is not None and not before.done():
             await asyncio.wait([before])
         entry.under_way, entry.coming = entry.coming, None
         mirror = entry.mirror
@@ -222,15 +230,20 @@ class Mirrors:
             self._drop(name, entry)
             return None
         async with self._pool.connection() as conn:
-            asked_at = time.monotonic()
-            cursor = await conn.execute(_CHECK, {"name": name, "snapshot": mirror.snapshot})
-            row = await cursor.fetchone()
+            asked_at, terms = time.monotonic(), mirror.terms
+            wanted, entry.wanted = entry.wanted, set()  # from now on they are the next question's
+            missing, epoch, additions = terms.missing(wanted), terms.epoch, terms.additions
+            asked: list[Asked] = [(_CHECK, {"name": name, "snapshot": mirror.snapshot})]
+            if missing:
+                asked.append((_FETCH, _fetching(mirror, missing)))
+            checked, *fetched = await rows_of_each(conn, asked)
+            row = checked[0] if checked else None
             if row is None or row[0] != mirror.ns:
                 self._drop(name, entry)
                 if row is None:
                     raise NotFound(f"there is no namespace {name!r}")
                 return None
-            ns, settings, next_doc, created_at, snapshot, now, changed = row
+            ns, stored, next_doc, created_at, snapshot, now, changed = row
             if changed and len(changed) > mirror.most_followed:  # to read all is faster
                 self._drop(name, entry)
                 return None
@@ -242,18 +255,23 @@ class Mirrors:
                     raise
             else:
                 mirror.snapshot = snapshot
-            wanted, entry.wanted = entry.wanted, set()  # from now on they are the next question's
-            fetched = await _fetch(conn, mirror, wanted)
-        namespace = Namespace(ns, name, msgspec.convert(settings, NamespaceSettings), next_doc, created_at)
-        entry.language, entry.checked_at = namespace.settings.language, asked_at
-        if changed or fetched:
+            if terms.epoch != epoch:
+                missing, additions = terms.missing(wanted), terms.additions
+                fetched = [await _FETCH.rows(conn, _fetching(mirror, missing))]
+        if missing:  # what was added since they were asked for is told apart by its number
+            terms.put(postings.decode_terms(fetched[0], missing), missing, additions=additions)
+            terms.shrink(spare=wanted)
+        if stored != entry.stored:
+            entry.stored, entry.settings = stored, _settings_decoder.decode(stored)
+        entry.checked_at = asked_at
+        if changed or missing:
             entry.nbytes = mirror.nbytes
             self._make_room()
         if name in self._entries:
             self._entries.move_to_end(name)
         if mirror.is_worn and entry.remaking is None:
             entry.remaking = asyncio.create_task(self._remake(name))
-        return _Checked(namespace, mirror, now)
+        return _Checked(Namespace(ns, name, entry.settings, next_doc, created_at), mirror, now)
 
     async def _remake(self, name: str) -> None:
         """Make a fresh mirror while the worn one answers; a failure leaves that in its place."""
@@ -274,15 +292,5 @@ class Mirrors:
             self._drop(*next(iter(self._entries.items())))
 
 
-async def _fetch(conn: Connection, mirror: Mirror, wanted: Collection[int]) -> bool:
-    """Fetch the postings of terms that are missing, if any; what is added meanwhile is told apart by its number."""
-    missing = mirror.terms.missing(wanted)
-    if missing:
-        epoch, additions = mirror.terms.epoch, mirror.terms.additions
-        params = {"ns": mirror.ns, "terms": array_text(missing)}
-        rows = await (await conn.execute(postings.FETCH_TERMS, params, binary=True)).fetchall()
-        fetched = postings.decode_terms(rows, missing)
-        if epoch == mirror.terms.epoch:
-            mirror.terms.put(fetched, missing, additions=additions)
-            mirror.terms.shrink(spare=wanted)
-    return bool(missing)
+def _fetching(mirror: Mirror, terms: Collection[int]) -> Parameters:
+    return {"ns": mirror.ns, "terms": array_text(terms)}

@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import native
+from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.mirror.mirror import Mirror
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
+
+_ROOM = 256
+"""Memories that there is room for at first: more than a search of the default breadth looks at."""
 
 _cosines = native.function(
     "trivet_cosines",
@@ -20,12 +24,7 @@ _cosines = native.function(
 
 
 class Vectors:
-    """Vectors of some memories of one namespace: from its mirror, or else from the database, and kept.
-
-    Attributes:
-        stored: by which the memory is found, float32 of shape (n, dimensions).
-        own: of its own text: for a turn without those before it.
-    """
+    """Vectors of some memories of one namespace: from its mirror, or else from the database, and kept."""
 
     def __init__(self, pool: Pool, mirror: Mirror) -> None:
         """Start with none."""
@@ -33,8 +32,17 @@ class Vectors:
         self._mirror = mirror
         self._places: dict[int, int] = {}
         self._asked: set[int] = set()
-        self.stored: NDArray[np.float32] = np.empty((0, 0), np.float32)
-        self.own: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self._stored, self._own = np.empty((2, _ROOM, DIMENSIONS), np.float32)
+
+    @property
+    def stored(self) -> NDArray[np.float32]:
+        """By which memories are found, shape (n, dimensions)."""
+        return self._stored[: len(self._places)]
+
+    @property
+    def own(self) -> NDArray[np.float32]:
+        """Those of their own texts: of turns without those before them."""
+        return self._own[: len(self._places)]
 
     async def read(self, docs: Iterable[int]) -> None:
         """Have those of some memories; one deleted meanwhile stays absent."""
@@ -45,7 +53,8 @@ class Vectors:
         kept = self._mirror.vectors
         known = kept.knows(wanted)
         if known.any():
-            self._add(wanted[known], *kept.of(wanted[known]))
+            docs = wanted[known]
+            kept.read(docs, *self._room_for(docs))
         missing = wanted[~known].tolist()
         if missing:
             version = kept.version
@@ -53,13 +62,11 @@ class Vectors:
                 found = await vectors.read(conn, self._mirror.ns, missing)
             if found.docs.size:
                 kept.put(*found, version=version)
-                found = found._replace(vectors=kept.rounded(found.vectors), own=kept.rounded(found.own))
-                own = found.vectors
+                stored, own = self._room_for(found.docs)
+                stored[:] = own[:] = kept.rounded(found.vectors)
                 if found.turns.size:
                     order = np.argsort(found.docs)
-                    own = found.vectors.copy()
-                    own[order[np.searchsorted(found.docs, found.turns, sorter=order)]] = found.own
-                self._add(found.docs, found.vectors, own)
+                    own[order[np.searchsorted(found.docs, found.turns, sorter=order)]] = kept.rounded(found.own)
 
     def __contains__(self, doc: int) -> bool:
         """Whether the vectors of a memory are here."""
@@ -74,11 +81,17 @@ class Vectors:
         places = self._places
         return np.array([places.get(doc, -1) for doc in docs], np.intp)
 
-    def _add(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> None:
+    def _room_for(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Where the stored and the own vectors of memories that come go, shape (n, dimensions) each."""
         first = len(self._places)
         self._places.update(zip(docs.tolist(), range(first, first + docs.size), strict=True))
-        self.stored = np.concatenate([self.stored, stored]) if first else stored
-        self.own = np.concatenate([self.own, own]) if first else own
+        end = len(self._places)
+        if end > len(self._stored):
+            self._stored, self._own = (
+                np.concatenate([kept[:first], np.empty((2 * end - first, DIMENSIONS), np.float32)])
+                for kept in (self._stored, self._own)
+            )
+        return self._stored[first:end], self._own[first:end]
 
 
 def cosines(

@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from graph.arrays import array_text
+from graph.prepared import Prepared
 from retrieval.errors import NotFound
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import ELIGIBLE, eligibility
@@ -48,10 +49,10 @@ _LIST = (
 )  # fmt: skip
 
 # The driver's way of reading JSON takes longer than all other columns together.
-_HYDRATE = """
+_HYDRATE = Prepared("""
     select m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.document_id, m.created_at, m.tags, m.metadata::text
     from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
-"""
+""")
 
 _WITH_METADATA = "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s order by doc"
 
@@ -172,8 +173,7 @@ async def page(
 
 async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> Mapping[str, HydratedMemory]:
     """What search results show of the memories of some ordinals, by id; one deleted meanwhile is absent."""
-    cursor = await conn.execute(_HYDRATE, {"ns": ns, "docs": array_text(docs)}, binary=True)
-    rows = await cursor.fetchall()
+    rows = await _HYDRATE.rows(conn, {"ns": ns, "docs": array_text(docs)})
     return {row[0]: HydratedMemory._make((*row[:-1], orjson.loads(row[-1]))) for row in rows}
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from classifier.intents import Intent
 from retrieval.embedding.base import Embedder
+from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import AllLegsFailed
 from retrieval.ingest import Ingest
@@ -138,6 +139,7 @@ class Bench:
         retrievers: dict[Leg, Retriever],
         mode: Mode = Mode.ADAPTIVE,
         embedder: Embedder | None = None,
+        prompt: Sequence[Leg] = (),
         **options: Any,
     ) -> Answer:
         """One search through these legs."""
@@ -149,6 +151,7 @@ class Bench:
             shelf=self._shelf,
             retrievers=retrievers,
             leg_timeout_s=DEADLINE_S,
+            prompt=prompt,
         )
         return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode, **options), Stopwatch())
 
@@ -219,6 +222,63 @@ async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
     assert set(listening.told) == {Leg.BM25}
     await bench.search({**legs, Leg.GRAPH: listening}, Mode.GRAPH)
     assert listening.told == {}
+
+
+class Placed:
+    """A leg that notes in which task it runs."""
+
+    def __init__(self, real: Retriever) -> None:
+        self.leg = real.leg
+        self._real = real
+        self.tasks: list[asyncio.Task[Any] | None] = []
+
+    async def search(self, query: LegQuery) -> LegRanking:
+        """What the real one finds."""
+        self.tasks.append(asyncio.current_task())
+        return await self._real.search(query)
+
+
+async def test_prompt_legs_need_no_task_once_the_embedding_is_there(bench: Bench) -> None:
+    """And are answered, deadlines and failures included, as those that have one."""
+    legs, prompt = bench.legs(), [Leg.VECTOR, Leg.BM25]
+    embedder = CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
+    placed = {leg: Placed(retriever) for leg, retriever in legs.items()}
+    expected = await bench.search(legs)
+    for expected_here in ([], prompt):  # the first has to wait for the embedding
+        answer = await bench.search({**placed}, embedder=embedder, prompt=prompt)
+        assert [leg for leg in Leg if placed[leg].tasks[-1] is asyncio.current_task()] == expected_here
+        hits, same = ({leg: r.hits for leg, r in each.rankings.items()} for each in (answer, expected))
+        assert (list(hits), hits) == (list(same), same)
+        assert answer.prediction == expected.prediction
+    listening = Listening(legs[Leg.GRAPH])
+    for broken in Leg:
+        for sleeps_s in (None, 30.0):
+            some = {**legs, Leg.GRAPH: listening, broken: Breaking(legs[broken], sleeps_s=sleeps_s)}
+            answer = await bench.search(some, embedder=embedder, prompt=prompt)
+            assert [each.leg for each in answer.degraded] == [broken.value]
+            assert ("deadline" in answer.degraded[0].reason) == (sleeps_s is not None)
+            assert set(answer.rankings) == set(Leg) - {broken}
+            assert answer.found[0].memory.id == "a"
+    await bench.search({**legs, Leg.GRAPH: listening}, embedder=embedder, prompt=prompt)
+    assert set(listening.told) == set(prompt)
+    breaking = {leg: Breaking(retriever) for leg, retriever in legs.items()}
+    with pytest.raises(AllLegsFailed, match=r"vector: ConnectionResetError.*bm25: .*graph: "):
+        await bench.search({**breaking}, embedder=embedder, prompt=prompt)
+
+
+async def test_a_search_that_is_cancelled_leaves_nothing_running(bench: Bench) -> None:
+    """Neither a leg with a task of its own nor one without."""
+    embedder = CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
+    await embedder.embed_query(QUERY)
+    for silent in Leg:
+        before = asyncio.all_tasks()
+        legs = {**bench.legs(), silent: Silent(silent)}
+        search = asyncio.create_task(bench.search({**legs}, embedder=embedder, prompt=[Leg.VECTOR, Leg.BM25]))
+        await asyncio.sleep(0.2)
+        search.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await search
+        assert {task for task in asyncio.all_tasks() - before if not task.done()} == set()
 
 
 async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(bench: Bench) -> None:

@@ -20,6 +20,7 @@ from psycopg import AsyncConnection
 from psycopg.errors import OperationalError
 
 from graph.adjacency import Adjacency
+from graph.prepared import Parameters, Prepared
 from retrieval import writes
 from retrieval.errors import NotFound
 from retrieval.ingest import Ingest
@@ -457,7 +458,15 @@ class Statements:
             self._news.set()
             return await real(conn, query, *args, **options)
 
+        values = Prepared.values
+
+        def send(statement: Prepared, parameters: Parameters) -> list[bytes | None]:
+            self.sent.append(statement.text)
+            self._news.set()
+            return values(statement, parameters)
+
         monkeypatch.setattr(AsyncConnection, "execute", execute)
+        monkeypatch.setattr(Prepared, "values", send)
 
     async def until(self, text: str) -> None:
         """Wait for one to be sent."""

@@ -14,6 +14,7 @@ import pytest
 from pgvector import HalfVector
 
 from retrieval.errors import MigrationError, StoreUnavailable
+from retrieval.store import pool as pool_module
 from retrieval.store.pool import Pool, connect, open_pool
 
 SECRET = "hunter2-of-the-database"
@@ -132,3 +133,63 @@ async def test_too_few_connections_is_an_error(
         with psycopg.connect(database_url, autocommit=True) as db:
             db.execute("drop role pool_of_two")
     assert "too many connections for role" in caplog.text
+
+
+async def _pid(pool: Pool) -> int:
+    async with pool.connection() as db:
+        return db.info.backend_pid
+
+
+async def test_what_was_given_back_last_is_given_out_first(database_url: str) -> None:
+    """One after the other use one process of the server; side by side they use as many as they are."""
+    async with open_pool(database_url, 4) as pool:
+        assert len({await _pid(pool) for _ in range(10)}) == 1
+        async with pool.connection() as one, pool.connection() as two, pool.connection() as three:
+            held = {one.info.backend_pid, two.info.backend_pid, three.info.backend_pid}
+            assert len(held) == 3
+            assert await _pid(pool) not in held
+        assert len({await _pid(pool) for _ in range(10)}) == 1
+
+
+async def test_who_waits_comes_before_who_asks_again(database_url: str) -> None:
+    """One that gives back and asks at once does not keep the others out."""
+    async with open_pool(database_url, 4) as pool:
+        served = list[int]()
+        stop = asyncio.Event()
+
+        async def again() -> None:
+            while not stop.is_set():
+                async with pool.connection():
+                    await asyncio.sleep(0)
+
+        async def once(number: int) -> None:
+            async with pool.connection():
+                served.append(number)
+
+        busy = [asyncio.create_task(again()) for _ in range(4)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await asyncio.gather(*(once(number) for number in range(20)))
+        stop.set()
+        await asyncio.gather(*busy)
+    assert served == list(range(20))
+
+
+async def test_connections_are_seen_by_the_pool_from_time_to_time(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which replaces those that are too old."""
+    async with open_pool(database_url, 4) as pool:
+        monkeypatch.setattr(pool_module, "WARM_S", 0.0)
+        assert len({await _pid(pool) for _ in range(8)}) == 4
+
+
+async def test_closing_closes_the_warm_ones_too(database_url: str) -> None:
+    async with open_pool(database_url, 4) as pool:
+        async with pool.connection() as one, pool.connection() as two:
+            pass
+        late = await pool.getconn()
+        assert late is one
+    assert [each.closed for each in (one, two)] == [False, True]
+    await pool.putconn(late)
+    assert late.closed
