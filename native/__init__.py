@@ -22,18 +22,20 @@ Array = ctypes.c_void_p
 """The type of an argument that is an array: pass what `at` gives of it."""
 
 
-def function(name: str, *arguments: Any, result: Any = None) -> Callable[..., Any]:
-    """A function of the library. It runs without the interpreter's lock.
+def function(name: str, *arguments: Any, result: Any = None, is_long: bool = False) -> Callable[..., Any]:
+    """A function of the library.
 
     Args:
         name: its name in C.
         arguments: ctypes of its arguments; `Array` for arrays.
         result: ctypes of what it returns.
+        is_long: whether it takes so long that other threads should go on meanwhile. A short one keeps the
+            interpreter's lock: letting it go again and again keeps those that wait for it from ever getting it.
 
     Raises:
         ImportError: the library was not built.
     """
-    found = getattr(_library(), name)
+    found = getattr(_library(ctypes.CDLL if is_long else ctypes.PyDLL), name)
     found.argtypes, found.restype = arguments, result
     return found  # type: ignore[no-any-return]  # ctypes does not say
 
@@ -47,14 +49,14 @@ def at(array: NDArray[Any]) -> int:
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    least = _load(LEVELS[0])
+def _library(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
+    least = _load(LEVELS[0], kind)
     best = least.trivet_level()
-    return _load(LEVELS[best]) if best else least
+    return _load(LEVELS[best], kind) if best else least
 
 
-def _load(level: str) -> ctypes.CDLL:
+def _load(level: str, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     path = Path(__file__).parent / file_name(level)
     if not path.exists():
         raise ImportError(f"{path.name} was not compiled: install Trivet with pip, or run `make`")
-    return ctypes.CDLL(str(path))
+    return kind(str(path))

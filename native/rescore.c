@@ -23,51 +23,6 @@ void trivet_cosines(int64_t n, const float *rows, const int64_t *at, int64_t dim
         products[row] = dot(rows + (at ? at[row] : row) * dimensions, vector, dimensions);
 }
 
-enum { SEARCHES = 8 };
-
-/* Which of SEARCHES documents stand among others that ascend. They are looked for side by side, so that the processor
-   waits for the memory of all of them at once. */
-static void stand(const int32_t *among, int64_t size, const int64_t *docs, int *there) {
-    const int32_t *bases[SEARCHES];
-    for (int each = 0; each < SEARCHES; each++) bases[each] = among;
-    for (int64_t left = size; left > 1; left -= left / 2)
-        for (int each = 0; each < SEARCHES; each++)
-            bases[each] += (bases[each][left / 2 - 1] < docs[each]) * (left / 2);
-    for (int each = 0; each < SEARCHES; each++) there[each] = size > 0 && *bases[each] == docs[each];
-}
-
-/* How much of a query stands in each of n memories: which share of its idf, of its terms, and the greatest idf as a
-   share of the query's greatest.
-
-   lists: where the postings of each term begin, `sizes` ordinals each, ascending. per_idf: what the sum of idf is
-   multiplied by. all_terms: of the query, those included that have no postings. found: of shape (3, n). */
-void trivet_coverage(int64_t n, const int64_t *docs, int64_t terms, const int64_t *lists, const int64_t *sizes,
-                     const double *idf, double per_idf, double attainable, double all_terms, float *found) {
-    double greatest = 0;
-    for (int64_t term = 0; term < terms; term++)
-        if (idf[term] > greatest) greatest = idf[term];
-    for (int64_t start = 0; start < n; start += SEARCHES) {
-        int64_t some[SEARCHES], count = n - start < SEARCHES ? n - start : SEARCHES;
-        double sums[SEARCHES] = {0}, shared[SEARCHES] = {0}, best[SEARCHES] = {0};
-        for (int each = 0; each < SEARCHES; each++) some[each] = docs[start + (each < count ? each : 0)];
-        for (int64_t term = 0; term < terms; term++) {
-            int there[SEARCHES];
-            stand((const int32_t *)(intptr_t)lists[term], sizes[term], some, there);
-            for (int each = 0; each < SEARCHES; each++) {
-                if (!there[each]) continue;
-                sums[each] += idf[term];
-                shared[each] += 1;
-                if (idf[term] > best[each]) best[each] = idf[term];
-            }
-        }
-        for (int each = 0; each < count; each++) {
-            found[start + each] = (float)(sums[each] * per_idf / attainable);
-            found[n + start + each] = (float)(shared[each] / all_terms);
-            found[2 * n + start + each] = (float)(best[each] / greatest);
-        }
-    }
-}
-
 /* Which share of the words of n strings is among some others; how many strings have words that are not known yet. Those
    of the string with code c are `counts[c]` numbers from numbers[firsts[c]] on, where that is not below 0; a code below 0
    is no string. */

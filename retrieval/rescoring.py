@@ -14,8 +14,8 @@ from classifier.candidates import Particulars
 from classifier.rescorer import Rescored
 from classifier.traits import query_traits
 from graph.names import normalize
-from retrieval.coverage import coverage
 from retrieval.legs.base import LegRanking
+from retrieval.legs.okapi import coverage
 from retrieval.mirror.columns import Columns
 from retrieval.mirror.strings import NONE, Interned
 from retrieval.mirror.vectors import Vectors, cosines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from graph.names import normalize
 from graph.stopwords import words
@@ -37,7 +38,7 @@ class Looked:
         """Read a query; "last week" counts from `asked_at`."""
         periods = find_periods(text, asked_at=asked_at)
         return cls(
-            {term_id(term): term for term in analyze(_without_deixis(text, periods), language)},
+            _terms(_without_deixis(text, periods), language),
             {term_id(term): term for period in periods for term in period_terms(_told(period))},
             periods,
         )
@@ -46,6 +47,11 @@ class Looked:
     def numbers(self) -> list[int]:
         """Of all terms."""
         return [*self.terms, *self.dates]
+
+
+@lru_cache(maxsize=1_024)
+def _terms(text: str, language: str) -> Mapping[int, str]:
+    return {term_id(term): term for term in analyze(text, language)}
 
 
 def _without_deixis(text: str, periods: Sequence[Period]) -> str:

@@ -60,7 +60,7 @@ class VectorRetriever:
         # The index may find memories that came since the mirror was brought up to date.
         kept = [(doc, score) for doc, score in found if score >= least and doc < len(eligible) and eligible[doc]]
         names = memories.ids.get(np.array([doc for doc, _ in kept], np.int64))
-        hits = [Hit(id=memory_id, doc=doc, score=score) for memory_id, (doc, score) in zip(names, kept, strict=True)]
+        hits = [Hit(memory_id, doc, score) for memory_id, (doc, score) in zip(names, kept, strict=True)]
         hits.sort(key=lambda hit: (-hit.score, hit.id))
         return LegRanking(hits=tuple(hits[: query.fan_out]), details={"ef_search": query.ef_search, **details})
 
@@ -78,7 +78,10 @@ class VectorRetriever:
                 await query.vectors.read(unread.tolist())
             version = vectors.version
             docs, scores = await asyncio.to_thread(look) if count > _BESIDE_FROM else look()
-        found = list(zip(docs.tolist(), scores.tolist(), strict=True))
+        equal_up_to = (
+            int(np.count_nonzero(scores >= scores[query.fan_out - 1])) if len(scores) > query.fan_out else None
+        )
+        found = list(zip(docs[:equal_up_to].tolist(), scores[:equal_up_to].tolist(), strict=True))
         if missing.size:  # forgotten again since they were read, by a query that saw a change
             docs = np.array([doc for doc in missing.tolist() if doc in query.vectors], np.int64)
             similarities = cosines(query.vectors.stored, embedding, query.vectors.places(docs.tolist()))

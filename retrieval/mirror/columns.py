@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
+from struct import Struct
 from typing import Any, LiteralString
 
 import msgspec
@@ -12,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
+import native
 from classifier.traits import pack_traits
 from graph.arrays import array_text
 from retrieval.mirror.growing import Growing
+from retrieval.mirror.spoken import Spoken
 from retrieval.mirror.strings import NONE, Distinct, Interned, cut
 from retrieval.text.wording import without_speaker
 from retrieval.types import Filters
@@ -27,6 +30,7 @@ NEVER = np.iinfo(np.int64).max
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
+_LAYOUT = Struct("7q")
 
 # The columns of one row are the same memories in the same order; strings stand one after another.
 _READ: LiteralString = """
@@ -72,6 +76,7 @@ class Columns:
         asks: whether it is short and a question.
         previous, next: ordinals of the turns beside it in its session, -1 for none.
         ids, kinds, speakers, sessions, documents, titles, tags: strings; tags as JSON, equal lists having one code.
+        named_speakers: the speakers whom a text may name.
         count, total_length: of the memories that are alive.
     """
 
@@ -88,6 +93,7 @@ class Columns:
         self.ids = Distinct()
         self.kinds, self.speakers, self.sessions = Interned(), Interned(), Interned()
         self.documents, self.titles, self.tags = Interned(), Interned(), Interned()
+        self.named_speakers = Spoken(self.speakers.values)
         self.count = 0
         self.total_length = 0
         self._interned = (self.kinds, self.speakers, self.sessions, self.documents, self.titles, self.tags)
@@ -95,6 +101,9 @@ class Columns:
                         self.previous, self.next, *(column.codes for column in self._interned))  # fmt: skip
         self._masks: OrderedDict[tuple[Any, ...], NDArray[np.bool_]] = OrderedDict()
         self._next_expiry = NEVER
+        self._laid_out: tuple[NDArray[Any], ...] = ()
+        self._addressed: list[int] = []
+        self._layout = b""
 
     @property
     def nbytes(self) -> int:
@@ -121,6 +130,7 @@ class Columns:
         self.ids.put(docs, row[7], _integers(row[8], ">i4"))
         for column, at in zip(self._interned, range(9, 21, 2), strict=True):
             column.put(docs, cut(row[at] or b"", _integers(row[at + 1], ">i4").tolist()))
+        self.named_speakers.read()
         self._reach(len(self.alive.values))
         self.count += len(docs)
         self.total_length += int(lengths.sum())
@@ -199,23 +209,14 @@ class Columns:
             mask &= self.created.values < microseconds(filters.created_before)
         return mask
 
-    def windows(self, turns: NDArray[np.int64], visible: NDArray[np.bool_], *, reach: int) -> NDArray[np.int64]:
-        """The visible turns around some turns, shape (n, 2 * reach + 1), each turn in the middle; -1 for none."""
-        around = self._around(turns, None, reach)
-        if (visible[around] | (around < 0)).all():  # as nearly always
-            return around
-        return self._around(turns, visible, reach)
-
-    def _around(self, turns: NDArray[np.int64], visible: NDArray[np.bool_] | None, reach: int) -> NDArray[np.int64]:
-        """The windows; of all turns, whether or not they may be seen, without `visible`."""
-        around = np.full((len(turns), 2 * reach + 1), NONE, np.int64)
-        around[:, reach] = turns
-        for links, step in ((self.previous.values, -1), (self.next.values, 1)):
-            at = turns
-            for distance in range(1, reach + 1):
-                at = _beside(at, links, visible)
-                around[:, reach + step * distance] = at
-        return around
+    def layout(self) -> bytes:
+        """Where its arrays are, as `struct memories` of native/bm25.h; good until it is asked for anew."""
+        speakers, sessions = self.speakers.codes.values, self.sessions.codes.values
+        now = (self.previous.values, self.next.values, self.length.values, sessions, speakers, self.asks.values)
+        if [*map(id, now)] != self._addressed:
+            self._laid_out, self._addressed = now, [*map(id, now)]
+            self._layout = _LAYOUT.pack(min(map(len, now)), *map(native.at, now))
+        return self._layout
 
     def _tagged(self, filters: Filters) -> NDArray[np.bool_]:
         every, some = set(filters.tags_all), set(filters.tags_any)
@@ -275,14 +276,3 @@ def _integers(sent: bytes | None, dtype: str) -> NDArray[Any]:
     """Numbers as PostgreSQL sends them, in this machine's order."""
     values = np.frombuffer(sent or b"", dtype)
     return values.astype(values.dtype.newbyteorder("="))
-
-
-def _beside(turns: NDArray[np.int64], links: NDArray[np.int32], visible: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    """The next visible turn from each on, by the links of one direction; -1 where there is none, and after -1.
-
-    Without `visible` all are.
-    """
-    at = links[turns].astype(np.int64)
-    while visible is not None and (hidden := (at >= 0) & ~visible[at]).any():
-        at[hidden] = links[at[hidden]]
-    return at

@@ -31,6 +31,7 @@ _nearest = function(
     Array,
     Array,
     result=ctypes.c_int64,
+    is_long=True,
 )
 
 
@@ -39,6 +40,7 @@ class Quantised:
 
     Attributes:
         version: counts up when vectors are forgotten; what was read before may be out of date then.
+        count: of memories whose vectors are here.
     """
 
     def __init__(self, ordinals: int) -> None:
@@ -47,13 +49,16 @@ class Quantised:
         self._own = _Rows(0)
         self._own_row = Growing(np.int32, NOWHERE)
         self._known = Growing(np.bool_, False)
+        self._forgotten_in = Growing(np.int32, 0)
         self._own_rows = 0
         self.version = 0
+        self.count = 0
 
     @property
     def nbytes(self) -> int:
         """Memory that they take, about."""
-        return self._stored.nbytes + self._own.nbytes + self._own_row.nbytes + self._known.nbytes
+        by_ordinal = self._own_row.nbytes + self._known.nbytes + self._forgotten_in.nbytes
+        return self._stored.nbytes + self._own.nbytes + by_ordinal
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Of which memories the vectors are here."""
@@ -76,22 +81,35 @@ class Quantised:
         *,
         version: int,
     ) -> None:
-        """Keep vectors that were read while `version` was current; nothing if it is no more."""
-        if version != self.version or not docs.size:
+        """Keep vectors that were read while `version` was current, but for those forgotten since."""
+        fresh = self._is_fresh(docs, version)
+        docs, stored = docs[fresh], stored[fresh]
+        if not docs.size:
             return
+        self.count += docs.size - int(np.count_nonzero(self.knows(docs)))
         self._stored.put(docs, stored)
         self._known.put(docs, True)
         self._own_row.put(docs, NOWHERE)
+        fresh = self._is_fresh(turns, version)
+        turns, own = turns[fresh], own[fresh]
         if turns.size:
             rows = np.arange(self._own_rows, self._own_rows + turns.size)
             self._own.put(rows, own)
             self._own_row.put(turns, rows)
             self._own_rows += turns.size
 
+    def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:
+        self._forgotten_in.reach(int(docs.max(initial=-1)) + 1)
+        fresh: NDArray[np.bool_] = self._forgotten_in.values[docs] <= version
+        return fresh
+
     def forget(self, docs: NDArray[np.int64]) -> None:
         """Drop the vectors of memories that were altered."""
         self.version += 1
-        self._known.values[docs[docs < len(self._known.values)]] = False
+        self._forgotten_in.put(docs, self.version)
+        known = docs[self.knows(docs)]
+        self._known.values[known] = False
+        self.count -= known.size
 
     def read(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> None:
         """Write the stored and the own vectors of memories that are known into two arrays of shape (n, dimensions)."""

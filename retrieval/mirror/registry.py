@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from graph.arrays import array_text
 from graph.prepared import Asked, Parameters, Prepared, rows_of_each
@@ -194,14 +193,19 @@ class Mirrors:
             self._drop(name, self._entries[name])
         self._entries[name] = entry
         self._make_room()
-        if mirror.memories.count > FILLED_AT_ONCE:
-            entry.filling = asyncio.create_task(self._fill(entry))
+        self._have_filled(entry)
         return entry
 
+    def _have_filled(self, entry: _Entry) -> None:
+        """See to it that the vectors are being read, if many are missing."""
+        missing = entry.mirror.memories.count - entry.mirror.vectors.count
+        if missing > FILLED_AT_ONCE and (entry.filling is None or entry.filling.done()):
+            entry.filling = asyncio.create_task(self._fill(entry))
+
     async def _fill(self, entry: _Entry) -> None:
-        """Read the vectors of all memories, some at a time, so that queries need not."""
+        """Read the vectors that are missing, some at a time, so that queries need not."""
         mirror = entry.mirror
-        docs = np.flatnonzero(mirror.memories.alive.values)
+        docs = mirror.vectors.missing(mirror.memories.alive.values)
         for first in range(0, docs.size, FILLED_AT_ONCE):
             some = docs[first : first + FILLED_AT_ONCE]
             missing = some[~mirror.vectors.knows(some)].tolist()
@@ -267,6 +271,7 @@ class Mirrors:
         if changed or missing:
             entry.nbytes = mirror.nbytes
             self._make_room()
+            self._have_filled(entry)
         if name in self._entries:
             self._entries.move_to_end(name)
         if mirror.is_worn and entry.remaking is None:

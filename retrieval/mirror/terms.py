@@ -6,15 +6,19 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
 
+import native
 from retrieval.mirror.columns import Columns
 from retrieval.store.blocks import Found
 
 MOST_BYTES = 32 * 1024 * 1024
 """Of the decoded postings of one namespace; the terms asked for longest ago leave first."""
+
+_LAYOUT = Struct("6q")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,23 @@ class TermPostings:
     def extremes(self) -> tuple[int, int]:
         """The greatest frequency, and the length of the shortest memory."""
         return int(self.tfs.max()), int(self.lengths.min())
+
+    @cached_property
+    def layout(self) -> bytes:
+        """Where they are, as `struct part` of native/bm25.h begins; good as long as they are.
+
+        Raises:
+            ValueError: arrays of other types or of different sizes.
+        """
+        arrays = (self.docs, np.int32), (self.tfs, np.uint16), (self.lengths, np.int32)
+        if any(
+            each.dtype != dtype or each.shape != self.docs.shape or not each.flags.c_contiguous
+            for each, dtype in arrays
+        ):
+            raise ValueError("the postings of a term are not three contiguous arrays of one size and of their types")
+        return _LAYOUT.pack(
+            native.at(self.docs), native.at(self.tfs), native.at(self.lengths), self.docs.size, *self.extremes
+        )
 
     @property
     def nbytes(self) -> int:

@@ -8,15 +8,17 @@ import random
 from collections import Counter
 
 import bm25s
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from retrieval.legs.okapi import K1, length_penalty, score, weigh
+from retrieval.legs.okapi import K1, length_penalty, weigh
 from retrieval.store import compaction
 from retrieval.store.pool import Connection, Pool
 from retrieval.text.analysis import analyze, term_id
 from tests.bm25 import append, live_postings, remove
+from tests.okapi import best
 
 WORDS = [first + second for first in "bcdfgklm" for second in ("ara", "eno", "ilu", "oma", "upe")]
 NAMESPACES = itertools.count(1_000)
@@ -41,7 +43,7 @@ def plain_bm25(texts: Texts, query: str) -> dict[int, float]:
 
 async def scores(conn: Connection, ns: int, query: str) -> dict[int, float]:
     weighed = weigh(await live_postings(conn, ns, sorted({term_id(term) for term in analyze(query)})))
-    return {} if weighed is None else {int(doc): float(value) for doc, value in zip(*score(weighed), strict=True)}
+    return {} if weighed is None else dict(zip(*best(weighed, np.ones(1_000, np.bool_), 1_000), strict=True))
 
 
 def random_texts(seed: int, count: int) -> Texts:

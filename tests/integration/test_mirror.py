@@ -24,7 +24,7 @@ from graph.prepared import Parameters, Prepared
 from retrieval import writes
 from retrieval.errors import NotFound
 from retrieval.ingest import Ingest
-from retrieval.mirror import columns
+from retrieval.mirror import columns, registry
 from retrieval.mirror import mirror as mirrors
 from retrieval.mirror.columns import Columns
 from retrieval.mirror.mirror import Mirror
@@ -44,8 +44,8 @@ WORDS = ("harbour", "boats", "Ida", "paints", "Größe", "北京", "Porto", "rar
 IDS = tuple("abcdefgh")
 DAY = datetime(2024, 5, 1, tzinfo=UTC)
 LATER = datetime.now(UTC) + timedelta(hours=1)
-QUANTISED = 2e-3
-"""Most that a component of a vector is off once it is kept in a byte."""
+QUANTISED = 1e-4
+"""Most that a component of a vector is off once it is kept in 12 bits."""
 TERMS = sorted(
     {term_id(term) for word in (*WORDS, "Bo", "Zoë", "title") for term in analyze(word, "english")}
     | {term_id(term) for day in range(3) for term in calendar_terms(DAY + timedelta(days=day))}
@@ -610,3 +610,21 @@ async def test_a_namespace_without_memories_has_a_mirror(process: Process) -> No
     await process.ingest.add("n", [memory("b", "harbour")])
     assert await process.ids("harbour") == {"b"}
     await assert_right(process)
+
+
+async def test_vectors_of_many_memories_that_came_at_once_are_read_beside_the_queries(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mirror was made before they came; no query asks for them."""
+    monkeypatch.setattr(registry, "FILLED_AT_ONCE", 20)
+    await process.ingest.add("n", [memory("first")])
+    await process.standing()
+    await process.ingest.add("n", [memory(f"m{number}", f"Boats {number}.") for number in range(70)])
+    vectors = (await process.standing()).mirror.vectors
+    for _ in range(200):
+        if vectors.count >= 70:
+            break
+        await asyncio.sleep(0.02)
+    assert vectors.count >= 70
+    await process.ingest.add("n", [memory("m3", "Another text.")])
+    assert (await process.standing()).mirror.vectors.count >= 69

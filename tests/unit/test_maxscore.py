@@ -10,8 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.legs.okapi import Part, Query, best, score, weigh
+from retrieval.legs.okapi import Query, weigh
 from retrieval.mirror.terms import Postings, TermPostings
+from tests.okapi import best, plain_score
 
 PERIODS = (100, 101)
 """Terms that stand for days."""
@@ -31,19 +32,19 @@ def postings(of_terms: Mapping[int, Mapping[int, int]], lengths: Mapping[int, in
     return Postings(terms, len(lengths), sum(lengths.values()))
 
 
-def best_of_all(query: Query, allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
+def found_in(query: Query) -> list[int]:
+    """The memories that have something of a query."""
+    return sorted(
+        {doc for docs in (*(term.postings.docs for term in query.terms), query.timely) for doc in docs.tolist()}
+    )
+
+
+def best_of_all(scores: Mapping[int, float], allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
     """The same by scoring all: those that score as much as the last of the best `count` among them."""
-    docs, scores = score(query)
-    ranked = sorted((-value, doc) for doc, value in zip(docs.tolist(), scores.tolist(), strict=True) if allowed[doc])
+    ranked = sorted((-score, doc) for doc, score in scores.items() if allowed[doc])
     least = ranked[min(count, len(ranked)) - 1][0] if ranked else 0.0
     kept = [(doc, -value) for value, doc in ranked if value <= least]
     return [doc for doc, _ in kept], [value for _, value in kept]
-
-
-def assert_the_same(query: Query, allowed: NDArray[np.bool_], count: int) -> None:
-    """To the last bit."""
-    docs, scores = best(query, allowed, count)
-    assert (docs.tolist(), scores.tolist()) == best_of_all(query, allowed, count)
 
 
 @st.composite
@@ -63,9 +64,10 @@ def queries(draw: st.DrawFn) -> tuple[Query, int]:
 def test_they_are_the_best_of_all(asked: tuple[Query, int], count: int, data: st.DataObject) -> None:
     """Under any mask, also one that leaves none, with equals in the order of their ordinals."""
     query, memories = asked
-    allowed = data.draw(st.lists(st.booleans(), min_size=memories, max_size=memories + 5))
-    assert_the_same(query, np.array(allowed), count)
-    assert_the_same(query, np.ones(memories, np.bool_), count)
+    some = np.array(data.draw(st.lists(st.booleans(), min_size=memories, max_size=memories + 5)))
+    scores = {doc: plain_score(query, doc) for doc in found_in(query)}
+    for allowed in (some, np.ones(memories, np.bool_)):
+        assert best(query, allowed, count) == best_of_all(scores, allowed, count)  # to the last bit
 
 
 def zipfian(seed: int, memories: int, terms: int) -> Query:
@@ -88,34 +90,10 @@ def test_they_are_the_best_of_many(seed: int) -> None:
     memories = 4_000
     query = zipfian(seed, memories, 9)
     sparse = np.random.default_rng(seed).random(memories) < 0.01
+    scores = {doc: plain_score(query, doc) for doc in found_in(query)}
     for allowed in (np.ones(memories, np.bool_), ~sparse, sparse):
         for count in (1, 10, 100, 5_000):
-            assert_the_same(query, allowed, count)
-
-
-class Counted:
-    """How many postings were turned into scores."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.postings = 0
-        real = Part._of
-
-        def counted(part: Part, places: NDArray[np.intp]) -> NDArray[np.float64]:
-            self.postings += places.size
-            return real(part, places)
-
-        monkeypatch.setattr(Part, "_of", counted)
-
-    def of(self, query: Query, memories: int, count: int) -> int:
-        """By looking for the best."""
-        self.postings = 0
-        best(query, np.ones(memories, np.bool_), count)
-        return self.postings
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
-    return Counted(monkeypatch)
+            assert best(query, allowed, count) == best_of_all(scores, allowed, count)
 
 
 def weighed(of_terms: Sequence[Sequence[int]], memories: int) -> Query:
@@ -126,19 +104,42 @@ def weighed(of_terms: Sequence[Sequence[int]], memories: int) -> Query:
     return query
 
 
-def test_a_common_term_is_looked_up_for_the_memories_of_a_rare_one(counted: Counted) -> None:
-    """Its other postings are left alone; where the rare ones do not fill the answer, they are not."""
-    memories = 20_000
-    query = weighed([range(0, memories, 400), range(memories // 2)], memories)
-    assert counted.of(query, memories, 10) <= 4 * 50
-    assert counted.of(query, memories, 60) >= memories // 2
+@pytest.mark.parametrize(("count", "is_looked_at"), [(10, False), (60, True)])
+def test_a_common_term_is_looked_up_for_the_memories_of_a_rare_one(count: int, is_looked_at: bool) -> None:
+    """Its other postings are left alone; where the rare ones do not fill the answer, they are not.
+
+    A memory that has the term much more often than the term's greatest frequency says is found only if it is looked at.
+    """
+    memories = 40_000
+    query = weighed([range(0, memories, 800), range(memories // 2)], memories)
+    common = query.terms[1].postings
+    common.tfs[memories // 4 + 1] = 1_000
+    docs, _ = best(query, np.ones(memories, np.bool_), count)
+    assert (memories // 4 + 1 in docs) is is_looked_at
 
 
-def test_the_least_common_terms_are_scored_and_few_others(counted: Counted) -> None:
-    """Of all postings a small share is touched, and the more, the more memories are wanted."""
-    memories = 20_000
-    query = zipfian(7, memories, 11)
-    everything = sum(part.docs.size for part in query.parts)
-    few, many = (counted.of(query, memories, count) for count in (5, 200))
-    assert few < many < everything
-    assert few < everything / 4
+def test_there_are_no_memories_for_no_count_no_mask_and_none_allowed() -> None:
+    query = weighed([[1, 3], [3]], 5)
+    assert best(query, np.zeros(0, np.bool_), 3) == best(query, np.zeros(5, np.bool_), 3) == ([], [])
+    assert best(query, np.ones(5, np.bool_), 1)[0] == [3]
+
+
+def test_ordinals_that_no_mask_knows_are_none() -> None:
+    """Whether too high, negative or out of order: nothing is read or written that is not there."""
+    wild = np.array([2, -7, 2**31 - 1, 3, -(2**31), 3, 10_000, 1], np.int32)
+    terms = {7: TermPostings(wild, np.ones(8, np.uint16), np.ones(8, np.int32))}
+    terms[8] = TermPostings(wild[::-1].copy(), np.zeros(8, np.uint16), np.full(8, -5, np.int32))
+    query = weigh(Postings(terms, 8, 8))
+    assert query is not None
+    for count in (1, 3, 50):
+        docs, _ = best(query, np.ones(4, np.bool_), count)
+        assert set(docs) <= {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("tfs", "lengths"),
+    [(np.ones(2, np.int64), np.ones(2, np.int32)), (np.ones(2, np.uint16), np.ones(1, np.int32))],
+)
+def test_postings_of_another_kind_are_refused(tfs: NDArray[np.uint16], lengths: NDArray[np.int32]) -> None:
+    with pytest.raises(ValueError, match="of one size and of their types"):
+        weigh(Postings({7: TermPostings(np.array([1, 2], np.int32), tfs, lengths)}, 5, 5))

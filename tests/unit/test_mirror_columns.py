@@ -1,4 +1,4 @@
-"""What a mirror knows of memories: strings, masks against a plain predicate, windows of turns."""
+"""What a mirror knows of memories: strings, masks against a plain predicate, arrays for the kernels, names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graph.names import normalize
 from retrieval.mirror.columns import NEVER, Columns, microseconds
 from retrieval.mirror.growing import Growing
+from retrieval.mirror.spoken import Spoken
 from retrieval.mirror.strings import NONE, Distinct, Interned, cut
 from retrieval.types import Filters
 
@@ -224,58 +226,36 @@ def test_a_mask_is_computed_once_and_not_to_be_changed() -> None:
     assert np.flatnonzero(visible(DAY)).tolist() == [0]
 
 
-# --- windows
+# --- for the kernels
 
 
-def links(turns: Sequence[int], previous: Sequence[int], following: Sequence[int]) -> tuple[bytes, bytes, bytes]:
-    return numbers("i", turns), numbers("i", previous), numbers("i", following)
-
-
-def chained(sessions: Sequence[Sequence[int]]) -> Columns:
-    """Turns in the order of their sessions."""
+def test_what_the_kernels_are_told_is_where_the_arrays_are_now() -> None:
+    """Also after any of them grew."""
     columns = Columns()
-    turns = sorted(turn for session in sessions for turn in session)
-    columns.put(sent({turn: Row(id=f"m{turn}", session_id="s") for turn in turns}))
-    for session in sessions:
-        columns.link(*links(session, [NONE, *session[:-1]], [*session[1:], NONE]))
-    return columns
+    before = columns.layout()
+    columns.put(sent({0: Row(id="a"), 1: Row(id="b", speaker="Bo")}))
+    columns.link(numbers("i", [1]), numbers("i", [0]), numbers("i", [NONE]))
+    assert columns.layout() != before
+    assert columns.layout() is columns.layout()
+    ordinals, *places = struct.unpack("7q", columns.layout())
+    arrays = (columns.previous, columns.next, columns.length, columns.sessions.codes, columns.speakers.codes)
+    assert ordinals == min(len(array.values) for array in (*arrays, columns.asks))
+    assert places == [array.values.ctypes.data for array in (*arrays, columns.asks)]
+    columns.speakers.codes.reach(100_000)
+    assert struct.unpack("7q", columns.layout())[5] == columns.speakers.codes.values.ctypes.data
 
 
-@st.composite
-def several(draw: st.DrawFn) -> tuple[list[list[int]], list[int]]:
-    """Sessions whose turns came in any order, and which of the turns are hidden."""
-    turns = draw(st.permutations(range(draw(st.integers(1, 20)))))
-    ends = sorted(draw(st.sets(st.integers(1, len(turns)))) | {len(turns)})
-    sessions = [turns[first:end] for first, end in zip([0, *ends[:-1]], ends, strict=True)]
-    return sessions, draw(st.lists(st.sampled_from(turns), unique=True))
+NAMES = st.sampled_from(["Bo", "bo!", "Zoë", "Ana Lu", "ana", "Lu", "The Bo", "🎉", "Ana-Lu Bo", "", "x" * 300])
 
 
-@given(several(), st.integers(1, 5))
-def test_windows_are_the_visible_turns_around(asked: tuple[list[list[int]], list[int]], reach: int) -> None:
-    """Those hidden are passed over, however many stand together; none crosses the end of a session."""
-    sessions, hidden = asked
-    columns = chained(sessions)
-    visible = np.ones(len(columns.alive.values), np.bool_)
-    visible[hidden] = False
-    shown = [turn for session in sessions for turn in session if visible[turn]]
-    windows = columns.windows(np.array(shown, np.int64), visible, reach=reach)
-    assert windows.shape == (len(shown), 2 * reach + 1)
-    of_session = {turn: session for session in sessions for turn in session}
-    for turn, window in zip(shown, windows.tolist(), strict=True):
-        session = [each for each in of_session[turn] if visible[each]]
-        padded = [NONE] * reach + session + [NONE] * reach
-        at = session.index(turn)
-        assert window == padded[at : at + 2 * reach + 1]
-
-
-def test_a_neighbour_that_is_not_known_yet_is_none() -> None:
-    """It was linked after the memories were read: as good as not there, also to masks of that moment."""
-    columns = chained([[0, 1]])
-    columns.link(*links([1], [0], [400]))
-    visible, _ = columns.masks(Filters(), as_of=None, include_superseded=False, now=0)
-    assert columns.windows(np.array([1]), visible, reach=2).tolist() == [[NONE, 0, 1, NONE, NONE]]
-    columns.put(sent({400: Row(id="new", session_id="s")}))
-    columns.link(*links([400], [1], [NONE]))
-    visible, eligible = columns.masks(Filters(session_id=["s"]), as_of=None, include_superseded=False, now=0)
-    assert np.flatnonzero(eligible).tolist() == [0, 1, 400]
-    assert columns.windows(np.array([1]), visible, reach=2).tolist() == [[NONE, 0, 1, 400, NONE]]
+@given(st.lists(st.lists(NAMES)), st.lists(NAMES | st.sampled_from(["and", ",", "Ana", "lu"]), max_size=8))
+def test_names_are_found_by_the_words_of_a_text(batches: list[list[str]], words: list[str]) -> None:
+    """As by asking for each name whether it stands in the text; names come at any time."""
+    names: list[str] = []
+    spoken = Spoken(names)
+    text = " ".join(words)
+    for batch in batches:
+        names += [name for name in dict.fromkeys(batch) if name not in names]
+        spoken.read()
+        said = f" {normalize(text)} "
+        assert set(spoken.of(text)) == {name for name in names if name and f" {normalize(name)} " in said}

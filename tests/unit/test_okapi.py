@@ -21,10 +21,10 @@ from retrieval.legs.okapi import (
     attainable,
     coverage,
     length_penalty,
-    score,
     weigh,
 )
 from retrieval.mirror.terms import Postings, TermPostings
+from tests.okapi import Said, best
 
 Texts = Mapping[int, Mapping[int, int]]
 """How often each term stands in each memory, by ordinal."""
@@ -45,22 +45,14 @@ def index(texts: Texts, *, padding: int = 0) -> Postings:
 
 
 def score_in_context(
-    query: Query,
-    lengths: Mapping[int, int],
-    before: Mapping[int, Sequence[int]],
-    after: Mapping[int, Sequence[int]],
-    *,
-    share: float,
+    query: Query, lengths: Mapping[int, int], sessions: Sequence[Sequence[int]], *, share: float
 ) -> dict[int, float]:
-    """The scores by ordinal of turns given with those before and after each, nearest first."""
-    rows = np.full((len(lengths), len(okapi.SHARES)), -1)
-    for row, doc in zip(rows, lengths, strict=True):
-        for first, most, near in ((0, len(BEFORE_SHARES), before), (len(BEFORE_SHARES), len(AFTER_SHARES), after)):
-            turns = list(near.get(doc, ()))[:most]
-            row[first : first + len(turns)] = turns
-    docs = np.array(list(lengths), np.int64)
-    scores = okapi.score_in_context(query, docs, np.array(list(lengths.values()), np.int64), rows, share=share)
-    return dict(zip(lengths, scores.tolist(), strict=True))
+    """The scores by ordinal of memories, some of them turns of sessions."""
+    said = Said(ordinals=100, lengths=lengths, sessions=sessions)
+    near, every = max(map(len, sessions), default=0), said.everything
+    docs, scores = okapi.ranked(query, said.columns(), every, every, count=100, near=near, share=share)
+    found = dict(zip(docs.tolist(), scores.tolist(), strict=True))
+    return {doc: found.get(doc, 0.0) for doc in lengths}
 
 
 def lengths_of(texts: Texts, *, padding: int = 0) -> dict[int, int]:
@@ -74,14 +66,7 @@ def weighed(found: Postings, **options: object) -> Query:
 
 
 def alone(query: Query) -> dict[int, float]:
-    return {int(doc): float(value) for doc, value in zip(*score(query), strict=True)}
-
-
-def around(order: Sequence[int]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
-    """The turns before and after each turn of one session, nearest first, as far as they count."""
-    before = {doc: list(order[max(0, at - len(BEFORE_SHARES)) : at])[::-1] for at, doc in enumerate(order)}
-    after = {doc: list(order[at + 1 : at + 1 + len(AFTER_SHARES)]) for at, doc in enumerate(order)}
-    return before, after
+    return dict(zip(*best(query, np.ones(100, np.bool_), 100), strict=True))
 
 
 # Four memories of 10 terms each; the average is 10, so b = 10 / 40 and the length changes nothing: the
@@ -111,8 +96,8 @@ def test_scores_alone_by_hand() -> None:
 
 def test_scores_in_context_by_hand() -> None:
     """The nearest turn before counts .4 and the next .3; after, .3 and .2. Before saturation, not after."""
-    before, after = around([1, 2, 3, 4])
-    got = score_in_context(hand_query(), dict.fromkeys((1, 2, 3, 4), 10), before, after, share=1.0)
+    lengths = dict.fromkeys((1, 2, 3, 4), 10)
+    got = score_in_context(hand_query(), lengths, [[1, 2, 3, 4]], share=1.0)
     expected = {
         1: IDF_7 * saturated(1 + 0.1 * 3) + IDF_8 * saturated(0.2 * 2),  # 4 is the third after it, 3 the second
         2: IDF_7 * saturated(0.4 * 1 + 0.2 * 3) + IDF_8 * saturated(0.3 * 2),
@@ -120,29 +105,29 @@ def test_scores_in_context_by_hand() -> None:
         4: IDF_7 * saturated(3 + 0.2 * 1) + IDF_8 * saturated(0.4 * 2),
     }
     assert got == pytest.approx(expected, rel=1e-12)
-    halved = score_in_context(hand_query(), {2: 10}, before, after, share=0.5)
-    assert halved == pytest.approx({2: IDF_7 * saturated(0.5 * (0.4 + 0.6)) + IDF_8 * saturated(0.5 * 0.6)}, rel=1e-12)
+    halved = score_in_context(hand_query(), lengths, [[1, 2, 3, 4]], share=0.5)[2]
+    assert halved == pytest.approx(IDF_7 * saturated(0.5 * (0.4 + 0.6)) + IDF_8 * saturated(0.5 * 0.6), rel=1e-12)
 
 
 def test_a_turn_s_own_length_counts_and_not_that_of_its_neighbours() -> None:
-    before, after = around([1, 2])
-    by_length = [score_in_context(hand_query(), {2: length}, before, after, share=1.0)[2] for length in (1, 10, 50)]
+    by_length = [score_in_context(hand_query(), {2: length}, [[1, 2]], share=1.0)[2] for length in (1, 10, 50)]
     assert by_length == sorted(by_length, reverse=True)
     b = 10 / (10 + LENGTH_PIVOT)
     assert by_length[2] == pytest.approx(IDF_7 * 0.4 * 2.2 / (0.4 + K1 * (1 - b + b * 5)))
 
 
 def test_turns_without_neighbours_and_no_turns_at_all() -> None:
-    assert score_in_context(hand_query(), {}, {}, {}, share=1.0) == {}
-    assert score_in_context(hand_query(), {1: 10, 99: 4}, {}, {}, share=1.0) == pytest.approx({1: IDF_7, 99: 0.0})
+    assert score_in_context(hand_query(), {}, [], share=1.0) == {}
+    assert score_in_context(hand_query(), {1: 10, 99: 4}, [[1], [99]], share=1.0) == pytest.approx({1: IDF_7, 99: 0.0})
 
 
 def test_neighbours_beyond_those_that_count_change_nothing() -> None:
-    far = {2: [0, 0, 0, 0, 1, 4]}
-    near = {2: [0, 0, 0, 0]}
-    assert score_in_context(hand_query(), {2: 10}, far, far, share=1.0) == pytest.approx(
-        score_in_context(hand_query(), {2: 10}, near, near, share=1.0)
-    )
+    """The fifth before a turn, and the fourth after it."""
+    beside = [20, 21, 22, 23, 3, 24, 25, 26]
+    lengths = dict.fromkeys((*beside, 1, 4), 10)
+    near = score_in_context(hand_query(), lengths, [beside], share=1.0)[3]
+    assert near == pytest.approx(IDF_8 * saturated(2))
+    assert score_in_context(hand_query(), lengths, [[1, *beside, 4]], share=1.0)[3] == near
 
 
 COUNTS = st.dictionaries(st.integers(0, 3), st.integers(1, 5), max_size=3)
@@ -157,7 +142,7 @@ def test_share_0_is_the_plain_score(texts: Texts, padding: int, random: object) 
     random.shuffle(order)  # type: ignore[attr-defined]
     query = weighed(index(texts, padding=padding))
     plain = alone(query)
-    got = score_in_context(query, lengths_of(texts, padding=padding), *around(order), share=0.0)
+    got = score_in_context(query, lengths_of(texts, padding=padding), [order], share=0.0)
     assert got == pytest.approx({doc: plain.get(doc, 0.0) for doc in texts}, rel=1e-9, abs=1e-12)
 
 
@@ -171,13 +156,15 @@ def test_a_neighbour_s_term_raises_a_score_and_never_as_far_as_the_turn_s_own(
     lengths = lengths_of(texts, padding=padding)
     turn = data.draw(st.sampled_from(sorted(texts)))
     term = data.draw(st.sampled_from(sorted({term for counts in texts.values() for term in counts})))
-    before, after = around(list(texts))
-    neighbour = data.draw(st.sampled_from(sorted({*before[turn], *after[turn]})))
+    order = list(texts)
+    at = order.index(turn)
+    beside = {*order[max(0, at - len(BEFORE_SHARES)) : at], *order[at + 1 : at + 1 + len(AFTER_SHARES)]}
+    neighbour = data.draw(st.sampled_from(sorted(beside)))
     in_it = with_term(texts, neighbour, term, query, padding)
     in_the_turn = with_term(texts, turn, term, query, padding)
 
     def scored(asked: Query) -> float:
-        return score_in_context(asked, {turn: lengths[turn]}, before, after, share=share)[turn]
+        return score_in_context(asked, lengths, [order], share=share)[turn]
 
     assert scored(query) < scored(in_it) < scored(in_the_turn)
 
@@ -199,21 +186,18 @@ def with_term(texts: Mapping[int, Mapping[int, int]], doc: int, term: int, query
     )
 
 
-@given(st.integers(1, 8), st.integers(1, 60), st.integers(1, 4))
+@given(st.integers(1, 8), st.integers(1, 20), st.integers(1, 4))
 def test_equal_turns_have_equal_scores(terms: int, sessions: int, length: int) -> None:
     """To the last bit, or ties would go by the place of a turn in the arithmetic and not by id."""
     texts: dict[int, Mapping[int, int]] = {}
-    windows: tuple[dict[int, list[int]], dict[int, list[int]]] = ({}, {})
-    for session in range(sessions):
-        first = session * (length + 1)
-        for at in range(length + 1):
-            texts[first + at] = {term: 1 + (term * 7 + at) % 3 for term in range(terms) if (term + at) % 2}
-        for side, more in zip(windows, around(range(first, first + length + 1)), strict=True):
-            side.update(more)
+    turns = [range(first, first + length + 1) for first in range(0, sessions * (length + 1), length + 1)]
+    for session in turns:
+        for at, doc in enumerate(session):
+            texts[doc] = {term: 1 + (term * 7 + at) % 3 for term in range(terms) if (term + at) % 2}
     assume(any(texts.values()))
-    got = score_in_context(weighed(index(texts, padding=3)), lengths_of(texts, padding=3), *windows, share=1.0)
+    got = score_in_context(weighed(index(texts, padding=3)), lengths_of(texts, padding=3), turns, share=1.0)
     for at in range(length + 1):
-        assert len({got[session * (length + 1) + at] for session in range(sessions)}) == 1
+        assert len({got[session[at]] for session in turns}) == 1
 
 
 @given(SESSIONS, st.integers(1, 30))
@@ -224,7 +208,7 @@ def test_no_score_is_above_what_is_attainable(texts: Texts, padding: int) -> Non
     terms = list(found.terms)
     most = attainable(found, terms)
     query = weighed(found)
-    in_context = score_in_context(query, lengths_of(texts, padding=padding), *around(list(texts)), share=1.0)
+    in_context = score_in_context(query, lengths_of(texts, padding=padding), [list(texts)], share=1.0)
     assert max(*alone(query).values(), *in_context.values()) < most
     assert attainable(found, [*terms, 999]) > most
 
@@ -255,7 +239,7 @@ def test_a_period_is_one_term_which_a_memory_has_or_has_not() -> None:
 def test_a_neighbour_s_date_is_not_a_turn_s_own() -> None:
     query = weighed(dated(), periods=[20, 21], period_weight=1.0)
     idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
-    got = score_in_context(query, {3: 10, 4: 10}, {4: [3], 3: []}, {3: [4], 4: []}, share=1.0)
+    got = score_in_context(query, {3: 10, 4: 10}, [[3, 4]], share=1.0)
     assert got == pytest.approx({3: idf_period, 4: 0.0})
 
 

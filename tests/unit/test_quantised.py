@@ -106,10 +106,13 @@ def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> None:
     before = quantised.version
     quantised.forget(np.array([2]))
     quantised.put(docs, vectors, *none, version=before)
-    assert not quantised.knows(docs).any()
-    quantised.put(docs, vectors, *none, version=quantised.version)
-    quantised.forget(np.array([2]))
     assert quantised.knows(docs).tolist() == [True, False]
+    assert quantised.count == 1
+    quantised.put(docs, vectors, *none, version=quantised.version)
+    assert quantised.count == 2
+    quantised.forget(np.array([2, 9]))
+    assert quantised.knows(docs).tolist() == [True, False]
+    assert quantised.count == 1
     mask = np.array([False, True, True, False, True])
     assert quantised.missing(mask).tolist() == [2, 4]
     assert quantised.nearest(mask, vectors[0], 5, breadth=5)[0].tolist() == [1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,7 @@ from numpy.typing import NDArray
 from classifier.candidates import CANDIDATE_FEATURES, KIND_FEATURES, Particulars, describe
 from classifier.evidence import Evidence, Findings
 from classifier.traits import MEMORY_TRAITS, pack_traits, unpack_traits
-from retrieval.coverage import coverage
-from retrieval.legs.okapi import K1, Query, Sought, TermWeight
 from retrieval.mirror.strings import NONE, Interned
-from retrieval.mirror.terms import TermPostings
 from retrieval.mirror.vectors import cosines
 from retrieval.mirror.worded import Words, WordsOf
 from tests.rescorable import example
@@ -163,47 +160,6 @@ def test_cosines(rows: int, dimensions: int, seed: int, data: st.DataObject) -> 
 def test_cosines_of_other_dimensions_are_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         cosines(np.zeros((2, 8), np.float32), np.zeros(7, np.float32))
-
-
-# Coverage of a query's terms
-
-Texts = Mapping[int, set[int]]
-
-
-def sought(texts: Texts, idf: Sequence[float], terms: int) -> Sought:
-    """What a query of some terms looks for; the first ones occur."""
-    lists = [sorted(doc for doc, has in texts.items() if term in has) for term in range(len(idf))]
-    found = [
-        TermPostings(np.array(docs, np.int32), np.ones(len(docs), np.uint16), np.ones(len(docs), np.int32))
-        for docs in lists
-    ]
-    weights = [TermWeight(postings, each) for postings, each in zip(found, idf, strict=True)]
-    query = Query(weights, 1.0, np.empty(0, np.int32), 0.0)
-    return Sought(query, (K1 + 1) * (sum(idf) + 2.0 * (terms - len(idf))), terms)
-
-
-@given(
-    st.dictionaries(st.integers(0, 300), st.sets(st.integers(0, 3)), max_size=60),
-    st.lists(st.floats(0.01, 9), min_size=1, max_size=4),
-    st.integers(0, 3),
-    st.lists(st.integers(0, 400), max_size=40),
-)
-def test_coverage(texts: dict[int, set[int]], idf: list[float], more: int, docs: list[int]) -> None:
-    """Of memories in any order, more than once, and without any term."""
-    looked = sought(texts, idf, len(idf) + more)
-    got = coverage(looked, np.array(docs, np.int64))
-    for doc, covered, shared, rarest in zip(docs, *got, strict=True):
-        there = [each for term, each in enumerate(idf) if term in texts.get(doc, ())]
-        assert covered == pytest.approx((K1 + 1) * sum(there) / looked.attainable, rel=1e-6)
-        assert shared == pytest.approx(len(there) / looked.terms, rel=1e-6)
-        assert rarest == pytest.approx(max(there, default=0.0) / max(idf), rel=1e-6)
-
-
-@pytest.mark.parametrize("looked", [None, Sought(None, 0.0, 0), Sought(None, 4.0, 2)])
-def test_where_no_term_occurs_nothing_is_covered(looked: Sought | None) -> None:
-    for each in coverage(looked, np.array([1, 2], np.int64)):
-        assert each.tolist() == [0.0, 0.0]
-        assert each.dtype == np.float32
 
 
 # Words of the strings of a column

@@ -1,0 +1,294 @@
+/* The best memories of a query of BM25, and how much of it stands in some. */
+#include "bm25.h"
+
+/* Ordinals whose sums are held at once: as many as stay in the nearest cache. */
+#define WINDOW 4096
+#define WORDS (WINDOW / 64)
+
+/* Sums of the same numbers in another order differ by less. */
+#define ROUNDING (1 + 1e-9)
+
+/* To look a memory up costs as much as to add up so many postings. */
+#define LOOK_UP 4
+
+struct list {
+    const struct part *part;
+    int64_t at;      /* the first of its memories that was not passed yet */
+    double bound;    /* no memory gets more of it */
+    double below;    /* what the lists of lesser bounds and it add at most together */
+    int is_optional; /* a memory that is in such lists alone is not among the best */
+};
+
+struct search {
+    const struct query *query;
+    const uint8_t *allowed;
+    int64_t ordinals;
+    struct list *lists;   /* in the order of the parts */
+    struct list **bounds; /* by bound, ascending */
+    int64_t optional;     /* how many of the least bounds are optional */
+    double *heap;         /* the best scores so far, the least of them first */
+    int64_t held, wanted;
+    double least; /* the score that it takes to be among the best */
+    struct scored *found;
+    int64_t count, room;
+};
+
+static int by_bound(const void *one, const void *other)
+{
+    double a = (*(struct list *const *)one)->bound, b = (*(struct list *const *)other)->bound;
+    return (a > b) - (a < b);
+}
+
+static int hopeful(const struct search *search, double most) { return most * ROUNDING >= search->least; }
+
+/* Count a score among the best. */
+static void count_in(struct search *search, double score)
+{
+    double *heap = search->heap;
+    if (search->held < search->wanted) {
+        int64_t at = search->held++;
+        for (; at && heap[(at - 1) / 2] > score; at = (at - 1) / 2)
+            heap[at] = heap[(at - 1) / 2];
+        heap[at] = score;
+    } else if (score > heap[0]) {
+        int64_t at = 0, next;
+        while ((next = 2 * at + 1) < search->held) {
+            next += next + 1 < search->held && heap[next + 1] < heap[next];
+            if (heap[next] >= score)
+                break;
+            heap[at] = heap[next];
+            at = next;
+        }
+        heap[at] = score;
+    }
+    if (search->held == search->wanted)
+        search->least = heap[0];
+}
+
+static void keep_hopeful(struct search *search)
+{
+    int64_t kept = 0;
+    for (int64_t i = 0; i < search->count; i++)
+        if (hopeful(search, search->found[i].score))
+            search->found[kept++] = search->found[i];
+    search->count = kept;
+}
+
+/* What the optional lists add at most together. */
+static double others(const struct search *search)
+{
+    return search->optional ? search->bounds[search->optional - 1]->below : 0;
+}
+
+/* Take in a memory with what the optional lists add to it, if it can be among the best; 0 where there is no room. */
+static int consider(struct search *search, int64_t doc, double score)
+{
+    if (!(score > 0) || doc < 0 || doc >= search->ordinals || !search->allowed[doc])
+        return 1;
+    for (int64_t i = search->optional; i--;) {
+        struct list *list = search->bounds[i];
+        if (!hopeful(search, score + list->below))
+            return 1;
+        list->at = reached(list->part, list->at, doc);
+        if (list->at < list->part->size && list->part->docs[list->at] == doc)
+            score += added(search->query, list->part, list->at);
+    }
+    if (!hopeful(search, score))
+        return 1;
+    if (search->count == search->room) {
+        keep_hopeful(search);
+        if (search->count > search->room / 2) {
+            struct scored *more = realloc(search->found, 2 * search->room * sizeof *more);
+            if (!more)
+                return 0;
+            search->found = more;
+            search->room *= 2;
+        }
+    }
+    search->found[search->count++] = (struct scored){doc, score};
+    count_in(search, score);
+    return 1;
+}
+
+/* Make lists optional that cannot bring a memory among the best, if they are so long that looking up pays. */
+static void settle(struct search *search)
+{
+    int64_t left = 0, parts = search->query->parts;
+    for (int64_t i = search->optional; i < parts; i++)
+        left += search->bounds[i]->part->size - search->bounds[i]->at;
+    for (; search->optional < parts && !hopeful(search, search->bounds[search->optional]->below); search->optional++) {
+        struct list *list = search->bounds[search->optional];
+        int64_t own = list->part->size - list->at;
+        left -= own;
+        if (own < LOOK_UP * left)
+            return;
+        list->is_optional = 1;
+    }
+}
+
+/* The first ordinal of the lists that count, from where they stand; INT64_MAX where they are at their ends. */
+static int64_t next_doc(const struct search *search)
+{
+    int64_t first = INT64_MAX;
+    for (const struct list *list = search->lists; list < search->lists + search->query->parts; list++)
+        if (!list->is_optional && list->at < list->part->size && list->part->docs[list->at] < first)
+            first = list->part->docs[list->at];
+    return first;
+}
+
+/* Add the memories of a list that are in a window to the sums, and to those met where they were not; how many were met. */
+static int64_t add_up(const struct query *query, struct list *list, int64_t first, double *restrict sums,
+                      uint16_t *restrict met, int64_t count)
+{
+    const struct query about = *query; /* copies stay in registers */
+    const struct part part = *list->part;
+    int64_t at = list->at;
+    for (; at < part.size && part.docs[at] < first + WINDOW; at++) {
+        int64_t offset = part.docs[at] - first;
+        if (offset < 0) /* not ascending */
+            continue;
+        met[count] = (uint16_t)offset;
+        count += (sums[offset] == 0) & (count < WINDOW);
+        sums[offset] += added(&about, &part, at);
+    }
+    list->at = at;
+    return count;
+}
+
+/* Add up the lists that count, a window after another; 0 where memory ran out. What the processor cannot foresee costs
+   more than the arithmetic: the memories met are listed without a branch, and only those that can be among the best are
+   put in order, for the optional lists are looked up in theirs, and asked the mask for. */
+static int collect(struct search *search)
+{
+    double sums[WINDOW];
+    uint16_t met[WINDOW + 1];
+    uint64_t hope[WORDS];
+    memset(sums, 0, sizeof sums);
+    memset(hope, 0, sizeof hope);
+    for (int64_t first; (first = next_doc(search)) < INT64_MAX;) {
+        int64_t count = 0;
+        for (struct list *list = search->lists; list < search->lists + search->query->parts; list++)
+            if (!list->is_optional)
+                count = add_up(search->query, list, first, sums, met, count);
+        double least = search->least, more = others(search);
+        for (int64_t i = 0; i < count; i++) {
+            double sum = sums[met[i]];
+            if ((sum + more) * ROUNDING >= least)
+                hope[met[i] / 64] |= UINT64_C(1) << met[i] % 64;
+            else
+                sums[met[i]] = 0;
+        }
+        for (int word = 0; word < WORDS; word++)
+            for (; hope[word]; hope[word] &= hope[word] - 1) {
+                int offset = 64 * word + __builtin_ctzll(hope[word]);
+                double sum = sums[offset];
+                sums[offset] = 0;
+                if (!consider(search, first + offset, sum))
+                    return 0;
+            }
+        settle(search);
+    }
+    return 1;
+}
+
+/* Make the scores of what was found sums in the order of the parts, so that equals are equal. */
+static void add_up_in_order(struct search *search)
+{
+    for (struct scored *found = search->found; found < search->found + search->count; found++) {
+        found->score = 0;
+        for (const struct list *list = search->lists; list < search->lists + search->query->parts; list++) {
+            int64_t at = place(list->part, 0, list->part->size, found->doc);
+            if (at >= 0)
+                found->score += added(search->query, list->part, at);
+        }
+    }
+}
+
+/* Keep the best: those wanted and the equals of the last one. */
+static void cut(struct search *search)
+{
+    keep_hopeful(search);
+    if (search->optional)
+        add_up_in_order(search);
+    search->held = 0;
+    search->least = 0;
+    for (int64_t i = 0; i < search->count; i++)
+        count_in(search, search->found[i].score);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < search->count; i++)
+        if (search->found[i].score >= search->least)
+            search->found[kept++] = search->found[i];
+    search->count = kept;
+}
+
+static int prepare(struct search *search)
+{
+    int64_t parts = search->query->parts, postings = 0;
+    double below = 0;
+    search->lists = malloc(parts * sizeof *search->lists);
+    search->bounds = malloc(parts * sizeof *search->bounds);
+    search->found = malloc(search->room * sizeof *search->found);
+    if (!search->lists || !search->bounds || !search->found)
+        return 0;
+    for (int64_t i = 0; i < parts; i++) {
+        const struct part *part = &search->query->part[i];
+        double most = (double)part->most, bound = part->weight;
+        if (part->tfs)
+            bound *= (search->query->k1 + 1) * most / (most + saturation(search->query, part->shortest));
+        search->lists[i] = (struct list){.part = part, .bound = bound};
+        search->bounds[i] = &search->lists[i];
+        postings += part->size;
+    }
+    qsort(search->bounds, parts, sizeof *search->bounds, by_bound);
+    for (int64_t i = 0; i < parts; i++)
+        search->bounds[i]->below = below += search->bounds[i]->bound;
+    if (search->wanted > postings)
+        search->wanted = postings + 1; /* never so many */
+    search->heap = malloc(search->wanted * sizeof *search->heap);
+    return search->heap != NULL;
+}
+
+int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t ordinals, int64_t wanted,
+                    struct scored **best)
+{
+    struct search search = {.query = query, .allowed = allowed, .ordinals = ordinals, .wanted = wanted, .room = 256};
+    int64_t count = -1;
+    *best = NULL;
+    if (wanted < 1 || query->parts < 1)
+        return 0;
+    if (prepare(&search) && collect(&search)) {
+        cut(&search);
+        count = search.count;
+        *best = search.found;
+        search.found = NULL;
+    }
+    free(search.lists);
+    free(search.bounds);
+    free(search.heap);
+    free(search.found);
+    return count;
+}
+
+/* How much of a query stands in each of some memories: the share of its idf, of its terms, and the greatest idf there is
+   as a share of the greatest of all. `attainable` and `terms` are of all its terms, those that do not occur included. */
+void trivet_bm25_coverage(const struct query *query, double attainable, double terms, const int64_t *docs, int64_t count,
+                          float *covered, float *shared, float *rarest)
+{
+    double greatest = 0;
+    for (const struct part *part = query->part; part < query->part + query->parts; part++)
+        if (part->tfs && part->weight > greatest)
+            greatest = part->weight;
+    for (int64_t i = 0; i < count; i++) {
+        double sum = 0, there = 0, most = 0;
+        for (const struct part *part = query->part; part < query->part + query->parts; part++) {
+            if (!part->tfs || place(part, 0, part->size, docs[i]) < 0)
+                continue;
+            sum += part->weight;
+            there += 1;
+            most = part->weight > most ? part->weight : most;
+        }
+        covered[i] = (float)(sum * (query->k1 + 1) / attainable);
+        shared[i] = (float)(there / terms);
+        rarest[i] = (float)(most / greatest);
+    }
+}

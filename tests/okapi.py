@@ -1,0 +1,93 @@
+"""Memories without a database for the tests of BM25, and its scores by plain arithmetic."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.legs import okapi
+from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES, K1, Query, length_penalty
+from retrieval.mirror.columns import Columns
+
+NONE = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What is known of memories.
+
+    Attributes:
+        ordinals: there are so many, those without any memory included.
+        lengths: numbers of terms, of those that have any.
+        sessions: their turns, in order.
+        asks: memories that only ask.
+        speakers: codes of who said some.
+    """
+
+    ordinals: int
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    sessions: Sequence[Sequence[int]] = ()
+    asks: Collection[int] = ()
+    speakers: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def everything(self) -> NDArray[np.bool_]:
+        """A mask of all."""
+        return np.ones(self.ordinals, np.bool_)
+
+    def columns(self) -> Columns:
+        """As a mirror has it."""
+        columns = Columns()
+        every = (columns.previous, columns.next, columns.length, columns.asks)
+        for array in (*every, columns.sessions.codes, columns.speakers.codes):
+            array.reach(self.ordinals)
+        for doc, length in self.lengths.items():
+            columns.length.values[doc] = length
+        for doc, code in self.speakers.items():
+            columns.speakers.codes.values[doc] = code
+        columns.asks.values[list(self.asks)] = True
+        for code, session in enumerate(self.sessions):
+            columns.sessions.codes.values[list(session)] = code
+            link(columns, session)
+        return columns
+
+
+def link(columns: Columns, session: Sequence[int], *, last: int = NONE) -> None:
+    """Make turns those of one session, and say what comes after them."""
+    turns = (session, [NONE, *session[:-1]][: len(session)], [*session[1:], last][: len(session)])
+    columns.link(*(struct.pack(f">{len(each)}i", *each) for each in turns))
+
+
+def plain_score(query: Query, doc: int) -> float:
+    """A memory's score; 0 where it has nothing of the query."""
+    b, score = length_penalty(query.average), 0.0
+    for postings, idf in query.terms:
+        for at in np.flatnonzero(postings.docs == doc).tolist():
+            tf, length = float(postings.tfs[at]), float(postings.lengths[at])
+            score += idf * (K1 + 1) * tf / (tf + K1 * (1 - b + b / query.average * length))
+    return score + (query.timeliness if doc in query.timely else 0.0)
+
+
+def plain_score_in_context(
+    query: Query, doc: int, length: int, before: Sequence[int], after: Sequence[int], share: float
+) -> float:
+    """A turn's score given those before and after it, nearest first."""
+    b, score = length_penalty(query.average), 0.0
+    for postings, idf in query.terms:
+        tfs = dict(zip(postings.docs.tolist(), postings.tfs.astype(float).tolist(), strict=True))
+        tf = tfs.get(doc, 0.0)
+        for turns, shares in ((before, BEFORE_SHARES), (after, AFTER_SHARES)):
+            for turn, one_share in zip(turns, shares, strict=False):
+                tf += share * one_share * tfs.get(turn, 0.0)
+        score += idf * (tf * (K1 + 1) / (tf + K1 * (1 - b + b / query.average * length)))
+    return score + (query.timeliness if doc in query.timely else 0.0)
+
+
+def best(query: Query, allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
+    """The best memories, all scored alone."""
+    docs, scores = okapi.ranked(query, Said(ordinals=allowed.size).columns(), allowed, allowed, count=count)
+    return docs.tolist(), scores.tolist()
