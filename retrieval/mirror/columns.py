@@ -131,7 +131,7 @@ class Columns:
         for column, at in zip(self._interned, range(9, 21, 2), strict=True):
             column.put(docs, cut(row[at] or b"", _integers(row[at + 1], ">i4").tolist()))
         self.named_speakers.read()
-        self._reach(len(self.alive.values))
+        self._reach(int(docs.max()) + 1)
         self.count += len(docs)
         self.total_length += int(lengths.sum())
         self._masks.clear()

@@ -259,3 +259,13 @@ def test_names_are_found_by_the_words_of_a_text(batches: list[list[str]], words:
         spoken.read()
         said = f" {normalize(text)} "
         assert set(spoken.of(text)) == {name for name in names if name and f" {normalize(name)} " in said}
+
+
+def test_memories_that_are_put_again_take_no_more_room() -> None:
+    columns = Columns()
+    columns.put(sent({doc: Row(id=f"{doc}") for doc in range(100)}))
+    room = columns.nbytes
+    for doc in range(300):
+        columns.put(sent({doc % 100: Row(id=f"{doc % 100}")}))
+    assert len(columns.alive.values) < 200
+    assert columns.nbytes <= room + 300 * 20  # strings that were replaced stay where they are
