@@ -172,6 +172,17 @@ def test_as_many_as_count_for_a_turn_are_looked_at() -> None:
     assert sorted(docs.tolist()) == list(range(7 - len(AFTER_SHARES), 7 + len(BEFORE_SHARES) + 1))
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_of_many_equals_twice_as_many_as_are_wanted_are_looked_around(count: int) -> None:
+    """By ordinal: what stands beside the third counts where two are wanted."""
+    lengths = {0: 5, 1: 5, 2: 5, 3: 900}
+    query = weighed({**{doc: {0: 1} for doc in range(3)}, 3: {1: 1}}, lengths)
+    assert query is not None
+    said = Said(ordinals=4, lengths=lengths, sessions=[[0], [1], [2, 3]])
+    _, scores = okapi.ranked(query, said.columns(), said.everything, said.everything, count=count, share=1.0)
+    assert bool(scores[0] > 1.01 * plain_score(query, 2)) is (count == 2)
+
+
 def test_more_equals_than_there_is_room_for_all_come() -> None:
     """A thousand memories of one word, of which one is wanted."""
     lengths = dict.fromkeys(range(1_000), 5)
