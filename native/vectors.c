@@ -85,13 +85,22 @@ void trivet_unpack(const int8_t *high, const uint8_t *low, const float *scales, 
 static int64_t likeliest(const uint64_t *signs, const uint8_t *eligible, int64_t n, const float *query, int64_t most,
                          int64_t *rows)
 {
+    int64_t all = 0, found = 0;
+    for (int64_t row = 0; row < n; row++)
+        all += eligible[row] != 0;
+    if (all <= most) {
+        for (int64_t row = 0; row < n; row++)
+            if (eligible[row])
+                rows[found++] = row;
+        return found;
+    }
     uint64_t asked[WORDS] = {0};
     for (int i = 0; i < DIMENSIONS; i++)
         asked[i / 64] |= (uint64_t)(query[i] > 0) << (i % 64);
     uint16_t *differing = malloc((size_t)n * sizeof *differing);
     if (!differing)
         return -1;
-    int64_t with[DIMENSIONS + 2] = {0}, apart[4][DIMENSIONS + 2] = {{0}}, found = 0;
+    int64_t with[DIMENSIONS + 2] = {0}, apart[4][DIMENSIONS + 2] = {{0}};
     for (int64_t row = 0; row < n; row++, signs += WORDS) {
         int count = 0;
         for (int word = 0; word < WORDS; word++)
