@@ -1,8 +1,6 @@
 /* Look-ups in the graph of a namespace. Each costs as much as it may scan, whatever the degree of an entity. */
 #include "graph.h"
 
-static int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
-
 /* The edges of a key as [first, end), inside the arrays whatever the starts hold. */
 static int64_t cut(const int32_t *starts, int64_t key, int64_t n_edges, int64_t *end) {
     int64_t first = starts[key];

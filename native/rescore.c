@@ -1,26 +1,11 @@
 /* From what is known of the candidates of a query to the scores that order them. */
 #include "kernels.h"
 
-enum { LANES = 32 };
-
-/* Sums in lanes, which the compiler keeps in registers: the same order of additions on every processor, and for every
-   row wherever it stands. */
-static float dot(const float *one, const float *other, int64_t dimensions) {
-    float sums[LANES] = {0};
-    int64_t at = 0;
-    for (; at + LANES <= dimensions; at += LANES)
-        for (int lane = 0; lane < LANES; lane++) sums[lane] += one[at + lane] * other[at + lane];
-    for (int lane = 0; at < dimensions; at++, lane++) sums[lane] += one[at] * other[at];
-    for (int width = LANES / 2; width; width /= 2)
-        for (int lane = 0; lane < width; lane++) sums[lane] += sums[lane + width];
-    return sums[0];
-}
-
 /* Products of some rows of a matrix with a vector. */
 void trivet_cosines(int64_t n, const float *rows, const int64_t *at, int64_t dimensions, const float *vector,
                     float *products) {
     for (int64_t row = 0; row < n; row++)
-        products[row] = dot(rows + (at ? at[row] : row) * dimensions, vector, dimensions);
+        products[row] = trivet_dot(rows + (at ? at[row] : row) * dimensions, vector, dimensions);
 }
 
 /* Which share of the words of n strings is among some others; how many strings have words that are not known yet. Those
@@ -170,7 +155,7 @@ static void likeness(int64_t n, const float *vectors, int64_t dimensions, const 
     for (int64_t row = 0; row < n; row++) {
         float first = 0, sum = 0;
         for (int64_t place = 0; vectors && place < few; place++) {
-            float like = dot(vectors + row * dimensions, vectors + order[place].candidate * dimensions, dimensions);
+            float like = trivet_dot(vectors + row * dimensions, vectors + order[place].candidate * dimensions, dimensions);
             if (!place) first = like;
             sum += like;
         }

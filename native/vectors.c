@@ -5,7 +5,7 @@
    set where the component is above zero. */
 #include "kernels.h"
 
-enum { DIMENSIONS = 384, HALF = DIMENSIONS / 2, WORDS = DIMENSIONS / 64, GREATEST = 2047, LANES = 16, AHEAD = 8 };
+enum { DIMENSIONS = 384, HALF = DIMENSIONS / 2, WORDS = DIMENSIONS / 64, GREATEST = 2047, AHEAD = 8 };
 
 typedef struct {
     float score;
@@ -18,18 +18,6 @@ static void unpack(const int8_t *high, const uint8_t *low, float scale, float *o
         out[i] = scale * (float)(16 * high[i] + (low[i] & 15));
         out[i + HALF] = scale * (float)(16 * high[i + HALF] + (low[i] >> 4));
     }
-}
-
-/* Lanes that are added up in a fixed order: the sum is the same however wide the processor's registers are. */
-static float product(const float *a, const float *b)
-{
-    float lanes[LANES] = {0}, sum = 0;
-    for (int i = 0; i < DIMENSIONS; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += a[i + lane] * b[i + lane];
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
 }
 
 static int32_t coarse_product(const int8_t *high, const int16_t *query)
@@ -193,7 +181,7 @@ int64_t trivet_nearest(const int8_t *high, const uint8_t *low, const uint64_t *s
             float vector[DIMENSIONS];
             int64_t row = best[at].row;
             unpack(high + row * DIMENSIONS, low + row * HALF, scales[row], vector);
-            best[at].score = product(vector, query);
+            best[at].score = trivet_dot(vector, query, DIMENSIONS);
         }
         qsort(best, (size_t)size, sizeof *best, best_first);
         for (int64_t at = 0; at < size; at++) {

@@ -54,8 +54,6 @@ typedef struct {
     table row_of;
 } trivet_walk;
 
-static int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
-
 static int64_t room_of(const trivet_walk *walk) {
     int64_t room = walk->most_nodes - walk->n_columns - walk->n_rows;
     return room > 0 ? room : 0;

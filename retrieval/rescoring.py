@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from classifier.candidates import Particulars
 from classifier.rescorer import Rescored
 from classifier.traits import query_traits
-from graph.names import normalize
 from retrieval.legs.base import LegRanking
 from retrieval.legs.okapi import coverage
 from retrieval.mirror.columns import Columns
-from retrieval.mirror.strings import NONE, Interned
+from retrieval.mirror.strings import NONE
 from retrieval.mirror.vectors import Vectors, cosines
 from retrieval.mirror.worded import WordsOf
-from retrieval.speakers import is_assistant, named_speakers
+from retrieval.speakers import is_assistant
 from retrieval.types import Leg
 
 PERIOD_BONUS = 2.0
@@ -78,7 +77,7 @@ def particulars_of(
         rarest=matched.rarest,
         traits=memories.traits.values[docs],
         assistant=_roles(memories.speakers).shares(speakers, [_ASSISTANT]) == 1,
-        named=_named(memories.speakers, speakers, query),
+        named=np.isin(speakers, memories.speakers_named(query)),
         speakers=speakers,
         sessions=memories.sessions.codes.values[docs],
         titled=_titled(memories.titles).shares(titles, _words(query)),
@@ -113,23 +112,11 @@ def in_words(rescored: Rescored) -> str:
     )
 
 
-def _named(speakers: Interned, codes: NDArray[np.int32], query: str) -> NDArray[np.bool_]:
-    """Which memories were said by somebody whom the query names; by codes of speakers."""
-    named = np.zeros(len(codes), np.bool_)
-    likely = codes[_spoken(speakers).shares(codes, set(normalize(query).split(" "))) == 1]
-    different = {speakers.values[code]: code for code in set(likely.tolist())}
-    for speaker in named_speakers(query, different) if different else ():
-        named |= codes == different[speaker]
-    return named
-
-
 @lru_cache(maxsize=1_024)
 def _words(text: str) -> frozenset[str]:
     """The words of a title or a query."""
     return frozenset(_WORD.findall(text.casefold()))
 
 
-# Names are told by their words first: hardly any of many speakers is named.
-_spoken = WordsOf(lambda name: normalize(name).split(" "))
 _roles = WordsOf(lambda name: [_ASSISTANT] if is_assistant(name) else [])
 _titled = WordsOf(_words)

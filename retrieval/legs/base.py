@@ -41,7 +41,7 @@ class LegQuery:
         include_superseded: whether superseded memories count.
         among: the memories that meet the filter by metadata; None where there is none.
         fan_out: most memories a leg returns.
-        ef_search: breadth of the HNSW search.
+        ef_search: breadth of the search for the nearest vectors.
         max_hops: hops of the graph walk beyond the memories that mention the query's entities.
         min_similarity: least cosine similarity the vector leg returns; None for no bound.
         explain: whether to return paths and details.

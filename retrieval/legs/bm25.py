@@ -11,7 +11,6 @@ from typing import Any
 from retrieval.legs import okapi
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.mirror.columns import Columns
-from retrieval.speakers import named_speakers
 from retrieval.types import Leg
 
 BESIDE = 2
@@ -49,7 +48,6 @@ def _hits(query: LegQuery, memories: Columns, weighed: okapi.Query) -> tuple[Hit
     A turn that only asks is seldom what is looked for; what it asks about counts in the answer after it.
     """
     profile = query.profile
-    named = memories.named_speakers.of(query.text)
     docs, scores = okapi.ranked(
         weighed,
         memories,
@@ -58,7 +56,7 @@ def _hits(query: LegQuery, memories: Columns, weighed: okapi.Query) -> tuple[Hit
         near=BESIDE,
         share=profile.neighbour_share,
         asking=profile.asking_share,
-        speakers=memories.speakers.codes_of(named_speakers(query.text, named)) if named else (),
+        speakers=memories.speakers_named(query.text),
         boost=1 + profile.speaker_boost,
     )
     found = zip(memories.ids.get(docs), docs.tolist(), scores.tolist(), repeat(()), repeat(None), strict=False)

@@ -19,6 +19,7 @@ from graph.arrays import array_text
 from retrieval.mirror.growing import Growing
 from retrieval.mirror.spoken import Spoken
 from retrieval.mirror.strings import NONE, Distinct, Interned, cut
+from retrieval.speakers import named_speakers
 from retrieval.text.wording import without_speaker
 from retrieval.types import Filters
 
@@ -76,7 +77,6 @@ class Columns:
         asks: whether it is short and a question.
         previous, next: ordinals of the turns beside it in its session, -1 for none.
         ids, kinds, speakers, sessions, documents, titles, tags: strings; tags as JSON, equal lists having one code.
-        named_speakers: the speakers whom a text may name.
         count, total_length: of the memories that are alive.
     """
 
@@ -93,7 +93,7 @@ class Columns:
         self.ids = Distinct()
         self.kinds, self.speakers, self.sessions = Interned(), Interned(), Interned()
         self.documents, self.titles, self.tags = Interned(), Interned(), Interned()
-        self.named_speakers = Spoken(self.speakers.values)
+        self._spoken = Spoken(self.speakers.values)
         self.count = 0
         self.total_length = 0
         self._interned = (self.kinds, self.speakers, self.sessions, self.documents, self.titles, self.tags)
@@ -130,12 +130,17 @@ class Columns:
         self.ids.put(docs, row[7], _integers(row[8], ">i4"))
         for column, at in zip(self._interned, range(9, 21, 2), strict=True):
             column.put(docs, cut(row[at] or b"", _integers(row[at + 1], ">i4").tolist()))
-        self.named_speakers.read()
+        self._spoken.read()
         self._reach(int(docs.max()) + 1)
         self.count += len(docs)
         self.total_length += int(lengths.sum())
         self._masks.clear()
         return docs
+
+    def speakers_named(self, text: str) -> list[int]:
+        """The codes of the speakers whom a text names."""
+        likely = self._spoken.of(text)
+        return self.speakers.codes_of(named_speakers(text, likely)) if likely else []
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
         """Take in the neighbours of turns, those included that are not known yet."""

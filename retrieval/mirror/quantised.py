@@ -131,9 +131,8 @@ class Quantised:
             breadth: how many are compared by more than the signs of their components; with as many as the mask has,
                 what is found is exact.
         """
-        if self.missing(among).size:
-            among = among & self._known.values[: len(among)]
-        return self._stored.nearest(among, embedding, count, max(breadth, count))
+        known = self._known.values[: len(among)]
+        return self._stored.nearest(among[: len(known)] & known, embedding, count, max(breadth, count))
 
     @staticmethod
     def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
