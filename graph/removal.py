@@ -22,10 +22,6 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
-_LOCK_TOUCHED: LiteralString = """
-    select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
-    order by entity for no key update
-"""
 _UNUSED: LiteralString = """
     select e.entity from unnest(%(entities)s::bigint[]) as e (entity)
     where not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
@@ -33,7 +29,8 @@ _UNUSED: LiteralString = """
       and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
 """
 _LOCK_UNUSED: LiteralString = """
-    select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) order by entity for update
+    select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) order by entity
+    for update skip locked
 """
 _REMOVE_ENTITIES: LiteralString = """
     with gone as (
@@ -51,22 +48,17 @@ _REMOVE_ENTITIES: LiteralString = """
 """
 
 
-async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
-    """Take memories out of the graph, in the caller's transaction at READ COMMITTED.
-
-    Entities that no memory mentions and no relation joins any more go with them, and so do their
-    aliases and tokens.
-    """
-    if not docs:
-        return
+async def unlink(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> list[int]:
+    """Take the mentions, relations and aliases of some memories away; the entities that they were of."""
     rows = await conn.execute(_REMOVE_LINKS, {"ns": ns, "docs": array_text(sorted(docs))})
-    touched = [entity for (entity,) in await rows.fetchall()]
-    # Of two that take an entity's last mentions at once, the later one waits here and sees that none is left.
-    # Writers do not wait: their locks and this one go together.
-    await _ids(conn, _LOCK_TOUCHED, ns, touched)
+    return [entity for (entity,) in await rows.fetchall()]
+
+
+async def remove_unused(conn: AsyncConnection[Any], ns: int, touched: Collection[int]) -> None:
+    """Take away those of some entities, locked by the caller, that no memory mentions and no relation joins."""
     unused = await _ids(conn, _UNUSED, ns, touched)
     unused = await _ids(conn, _LOCK_UNUSED, ns, unused)
-    # Only a statement that starts after the locks were had sees mentions committed while it waited.
+    # Only a statement that starts after the locks were had sees mentions committed until then.
     await _ids(conn, _REMOVE_ENTITIES, ns, unused)
 
 

@@ -1,9 +1,15 @@
 """Entities, mentions, aliases and relations in Postgres, written with their memories.
 
-Locks: `write` holds its entities `for key share` until its transaction ends, `remove` its own `for no
-key update` and those that nothing mentions any more `for update`, all in ascending order. So a mention never loses its
-entity, and no two of these calls wait for each other in a circle. Writers share the locks of entities that are there,
-however many name them; they wait only for one who is adding the same new entity, until its transaction ends.
+Locks, each kind taken in one pass by ascending id and kept until the transaction ends:
+
+1. `for key share`, the entities that are mentioned; new ones are inserted. Writers share these, however many mention
+   an entity, and wait only for who is adding the same new one, or for a lock of the third kind.
+2. `for no key update`, those that a memory no longer mentions, and those that get another name.
+3. `for update`, those that nothing mentions any more, before they are deleted. This waits for nobody: an entity that
+   another writer holds is about to be mentioned.
+
+So a mention never loses its entity, and nobody waits in a circle: who has locks of the third kind waits for none, who
+takes those of the second waits only for others who do, at a higher id.
 """
 
 from __future__ import annotations
@@ -12,10 +18,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
+from psycopg.errors import SerializationFailure
 
 from graph.arrays import array_text
 from graph.gathering import Batch, DocGraph, EntityRow, GivenEntity, GivenRelation
-from graph.removal import remove
+from graph.removal import remove_unused, unlink
 
 __all__ = ["DocGraph", "GivenEntity", "GivenRelation", "counts", "remove", "write"]
 
@@ -45,18 +52,18 @@ _ADD_ENTITIES: LiteralString = """
     )
     select entity from added
 """
-_RENAME_ENTITIES: LiteralString = """
-    with locked as (
-        select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
-        order by entity for no key update
-    )
-    update entity set name = e.name, type = e.type
-    from unnest(%(entities)s::bigint[], %(names)s::text[], %(types)s::text[]) as e (entity, name, type)
-    where ns = %(ns)s and entity.entity = e.entity and e.entity in (select entity from locked)
+_LOCK_CHANGING: LiteralString = """
+    select entity, type from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    order by entity for no key update
 """
-_ADD_TOKENS: LiteralString = """
+_DESCRIBE_ENTITIES: LiteralString = """
+    with described as (
+        update entity set name = e.name, type = e.type
+        from unnest(%(entities)s::bigint[], %(names)s::text[], %(types)s::text[]) as e (entity, name, type)
+        where ns = %(ns)s and entity.entity = e.entity
+    )
     insert into entity_token (ns, token, entity)
-    select %(ns)s, * from unnest(%(tokens)s::text[], %(entities)s::bigint[]) as t (token, entity)
+    select %(ns)s, * from unnest(%(tokens)s::text[], %(token_entities)s::bigint[]) as t (token, entity)
     order by t.token, t.entity
     on conflict (ns, token, entity) do nothing
 """
@@ -79,28 +86,41 @@ _ADD_LINKS: LiteralString = """
 """
 
 
-async def write(conn: AsyncConnection[Any], ns: int, docs: Sequence[DocGraph]) -> None:
-    """Add memories to the graph, in the caller's transaction.
+async def write(
+    conn: AsyncConnection[Any], ns: int, docs: Sequence[DocGraph], *, removed: Collection[int] = ()
+) -> None:
+    """Add memories to the graph and take others out of it, in the caller's transaction; at most one call of it.
 
-    A found mention whose key is a known alias of exactly one entity counts for that entity.
+    A found mention whose key is a known alias of exactly one entity counts for that entity. Entities that no memory
+    mentions any more go with those taken out, and so do their aliases and tokens.
 
     Args:
         conn: inside a transaction at READ COMMITTED, not in autocommit.
         ns: number of the namespace.
         docs: one per memory, none of which is in the graph; at most a few thousand at once.
+        removed: ordinals of those to take out.
 
     Raises:
         UniqueViolation: a memory is in the graph already.
+        SerializationFailure: others took entities away at this moment; the transaction is to be started again.
     """
+    touched = await unlink(conn, ns, removed) if removed else []
     keys = sorted({m.key for doc in docs for m in doc.mentions})
     aliases = dict(await (await conn.execute(_ALIASES, {"ns": ns, "keys": keys})).fetchall()) if keys else {}
     batch = Batch(docs, aliases)
-    lost = await _hold_entities(conn, ns, batch)
-    if lost:
-        batch = Batch(docs, {key: entity for key, entity in aliases.items() if entity not in lost})
-        await _hold_entities(conn, ns, batch)
+    types = await _hold_entities(conn, ns, batch)
+    stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
+    # Of two that take an entity's last mentions at once, the later one waits here and sees that none is left.
+    types = await _lock(conn, _LOCK_CHANGING, ns, stronger.union(touched))
+    await _describe(conn, ns, {at: batch.entities[at] for at in stronger if batch.entities[at].is_stronger(types[at])})
     if batch.mentions:  # each alias and relation brings mentions of what it joins
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
+    await remove_unused(conn, ns, touched)
+
+
+async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
+    """Take memories out of the graph, as `write` does."""
+    await write(conn, ns, (), removed=docs)
 
 
 def _links(batch: Batch) -> dict[str, Any]:
@@ -123,32 +143,41 @@ def _links(batch: Batch) -> dict[str, Any]:
     }
 
 
-async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: Batch) -> set[int]:
-    """Make the batch's entities exist and hold them until the transaction ends.
+async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: Batch) -> dict[int, str]:
+    """Make the batch's entities exist and hold them until the transaction ends; their types."""
+    wanted = batch.entities.keys() | batch.redirected
+    held = await _lock(conn, _LOCK_ENTITIES, ns, wanted)
+    new = {entity: row for entity, row in batch.entities.items() if entity not in held}
+    added = await _add_entities(conn, ns, new)
+    held |= {entity: new[entity].type for entity in added}
+    held |= await _lock(conn, _LOCK_ENTITIES, ns, new.keys() - added)  # another transaction has added them meanwhile
+    if wanted - held.keys():  # to insert more now would be out of order
+        raise SerializationFailure("other writers took entities away at this moment")
+    return held
 
-    Returns the entities known by alias alone that a concurrent delete has taken away.
-    """
-    held: dict[int, str] = {}
-    missing: Collection[int] = batch.entities.keys() | batch.redirected
-    while missing:
-        rows = await conn.execute(_LOCK_ENTITIES, {"ns": ns, "entities": array_text(sorted(missing))})
-        held.update(await rows.fetchall())
-        new = {entity: batch.entities[entity] for entity in missing if entity not in held and entity in batch.entities}
-        added = await _add_entities(conn, ns, new)
-        held.update((entity, new[entity].type) for entity in added)
-        missing = new.keys() - added  # another transaction has added them meanwhile
-    stronger = {entity: row for entity, row in batch.entities.items() if row.is_stronger(held[entity])}
-    if stronger:
-        params = {
-            "ns": ns,
-            "entities": list(stronger),
-            "names": [row.name for row in stronger.values()],
-            "types": [row.type for row in stronger.values()],
-        }
-        await conn.execute(_RENAME_ENTITIES, params)
-        tokens, entities = _tokens(stronger)
-        await conn.execute(_ADD_TOKENS, {"ns": ns, "tokens": tokens, "entities": entities})
-    return batch.redirected - held.keys()
+
+async def _lock(conn: AsyncConnection[Any], sql: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
+    """Lock those of some entities that are there; their types."""
+    if not entities:
+        return {}
+    rows = await conn.execute(sql, {"ns": ns, "entities": array_text(sorted(entities))})
+    return dict(await rows.fetchall())
+
+
+async def _describe(conn: AsyncConnection[Any], ns: int, stronger: Mapping[int, EntityRow]) -> None:
+    """Give entities that are there other names and types."""
+    if not stronger:
+        return
+    tokens, token_entities = _tokens(stronger)
+    params = {
+        "ns": ns,
+        "entities": array_text(stronger),
+        "names": [row.name for row in stronger.values()],
+        "types": [row.type for row in stronger.values()],
+        "tokens": tokens,
+        "token_entities": token_entities,
+    }
+    await conn.execute(_DESCRIBE_ENTITIES, params)
 
 
 async def _add_entities(conn: AsyncConnection[Any], ns: int, new: Mapping[int, EntityRow]) -> set[int]:

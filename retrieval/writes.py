@@ -1,8 +1,8 @@
 """One transaction over all legs: what a batch adds, replaces and deletes.
 
 Locks are taken in this order, in each kind by ascending key: the namespace's row, the sessions, the rows of the
-batch in `memory` with those that it supersedes, those of turns around them (see `store/turns.py`), the BM25 tail,
-entities. What a deletion by filter leaves superseded no more is updated last and may stand in its way, and so may
+batch in `memory` with those that it supersedes, those of turns around them (see `store/turns.py`), entities. What a
+deletion by filter leaves superseded no more is updated after the rows of `memory` and may stand in its way, and so may
 another writer's change of a memory after this one has read whom it supersedes; then the database ends one of the two,
 who starts again.
 """
@@ -156,13 +156,13 @@ async def _exchange(
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
     await memories.set_embeddings(conn, ns, remixed)
     await postings.remove(conn, ns, lengths)
-    await graph_store.remove(conn, ns, gone)
     if added:
         await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
-        await graph_store.write(conn, ns, [replace(item.graph, doc=doc) for doc, item in added.items()])
     written = {item.draft.id for item in added.values() if item.draft.may_be_stored}
     newly_superseded = {item.draft.input.supersedes for item in added.values() if item.draft.input.supersedes}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
+    graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
+    await graph_store.write(conn, ns, graphs, removed=gone)
     relinked = [turn.doc for turn in arranged.relinked]
     await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated})
 

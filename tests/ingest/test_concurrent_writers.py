@@ -97,7 +97,8 @@ async def test_deleting_all_that_was_written_leaves_nothing(processes: list[Inge
         rng, ingest = random.Random(writer), processes[writer % 2]
         for at in range(ROUNDS):
             names = [f"w{writer} {at} {number}" for number in range(4)]
-            await ingest.add("n", [memory(name, rng) for name in names])
+            for _ in range(2):  # the second time with other entities
+                await retried(ingest.add, "n", [memory(name, rng) for name in names])
             rng.shuffle(names)
             for name in names:
                 await retried(ingest.delete, "n", name)

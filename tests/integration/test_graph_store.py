@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
-from psycopg.errors import UniqueViolation
+from psycopg.errors import SerializationFailure, UniqueViolation
 
 from graph import store
 from graph.extraction import extract
@@ -161,6 +162,12 @@ async def test_concurrent_writers_and_removers_leave_nothing_and_do_not_deadlock
         assert await sizes(conn) == [0, 0, 0, 0, 0]
 
 
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(url) as connection:
+        yield connection
+
+
 async def _wait_for_lock(conn: AsyncConnection[Any]) -> None:
     sql: LiteralString = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
     while (await rows(conn, sql))[0][0] == 0:
@@ -170,38 +177,88 @@ async def _wait_for_lock(conn: AsyncConnection[Any]) -> None:
 
 async def test_an_entity_removed_while_it_is_written_comes_back(database_url: str) -> None:
     """The writer waits for the remover's transaction, finds the row gone and inserts it anew."""
-    connections: Sequence[AsyncConnection[Any]] = [await AsyncConnection.connect(database_url) for _ in range(3)]
-    remover, writer, watcher = connections
-    await store.write(remover, NS, [text(1, "We saw Rome.")])
-    await remover.commit()
-    await store.remove(remover, NS, [1])
-    writing = asyncio.create_task(store.write(writer, NS, [text(2, "We saw Rome.")]))
-    async with asyncio.timeout(10):
-        await _wait_for_lock(watcher)
+    async with AsyncExitStack() as stack:
+        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+        await store.write(remover, NS, [text(1, "We saw Rome.")])
         await remover.commit()
-        await writing
-    await writer.commit()
-    orphans = "select count(*) from mention m left join entity e using (ns, entity) where e.key is null"
-    assert await rows(watcher, orphans) == [(0,)]
-    assert await names(watcher, "Rome") == [("Rome", "exact")]
-    for connection in connections:
-        await connection.close()
+        await store.remove(remover, NS, [1])
+        writing = asyncio.create_task(store.write(writer, NS, [text(2, "We saw Rome.")]))
+        async with asyncio.timeout(10):
+            await _wait_for_lock(watcher)
+            await remover.commit()
+            await writing
+        await writer.commit()
+        orphans = "select count(*) from mention m left join entity e using (ns, entity) where e.key is null"
+        assert await rows(watcher, orphans) == [(0,)]
+        assert await names(watcher, "Rome") == [("Rome", "exact")]
 
 
 async def test_an_entity_mentioned_while_it_is_removed_stays(database_url: str) -> None:
-    """The remover waits for the writer's transaction and then sees its mention."""
-    connections: Sequence[AsyncConnection[Any]] = [await AsyncConnection.connect(database_url) for _ in range(3)]
-    remover, writer, watcher = connections
-    await store.write(remover, NS, [text(1, "We saw Rome.")])
-    await remover.commit()
-    await store.write(writer, NS, [text(2, "We saw Rome.")])
-    removing = asyncio.create_task(store.remove(remover, NS, [1]))
-    async with asyncio.timeout(10):
-        await _wait_for_lock(watcher)
+    """The remover sees who holds it, waits for nobody and leaves it."""
+    async with AsyncExitStack() as stack:
+        remover, writer = [await stack.enter_async_context(connected(database_url)) for _ in range(2)]
+        await store.write(remover, NS, [text(1, "We saw Rome.")])
+        await remover.commit()
+        await store.write(writer, NS, [text(2, "We saw Rome.")])
+        await store.remove(remover, NS, [1])
+        await remover.commit()
         await writer.commit()
-        await removing
-    await remover.commit()
-    assert await names(watcher, "Rome") == [("Rome", "exact")]
-    assert await rows(watcher, "select doc from mention") == [(2,)]
-    for connection in connections:
-        await connection.close()
+        assert await names(remover, "Rome") == [("Rome", "exact")]
+        assert await rows(remover, "select doc from mention") == [(2,)]
+
+
+async def test_who_describes_an_entity_anew_and_who_removes_it_do_not_wait_in_a_circle(database_url: str) -> None:
+    """The remover has it first; the writer, who holds it as well, waits to name it until the remover is done."""
+    async with AsyncExitStack() as stack:
+        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+        await store.write(remover, NS, [text(1, "we saw rome")])
+        await remover.commit()
+        await remover.execute("select from entity for no key update")
+        writing = asyncio.create_task(store.write(writer, NS, [DocGraph(2, entities=[GivenEntity("Rome", "city")])]))
+        async with asyncio.timeout(10):
+            await _wait_for_lock(watcher)
+            await store.remove(remover, NS, [1])
+            await remover.commit()
+            await writing
+        await writer.commit()
+        assert await rows(watcher, "select name, type from entity") == [("Rome", "city")]
+        assert await rows(watcher, "select doc from mention") == [(2,)]
+
+
+async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(database_url: str) -> None:
+    """Each takes the last mention of an entity away that the other is about to mention."""
+    async with AsyncExitStack() as stack:
+        one, other = [await stack.enter_async_context(connected(database_url)) for _ in range(2)]
+        await store.write(one, NS, [text(1, "We saw Rome."), text(2, "We saw Oslo.")])
+        await one.commit()
+
+        async def exchange(conn: AsyncConnection[Any], removed: int, doc: int, city: str) -> None:
+            await store.write(conn, NS, [text(doc, f"We saw {city}.")], removed=[removed])
+            await conn.commit()
+
+        for at in range(1, 41, 2):
+            async with asyncio.timeout(10):
+                await asyncio.gather(
+                    exchange(one, at, at + 2, "Oslo" if at % 4 == 1 else "Rome"),
+                    exchange(other, at + 1, at + 3, "Rome" if at % 4 == 1 else "Oslo"),
+                )
+        assert sorted(await rows(one, "select name from entity")) == [("Oslo",), ("Rome",)]
+
+
+async def test_who_meant_an_entity_by_an_alias_that_is_taken_away_starts_again(database_url: str) -> None:
+    async with AsyncExitStack() as stack:
+        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+        known = DocGraph(1, entities=[GivenEntity("Caroline Brown", aliases=["Caro"])])
+        await store.write(remover, NS, [known])
+        await remover.commit()
+        await store.remove(remover, NS, [1])
+        writing = asyncio.create_task(store.write(writer, NS, [text(2, "We met Caro.")]))
+        async with asyncio.timeout(10):
+            await _wait_for_lock(watcher)
+            await remover.commit()
+            with pytest.raises(SerializationFailure):
+                await writing
+        await writer.rollback()
+        await store.write(writer, NS, [text(2, "We met Caro.")])
+        await writer.commit()
+        assert await names(watcher, "Caro") == [("Caro", "exact")]
