@@ -1,4 +1,4 @@
-"""Which entities of the graph a query speaks of: by exact name, by alias, by part of a name."""
+"""Which entities of the graph a query may speak of: by exact name, by alias, by part of a name."""
 
 from __future__ import annotations
 
@@ -13,41 +13,39 @@ from graph.arrays import array_text
 from graph.extraction import extract
 from graph.names import entity_id
 from graph.prepared import Prepared
-from graph.resolution import MENTIONS_CAP, Candidate, Seed, acronyms_of, resolve
+from graph.resolution import NOTHING, Candidate, Named, acronyms_of
 from graph.spellings import Spellings, spellings
-
-__all__ = ["MENTIONS_CAP", "Seed", "link"]
 
 _UNIT_SEPARATOR = "\x1f"  # no key holds it; one text is adapted many times faster than a list
 
-_LINK = Prepared("""
-    with word as (
-        select q.token, t.entity, count(*) over (partition by q.token) as bearers
-        from unnest(string_to_array(%(tokens)s, chr(31))) as q (token)
-        cross join lateral (
-            select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 64
-        ) as t
-    ), found as (
-        select entity, 'exact' as how, array[key] as matched, 0 as bearers
-        from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
-        union all
-        select entity, 'alias', array_agg(distinct key), 0
+_LOOK_UP = Prepared("""
+    select entity, key, name, type, 'exact', array[key], 0
+    from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    union all
+    select e.entity, e.key, e.name, e.type, 'alias', a.keys, 0
+    from (
+        select entity, array_agg(distinct key) as keys
         from entity_alias where ns = %(ns)s and key = any(string_to_array(%(keys)s, chr(31))) group by entity
-        union all
-        (select entity, 'similar', array_agg(token), min(bearers) from word
-         where entity <> all(%(entities)s::bigint[]) group by entity order by count(*) desc, entity limit 16)
-        union all
-        (select t.entity, 'rival', array[q.token], 0 from unnest(string_to_array(%(rivals)s, chr(31))) as q (token)
-         cross join lateral (
-            select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 16
-         ) as t join entity r on r.ns = %(ns)s and r.entity = t.entity and split_part(r.key, ' ', 1) = q.token
-         limit 32)
-    )
-    select e.entity, e.key, e.name, e.type, f.how, f.matched, f.bearers,
-        (select count(*) from (
-            select from mention n where n.ns = %(ns)s and n.entity = f.entity limit %(cap)s) as few)::integer,
-        coalesce((select next_doc from namespace where ns = %(ns)s), 0)
-    from found f join entity e on e.ns = %(ns)s and e.entity = f.entity
+    ) as a join entity e on e.ns = %(ns)s and e.entity = a.entity
+    union all
+    select e.entity, e.key, e.name, e.type, 'similar', s.tokens, s.bearers
+    from (
+        select entity, array_agg(token) as tokens, min(bearers) as bearers from (
+            select q.token, t.entity, count(*) over (partition by q.token) as bearers
+            from unnest(string_to_array(%(tokens)s, chr(31))) as q (token)
+            cross join lateral (
+                select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 64
+            ) as t
+        ) as word
+        where entity <> all(%(entities)s::bigint[]) group by entity order by count(*) desc, entity limit 16
+    ) as s join entity e on e.ns = %(ns)s and e.entity = s.entity
+    union all
+    (select e.entity, e.key, e.name, e.type, 'rival', array[q.token], 0
+     from unnest(string_to_array(%(rivals)s, chr(31))) as q (token)
+     cross join lateral (
+        select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 16
+     ) as t join entity e on e.ns = %(ns)s and e.entity = t.entity and split_part(e.key, ' ', 1) = q.token
+     limit 32)
 """)
 
 _COMPLETE: LiteralString = """
@@ -79,10 +77,7 @@ _COMPLETE: LiteralString = """
         select m.entity, 'acronym', m.acronym from met m
         join entity e on e.ns = %(ns)s and e.entity = m.entity and left(e.key, 1) = left(m.acronym, 1)
     )
-    select e.entity, e.key, e.name, e.type, f.how, array[f.word], 0,
-        (select count(*) from (
-            select from mention n where n.ns = %(ns)s and n.entity = f.entity limit %(cap)s) as few)::integer,
-        coalesce((select next_doc from namespace where ns = %(ns)s), 0)
+    select e.entity, e.key, e.name, e.type, f.how, array[f.word], 0
     from found f join entity e on e.ns = %(ns)s and e.entity = f.entity
 """
 
@@ -93,8 +88,8 @@ _REACH = 300
 """Names that are looked through per letter of an acronym; where more begin so, nothing is expanded."""
 
 
-async def link(conn: AsyncConnection[Any], ns: int, query: str) -> list[Seed]:
-    """The at most 8 entities that a query is most about, best first, in one statement or two.
+async def look_up(conn: AsyncConnection[Any], ns: int, query: str) -> Named:
+    """What a query may name of what a namespace has, in one statement or two; `resolve` says what it means.
 
     The second one completes a capitalised word that nothing has ("Caro") if just one name begins
     so, and finds the only expansion of an acronym. Stored entities stay apart: which of them are
@@ -102,15 +97,15 @@ async def link(conn: AsyncConnection[Any], ns: int, query: str) -> list[Seed]:
     """
     asked = _read(query) if len(query) > MAX_KEPT_CHARS else _kept(query)
     if asked is None:
-        return []
+        return NOTHING
     spelled, params = asked
-    found = await _look_up(conn, ns, params)
+    found = list(starmap(Candidate, await _LOOK_UP.rows(conn, {"ns": ns, **params})))
     known = {part for row in found if row.how != "rival" for key in row.matched for part in key.split()}
     prefixes = [prefix for prefix in spelled.prefixes if prefix not in known]
     acronyms = acronyms_of(spelled, found)
     if prefixes or acronyms:
         found += await _complete(conn, ns, prefixes, acronyms)
-    return resolve(spelled, found)
+    return Named(spelled, found)
 
 
 def _read(query: str) -> tuple[Spellings, dict[str, Any]] | None:
@@ -123,15 +118,10 @@ def _read(query: str) -> tuple[Spellings, dict[str, Any]] | None:
         "keys": _UNIT_SEPARATOR.join(spelled.spans),
         "tokens": _UNIT_SEPARATOR.join(spelled.words),
         "rivals": _UNIT_SEPARATOR.join(sorted(spelled.rivals)),
-        "cap": MENTIONS_CAP,
     }
 
 
 _kept = lru_cache(maxsize=512)(_read)
-
-
-async def _look_up(conn: AsyncConnection[Any], ns: int, params: dict[str, Any]) -> list[Candidate]:
-    return list(starmap(Candidate, await _LINK.rows(conn, {"ns": ns, **params})))
 
 
 async def _complete(
@@ -147,7 +137,6 @@ async def _complete(
         "letter_ends": [letter + "\U0010ffff" for _, letter, _ in letters],
         "counts": [count for _, _, count in letters],
         "reach": _REACH,
-        "cap": MENTIONS_CAP,
     }
     rows = await (await conn.execute(_COMPLETE, params)).fetchall()
     return [Candidate(*row) for row in rows]

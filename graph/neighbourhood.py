@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
-from graph.linking import MENTIONS_CAP, Seed
 from graph.paths import Collected, Link, Met, Step
+from graph.resolution import MENTIONS_CAP, Seed
 from native import Array, at, function
 
 __all__ = ["DAMPING", "Link", "Met", "Neighbourhood"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from graph.nicknames import FORMAL_NAMES
 from graph.spellings import HONORIFICS, Spellings, is_acronym
@@ -57,7 +60,6 @@ class Candidate(NamedTuple):
         how: the look-up: exact, alias, similar, rival, prefix or acronym.
         matched: the keys or words by which it was found.
         bearers: names that have the rarest of these words, counted up to 64; 0 if it is no word.
-        memories: size of the namespace.
     """
 
     entity: int
@@ -67,8 +69,16 @@ class Candidate(NamedTuple):
     how: str
     matched: list[str]
     bearers: int
-    mentions: int
-    memories: int
+
+
+class Named(NamedTuple):
+    """The ways in which a query may spell names, and the entities that were found by them."""
+
+    spelled: Spellings
+    found: Sequence[Candidate]
+
+
+NOTHING = Named(Spellings(), ())
 
 
 class _Meant(NamedTuple):
@@ -78,20 +88,27 @@ class _Meant(NamedTuple):
     where: frozenset[int]
 
 
-def resolve(spelled: Spellings, found: Sequence[Candidate]) -> list[Seed]:
+def resolve(named: Named, mentions_of: Callable[[NDArray[np.int64]], NDArray[np.int64]], memories: int) -> list[Seed]:
     """Keep what the query can mean, score it, and cut to the best 8.
 
     Longer names go first, so that what lies inside them is seen as covered. A score grows with
     the words of the name and with its rarity.
+
+    Args:
+        named: what was found.
+        mentions_of: by how many memories each of some entities is mentioned, counted up to `MENTIONS_CAP`; what
+            none mentions is not meant.
+        memories: size of the namespace.
     """
-    meant = [m for m in _meant(spelled, found) if m.row.mentions]
-    meant.sort(key=_place)
+    meant = list(_meant(*named))
+    counts = mentions_of(np.array([each.row.entity for each in meant], np.int64)).tolist()
+    known = sorted((pair for pair in zip(meant, counts, strict=True) if pair[1]), key=_place)
     covered: set[int] = set()
     whole: set[frozenset[int]] = set()
-    best: dict[int, tuple[float, _Meant]] = {}
-    for each in meant:
+    best: dict[int, tuple[float, _Meant, int]] = {}
+    for each, mentions in known:
         row, how, share, where = each
-        rarity = log(1 + row.memories / row.mentions) / log(1 + row.memories) if row.memories else 1.0
+        rarity = log(1 + memories / mentions) / log(1 + memories) if memories else 1.0
         score = share * rarity * max(1, len(where)) ** 0.5
         if where and where <= covered and where not in whole:
             score *= COVERED_SHARE
@@ -99,18 +116,19 @@ def resolve(spelled: Spellings, found: Sequence[Candidate]) -> list[Seed]:
             covered |= where
             whole.add(where)
         if row.entity not in best or score > best[row.entity][0]:
-            best[row.entity] = score, each
-    ranked = sorted([(-score, entity) for entity, (score, _) in best.items() if score > 0])[:MAX_SEEDS]
-    return [_seed(best[entity][1], less / ranked[0][0]) for less, entity in ranked]
+            best[row.entity] = score, each, mentions
+    ranked = sorted([(-score, entity) for entity, (score, _, _) in best.items() if score > 0])[:MAX_SEEDS]
+    return [_seed(best[entity][1], less / ranked[0][0], best[entity][2]) for less, entity in ranked]
 
 
-def _place(meant: _Meant) -> tuple[bool, int, int]:
+def _place(known: tuple[_Meant, int]) -> tuple[bool, int, int]:
+    meant, _ = known
     return meant.how == "similar", -len(meant.where), meant.row.entity
 
 
-def _seed(meant: _Meant, score: float) -> Seed:
+def _seed(meant: _Meant, score: float, mentions: int) -> Seed:
     row = meant.row
-    return Seed(row.entity, row.name, row.key, score, meant.how, row.mentions)
+    return Seed(row.entity, row.name, row.key, score, meant.how, mentions)
 
 
 def acronyms_of(spelled: Spellings, found: Sequence[Candidate]) -> list[str]:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from graph.hops import Bounds, View
 from graph.inference import JoinedEdge, joined
-from graph.linking import Seed
 from graph.neighbourhood import Link, Neighbourhood
+from graph.resolution import Seed
 from graph.rules import Rule
 
 __all__ = ["Bounds", "Reached", "View", "Walk", "begin", "walk"]

@@ -6,12 +6,13 @@ import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 import msgspec
 
 from classifier.candidates import Particulars
+from native.crew import Crew
 from retrieval.answers import as_search, context_response, pack_candidates, search_response, searched
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
@@ -64,6 +65,9 @@ from retrieval.types import (
 )
 from retrieval.weighting import adaptive_weighting, report
 
+_MOST_THREADS = 4
+"""That compare vectors; what they read comes from memory, which more of them do not make faster."""
+
 
 class Trivet:
     """An open Trivet. Make it with `Trivet.open`."""
@@ -75,6 +79,7 @@ class Trivet:
         url: str,
         pool: Pool,
         embedder: CachedEmbedder,
+        crew: Crew,
         profiles: ProfileBook,
         models: ModelShelf,
     ) -> None:
@@ -96,7 +101,7 @@ class Trivet:
             book=profiles,
             shelf=models,
             retrievers={
-                Leg.VECTOR: VectorRetriever(pool),
+                Leg.VECTOR: VectorRetriever(pool, crew),
                 Leg.BM25: Bm25Retriever(),
                 Leg.GRAPH: GraphRetriever(pool),
             },
@@ -137,7 +142,10 @@ class Trivet:
             for profile in SHIPPED.values():
                 await book.ship(profile, _shipped_report(models, profile))
             await shelf.learned((await book.find(None)).models)
-            engine = cls(settings=settings, url=url, pool=pool, embedder=embedder, profiles=book, models=shelf)
+            crew = stack.enter_context(closing(Crew(min(os.cpu_count() or 1, _MOST_THREADS))))
+            engine = cls(
+                settings=settings, url=url, pool=pool, embedder=embedder, crew=crew, profiles=book, models=shelf
+            )
             stack.push_async_callback(engine.settle)
             yield engine
 

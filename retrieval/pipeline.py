@@ -22,6 +22,7 @@ from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.fusion import weighted_rrf
 from retrieval.ids import uuid7
 from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
+from retrieval.legs.linked import Linked
 from retrieval.legs.looked import Looked
 from retrieval.mirror.mirror import Mirror
 from retrieval.mirror.registry import Mirrors, Standing
@@ -188,7 +189,7 @@ class Pipeline:
 
     async def _ask(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Heard:
         """Ask the classifier and the legs, all side by side, and the embedder beside all of it."""
-        with self._embedding(request, stopwatch) as embedding:
+        with self._embedding(request, stopwatch) as embedding, self._linked(name, request) as linked:
             with stopwatch.span("namespace"):
                 standing, looked = await self._standing(name, request)
                 profile = await self._book.find(request.profile or standing.namespace.settings.profile)
@@ -215,6 +216,7 @@ class Pipeline:
                 vectors=Vectors(self._pool, standing.mirror),
                 profile=profile,
                 rules=standing.namespace.settings.graph_rules(),
+                linked=linked,
                 others=partial(self._others, running),
                 patience_s=self._leg_timeout_s / 4,
                 stopwatch=stopwatch,
@@ -335,6 +337,10 @@ class Pipeline:
 
     def _embedding(self, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
         return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
+
+    def _linked(self, name: str, request: SearchRequest) -> Linked:
+        ahead = self._mirrors.number_of(name) if Leg.GRAPH in request.mode.legs else None
+        return Linked(self._pool, request.query, ahead=ahead)
 
     async def _classify(
         self, request: SearchRequest, classifier: IntentClassifier, embedding: Embedding, stopwatch: Stopwatch

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
-from graph.linking import MENTIONS_CAP, Seed
 from graph.neighbourhood import ANCHORS_SHARE, BRIDGES_SHARE, DAMPING, SEEDS_SHARE
+from graph.resolution import MENTIONS_CAP, Seed
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.resolution import Named
 from graph.rules import Rule
 from retrieval.legs.looked import Looked
 from retrieval.legs.okapi import Sought
@@ -47,6 +48,7 @@ class LegQuery:
         explain: whether to return paths and details.
         profile: what the legs do with turns, periods and each other's results.
         rules: what follows from the relations that memories state.
+        linked: awaits what the query may name, in the namespace of a number; None where nobody asked yet.
         others: awaits the hits of the legs that wait for no other, best first, by leg; a leg that failed
             or is late is not among them.
         patience_s: how long a leg waits for what it can do without.
@@ -69,6 +71,7 @@ class LegQuery:
     vectors: Vectors
     profile: Profile = DEFAULT
     rules: Sequence[Rule] = ()
+    linked: Callable[[int], Awaitable[Named]] | None = None
     others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _alone
     patience_s: float = 0.5
     among: NDArray[np.int64] | None = None

@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import nlargest
 from itertools import starmap
 from typing import Any
@@ -15,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.linking import Seed, link
+from graph.resolution import MENTIONS_CAP, Seed, resolve
 from graph.traversal import Bounds, View, Walk, begin, walk
 from native import Array, at, function
 from retrieval.legs.base import Hit, LegQuery, LegRanking
+from retrieval.legs.linked import Linked
 from retrieval.legs.wayfinding import Reason, reasons
 from retrieval.mirror.vectors import cosines
 from retrieval.store.pool import Pool
@@ -59,8 +61,11 @@ class GraphRetriever:
 
         A hit's score is its activation in [0, 1], weighed by similarity where there is an embedding.
         """
-        async with self._pool.connection() as conn:
-            seeds = await link(conn, query.ns, query.text)
+        linked = query.linked or Linked(self._pool, query.text)
+        named = await linked(query.ns)
+        size = max(query.docs_given_out, 1)
+        mentions_of = partial(query.standing.mirror.graph.mentions, cap=MENTIONS_CAP)
+        seeds = resolve(named, mentions_of, size)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
@@ -75,7 +80,6 @@ class GraphRetriever:
             found = walk(view, near, _there(anchors, view), rules=query.rules)
             docs, activations = _spread(query, found, view)
         details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.docs)}
-        size = max(query.docs_given_out, 1)
         rarities = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
         if not docs.size:
             return LegRanking(hits=(), details=details, rarities=rarities)

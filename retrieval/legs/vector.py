@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from native.crew import Crew
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.mirror.vectors import cosines
 from retrieval.store import nearest
@@ -28,8 +27,8 @@ _COMPARED = 12
 _TIES = 50
 """Memories more than wanted that are put in order: of equal ones the first by id are wanted."""
 
-_BESIDE_FROM = 20_000
-"""Eligible memories from which it pays to have another thread look, while this one does what else the query needs."""
+_BESIDE_FROM = 5_000
+"""Eligible memories from which it pays to have others look, while this thread does what else the query needs."""
 
 _MOST_COMPARED = 20_000
 _LEAST_SHARE = 0.1
@@ -44,8 +43,10 @@ class VectorRetriever:
 
     leg = Leg.VECTOR
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, crew: Crew | None = None) -> None:
+        """Ask the database by `pool`; `crew` compares many vectors, while the event loop does what else there is."""
         self._pool = pool
+        self._crew = crew
 
     async def search(self, query: LegQuery) -> LegRanking:
         """The eligible memories most similar to the query; scores are cosines in [-1, 1]."""
@@ -71,13 +72,15 @@ class VectorRetriever:
         vectors = query.standing.mirror.vectors
         count = int(np.count_nonzero(eligible))
         compared = count if count <= EXACT_UP_TO else _COMPARED * nearest.breadth(query.ef_search, count, 1.0)
-        look = partial(vectors.nearest, eligible, embedding, query.fan_out + _TIES, breadth=compared)
+        crew = self._crew if count > _BESIDE_FROM else None
         version = None
         while version != vectors.version:  # another query may see a change, and put a vector in another's place
             while (unread := query.vectors.unread(missing := vectors.missing(eligible))).size:
                 await query.vectors.read(unread.tolist())
             version = vectors.version
-            docs, scores = await asyncio.to_thread(look) if count > _BESIDE_FROM else look()
+            docs, scores = await vectors.nearest(
+                eligible, embedding, query.fan_out + _TIES, breadth=compared, crew=crew
+            )
         equal_up_to = (
             int(np.count_nonzero(scores >= scores[query.fan_out - 1])) if len(scores) > query.fan_out else None
         )

@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 
 from graph.arrays import array_text
 from graph.inference import sentence
-from graph.linking import Seed
 from graph.neighbourhood import Link
+from graph.resolution import Seed
 from graph.traversal import Walk
 
 _IDS: LiteralString = "select doc, id from memory where ns = %(ns)s and doc = any(%(docs)s::integer[])"

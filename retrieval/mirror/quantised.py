@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from native import Array, at, function
+from native.crew import Crew
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.mirror.growing import Growing
 
@@ -23,15 +24,14 @@ _pack = function("trivet_pack", Array, Array, ctypes.c_int64, *[Array] * 4)
 _unpack = function("trivet_unpack", Array, Array, Array, Array, ctypes.c_int64, Array)
 _nearest = function(
     "trivet_nearest",
+    *[Array, ctypes.c_int64],
     *[Array] * 5,
     ctypes.c_int64,
     Array,
     ctypes.c_int64,
     ctypes.c_int64,
-    Array,
-    Array,
-    result=ctypes.c_int64,
-    is_long=True,
+    *[Array] * 3,
+    result=ctypes.c_int,
 )
 
 
@@ -117,8 +117,14 @@ class Quantised:
         own[:] = stored
         self._own.read(self._own_row.values[docs].astype(np.int64), own)
 
-    def nearest(
-        self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, *, breadth: int
+    async def nearest(
+        self,
+        among: NDArray[np.bool_],
+        embedding: NDArray[np.float32],
+        count: int,
+        *,
+        breadth: int,
+        crew: Crew | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The memories of a mask by ordinal that are nearest to an embedding, best first, and their cosines.
 
@@ -130,9 +136,15 @@ class Quantised:
             count: most memories.
             breadth: how many are compared by more than the signs of their components; with as many as the mask has,
                 what is found is exact.
+            crew: computes it, if given, while others go on.
         """
         known = self._known.values[: len(among)]
-        return self._stored.nearest(among[: len(known)] & known, embedding, count, max(breadth, count))
+        search = self._stored.search(among[: len(known)] & known, embedding, count, max(breadth, count))
+        if crew is None:
+            search.begin(None, 0)
+        else:
+            await crew(search.begin, search)
+        return search.found()
 
     @staticmethod
     def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -178,21 +190,47 @@ class _Rows:
             raise ValueError(f"{vectors.dtype} of shape {vectors.shape} has no room for {len(rows)} vectors")
         _unpack(at(self._high), at(self._low), at(self._scales), at(rows), len(rows), at(vectors))
 
-    def nearest(
-        self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, breadth: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def search(self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, breadth: int) -> _Search:
         """See `Quantised.nearest`; the mask says nothing of rows that there are not."""
-        # Other threads may put larger arrays into the place of these meanwhile.
-        high, low, signs, scales = self._high, self._low, self._signs, self._scales
-        among, query = np.ascontiguousarray(among[: len(scales)]), np.ascontiguousarray(embedding, np.float32)
-        rows, products = np.empty(count, np.int64), np.empty(count, np.float32)
-        found = _nearest(
-            at(high), at(low), at(signs), at(scales), at(among), len(among),
-            at(query), breadth, count, at(rows), at(products),
+        among = np.ascontiguousarray(among[: len(self._scales)])
+        query = np.ascontiguousarray(embedding, np.float32)
+        # Larger arrays may take the place of these meanwhile.
+        return _Search((self._high, self._low, self._signs, self._scales), among, query, count, breadth)
+
+
+class _Search:
+    """A search for the nearest rows, and all arrays that it needs."""
+
+    def __init__(
+        self,
+        kept: tuple[NDArray[np.int8], NDArray[np.uint8], NDArray[np.uint64], NDArray[np.float32]],
+        among: NDArray[np.bool_],
+        query: NDArray[np.float32],
+        count: int,
+        breadth: int,
+    ) -> None:
+        self._kept, self._among, self._query, self._breadth = kept, among, query, breadth
+        self._rows, self._products = np.empty(count, np.int64), np.empty(count, np.float32)
+        self._size = np.zeros(1, np.int64)
+
+    def begin(self, crew: int | None, ticket: int) -> None:
+        """Hand it to a crew, or do it here and now.
+
+        Raises:
+            MemoryError: there is not enough.
+        """
+        high, low, signs, scales = self._kept
+        failed = _nearest(
+            crew, ticket, at(high), at(low), at(signs), at(scales), at(self._among), len(self._among), at(self._query),
+            self._breadth, len(self._rows), at(self._rows), at(self._products), at(self._size),
         )  # fmt: skip
-        if found < 0:
+        if failed:
             raise MemoryError
-        return rows[:found], products[:found]
+
+    def found(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The rows, best first, and their products."""
+        size = int(self._size[0])
+        return self._rows[:size], self._products[:size]
 
 
 def _checked(rows: NDArray[np.int64], room: int, *, least: int = 0) -> NDArray[np.int64]:

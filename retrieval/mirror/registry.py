@@ -126,6 +126,11 @@ class Mirrors:
         """Memory that all mirrors take, about."""
         return sum(entry.nbytes for entry in self._entries.values())
 
+    def number_of(self, name: str) -> int | None:
+        """The number that a namespace had when it was last asked for, if it was."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.mirror.ns
+
     async def current(self, name: str, terms: Terms) -> Standing:
         """A namespace as of now, with the postings of some terms.
 

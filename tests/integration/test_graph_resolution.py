@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 
 from graph import store
 from graph.extraction import extract
-from graph.linking import link
 from graph.store import DocGraph, GivenEntity
+from tests.linking import link
 
 NS = 7
 

@@ -13,8 +13,8 @@ from psycopg.errors import SerializationFailure, UniqueViolation
 
 from graph import store
 from graph.extraction import extract
-from graph.linking import link
 from graph.store import DocGraph, GivenEntity, GivenRelation
+from tests.linking import link
 
 TABLES: tuple[LiteralString, ...] = ("entity", "entity_alias", "entity_token", "mention", "relation")
 NS = 7

@@ -11,12 +11,12 @@ import pytest
 from psycopg import AsyncConnection
 
 from graph import store
-from graph.linking import link
 from graph.names import entity_id
 from graph.neighbourhood import DAMPING
 from graph.rules import Rule, symmetric, transitive
 from graph.store import DocGraph, GivenEntity, GivenRelation
 from graph.traversal import Bounds, View, Walk, begin, walk
+from tests.linking import link
 from tests.plain_walk import restart
 from tests.standing import graph_of
 

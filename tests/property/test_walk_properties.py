@@ -14,8 +14,8 @@ from graph.adjacency import Adjacency
 from graph.chaining import Stated
 from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
-from graph.linking import Seed
 from graph.neighbourhood import Neighbourhood
+from graph.resolution import Seed
 from graph.segments import NarrowEdges
 from graph.traversal import begin, walk
 from tests.plain_walk import PlainWalk

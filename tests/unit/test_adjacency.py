@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from graph.adjacency import Adjacency, Edges
 from graph.chaining import Stated
 from graph.hops import Bounds, View
-from graph.linking import Seed
 from graph.neighbourhood import Neighbourhood
+from graph.resolution import Seed
 from graph.segments import LEVELS, Segment
 
 ENTITIES = (-(2**62), -7, 0, 3, 4, 2**62)

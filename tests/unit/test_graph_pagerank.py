@@ -13,8 +13,8 @@ from graph.adjacency import Adjacency
 from graph.chaining import Stated
 from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
-from graph.linking import Seed
 from graph.neighbourhood import DAMPING, Link, Neighbourhood
+from graph.resolution import Seed
 from retrieval.legs.graph import spread_out
 from tests.plain_walk import pagerank
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graph.extraction import extract
 from graph.nicknames import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
-from graph.resolution import Candidate, resolve
+from graph.resolution import Candidate, Named, Seed
+from graph.resolution import resolve as resolve_named
 from graph.spellings import Spellings, initials, spellings
 
 
@@ -16,8 +18,13 @@ def spelled(query: str) -> Spellings:
     return spellings(query, extract(query))
 
 
+def resolve(query: Spellings, found: list[Candidate], *, mentions: int = 3) -> list[Seed]:
+    """Each entity is mentioned by so many memories of a hundred."""
+    return resolve_named(Named(query, found), lambda entities: np.full(len(entities), mentions), 100)
+
+
 def exact(key: str, type_: str = "name", **changes: Any) -> Candidate:
-    row = Candidate(hash(key) % 1_000, key, key.title(), type_, "exact", [key], 0, 3, 100)
+    row = Candidate(hash(key) % 1_000, key, key.title(), type_, "exact", [key], 0)
     return row._replace(**changes)
 
 
@@ -82,7 +89,7 @@ def test_a_nickname_needs_a_person_with_that_name() -> None:
     assert [seed.how for seed in resolve(query, [exact("melanie")])] == ["nickname"]
     assert resolve(query, [exact("melanie", "term")]) == []
     assert resolve(query, [exact("melanie"), exact("melissa")]) == []
-    assert resolve(query, [exact("melanie", mentions=0)]) == []
+    assert resolve(query, [exact("melanie")], mentions=0) == []
 
 
 def test_the_same_name_counts_more_than_its_nickname() -> None:

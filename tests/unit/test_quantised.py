@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from native.crew import Crew
 from retrieval.mirror.quantised import Quantised
 
 OFF = 1.5e-4
@@ -44,10 +48,10 @@ def test_what_was_put_comes_back() -> None:
     assert Quantised.rounded(vectors).tobytes() == stored.tobytes()
 
 
-def test_a_vector_of_zeros_stays_one() -> None:
+async def test_a_vector_of_zeros_stays_one() -> None:
     quantised = kept(1, [0], np.zeros((1, 384), np.float32))
     assert not of(quantised, [0])[0].any()
-    docs, cosines = quantised.nearest(np.ones(1, np.bool_), unit(1, 5)[0], 3, breadth=1)
+    docs, cosines = await quantised.nearest(np.ones(1, np.bool_), unit(1, 5)[0], 3, breadth=1)
     assert (docs.tolist(), cosines.tolist()) == ([0], [0.0])
 
 
@@ -65,11 +69,11 @@ def test_vectors_of_another_length_and_rows_that_do_not_exist_are_refused() -> N
     share=st.sampled_from([0.0, 0.02, 0.5, 1.0]),
     count=st.integers(1, 40),
 )
-def test_with_enough_breadth_the_nearest_are_exact(seed: int, size: int, share: float, count: int) -> None:
+async def test_with_enough_breadth_the_nearest_are_exact(seed: int, size: int, share: float, count: int) -> None:
     """As many as there are, best first, those of the mask alone, with their cosines."""
     rng, vectors, query = np.random.default_rng(seed), unit(size, seed), unit(1, seed + 5_000)[0]
     among = rng.random(size) < share
-    docs, cosines = kept(size, list(range(size)), vectors).nearest(among, query, count, breadth=size)
+    docs, cosines = await kept(size, list(range(size)), vectors).nearest(among, query, count, breadth=size)
     exact = vectors @ query
     assert len(docs) == min(count, np.count_nonzero(among)) == len(set(docs.tolist()))
     assert among[docs].all()
@@ -80,26 +84,53 @@ def test_with_enough_breadth_the_nearest_are_exact(seed: int, size: int, share: 
         assert exact[others].max() <= cosines[-1] + 10 * OFF
 
 
-def test_of_equal_vectors_the_first_are_taken() -> None:
-    quantised = kept(60, list(range(60)), np.repeat(unit(1, 1), 60, axis=0))
-    docs, cosines = quantised.nearest(np.ones(60, np.bool_), unit(1, 2)[0], 5, breadth=20)
-    assert len(docs) == 5
-    assert docs.max() < 20
+@pytest.mark.parametrize("of_the_query", [False, True])
+async def test_of_equal_vectors_the_first_are_taken(of_the_query: bool) -> None:
+    vector = unit(1, 1)
+    quantised = kept(60, list(range(60)), np.repeat(vector, 60, axis=0))
+    query = vector[0] if of_the_query else unit(1, 2)[0]
+    docs, cosines = await quantised.nearest(np.ones(60, np.bool_), query, 5, breadth=20)
+    assert docs.tolist() == [0, 1, 2, 3, 4]
     assert len(set(cosines.tolist())) == 1
 
 
-def test_a_narrow_search_finds_nearly_all() -> None:
+async def test_a_narrow_search_finds_nearly_all() -> None:
     vectors = unit(4_000, 2)
     quantised = kept(4_000, list(range(4_000)), vectors)
     found = 0
     for at in range(50):
         query = vectors[at] + 0.8 * vectors[at + 100]
-        docs, _ = quantised.nearest(np.ones(4_000, np.bool_), query, 10, breadth=1_000)
+        docs, _ = await quantised.nearest(np.ones(4_000, np.bool_), query, 10, breadth=1_000)
         found += len({*docs.tolist()} & {*np.argsort(-(vectors @ query))[:10].tolist()})
     assert found >= 0.9 * 500
 
 
-def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> None:
+async def test_a_crew_finds_in_parts_what_one_thread_finds() -> None:
+    """Many searches at a time among more rows than a part has, against the signs counted one by one."""
+    size = 70_000
+    vectors = np.repeat(unit(size // 7, 3), 7, axis=0) * np.random.default_rng(3).choice([0.9, 1.0], size)[:, None]
+    vectors = vectors.astype(np.float32)
+    quantised = kept(size, list(range(size)), vectors)
+    masks = [np.random.default_rng(at).random(size) < share for at, share in enumerate([0.0, 0.001, 0.3, 0.9, 1.0])]
+    queries = unit(4, 4)
+    with closing(Crew(3)) as crew:
+        asked = [(mask, query, breadth) for mask in masks for query in queries for breadth in (40, 3_000)]
+        answers = await asyncio.gather(
+            *(quantised.nearest(mask, query, 20, breadth=breadth, crew=crew) for mask, query, breadth in asked)
+        )
+    for (mask, query, breadth), (docs, cosines) in zip(asked, answers, strict=True):
+        differing = ((vectors > 0) != (query > 0)).sum(axis=1)
+        eligible = np.flatnonzero(mask)
+        chosen = eligible[np.argsort(differing[eligible], kind="stable")[:breadth]]
+        assert set(docs.tolist()) <= set(chosen.tolist())
+        assert len(docs) == min(20, len(chosen))
+        exact = vectors[chosen] @ query
+        np.testing.assert_allclose(cosines, np.sort(exact)[::-1][: len(docs)], atol=1e-3)
+        alone = await quantised.nearest(mask, query, 20, breadth=breadth)
+        assert [docs.tolist(), cosines.tolist()] == [each.tolist() for each in alone]
+
+
+async def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> None:
     docs, vectors = np.array([1, 2]), unit(2, 3)
     none = np.empty(0, np.int64), np.empty((0, 384), np.float32)
     quantised = Quantised(10)
@@ -115,11 +146,11 @@ def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> None:
     assert quantised.count == 1
     mask = np.array([False, True, True, False, True])
     assert quantised.missing(mask).tolist() == [2, 4]
-    assert quantised.nearest(mask, vectors[0], 5, breadth=5)[0].tolist() == [1]
+    assert (await quantised.nearest(mask, vectors[0], 5, breadth=5))[0].tolist() == [1]
 
 
-def test_a_mask_longer_than_what_was_put() -> None:
+async def test_a_mask_longer_than_what_was_put() -> None:
     quantised = kept(2, [0, 1], unit(2, 4))
     mask = np.ones(9, np.bool_)
     assert quantised.missing(mask).tolist() == [2, 3, 4, 5, 6, 7, 8]
-    assert sorted(quantised.nearest(mask, unit(1, 4)[0], 9, breadth=9)[0].tolist()) == [0, 1]
+    assert sorted((await quantised.nearest(mask, unit(1, 4)[0], 9, breadth=9))[0].tolist()) == [0, 1]
