@@ -7,7 +7,7 @@
 #include "kernels.h"
 
 enum { DIMENSIONS = 384, HALF = DIMENSIONS / 2, WORDS = DIMENSIONS / 64, GREATEST = 2047, AHEAD = 8 };
-enum { PART = 1 << 15, COUNTS = DIMENSIONS + 1, NOT_ELIGIBLE = COUNTS };
+enum { PART = 1 << 15, COUNTS = DIMENSIONS + 1, NOT_ELIGIBLE = COUNTS, BYTES_AHEAD = 8192 };
 
 typedef struct {
     float score;
@@ -101,6 +101,7 @@ static void count_differing(Search *search, int64_t part)
     int32_t apart[4][COUNTS + 1] = {{0}}; /* neighbours count alike, and would wait for one another */
     for (int64_t row = first; row < end; row++, signs += WORDS) {
         int count = 0;
+        __builtin_prefetch((const char *)signs + BYTES_AHEAD); /* the processor itself stops at the end of a page */
         if (search->is_narrow)
             for (int word = 0; word < WORDS; word++)
                 count += __builtin_popcountll(signs[word] ^ asked[word]);
@@ -270,28 +271,27 @@ static void ask(Search *search, const float *query)
 }
 
 /* The rows about the nearest to a query among those eligible, best first, with their products: at most `most`, which is
-   what `rows` and `products` have room for; `found` says how many. -1 without memory.
+   what `rows` and `products` have room for; `found` says how many. `count` of the n rows are eligible. -1 without
+   memory.
 
    Signs choose `breadth` rows of n, the upper bits of these `most`, and all bits put them in order; of rows whose signs
    differ alike, the first are chosen. With a crew the answer comes with the ticket, and all arrays but the query must
    stay until then. */
 int trivet_nearest(Crew *crew, int64_t ticket, const int8_t *high, const uint8_t *low, const uint64_t *signs,
-                   const float *scales, const uint8_t *eligible, int64_t n, const float *query, int64_t breadth,
-                   int64_t most, int64_t *rows, float *products, int64_t *found)
+                   const float *scales, const uint8_t *eligible, int64_t n, int64_t count, const float *query,
+                   int64_t breadth, int64_t most, int64_t *rows, float *products, int64_t *found)
 {
-    int64_t all = 0, parts = n > PART ? (n + PART - 1) / PART : 1;
-    for (int64_t row = 0; row < n; row++)
-        all += eligible[row] != 0;
+    int64_t parts = n > PART ? (n + PART - 1) / PART : 1;
     Search *search = calloc(1, sizeof *search);
     if (!search)
         return -1;
     *search = (Search){.work = {search_part, search_onward, search_discard, parts, 0, 0, 0, NULL},
                        .high = high, .low = low, .signs = signs, .scales = scales, .eligible = eligible, .n = n,
-                       .breadth = breadth, .most = most, .is_narrow = all > breadth,
+                       .breadth = breadth, .most = most, .is_narrow = count > breadth,
                        .rows = rows, .found = found, .products = products};
     search->differing = malloc((size_t)(n + 1) * sizeof *search->differing);
     search->with = malloc((size_t)parts * sizeof *search->with);
-    search->chosen = malloc((size_t)(lesser(breadth, all) + 1) * sizeof *search->chosen);
+    search->chosen = malloc((size_t)(lesser(breadth, n) + 1) * sizeof *search->chosen);
     search->first = malloc((size_t)parts * sizeof *search->first);
     search->room = malloc((size_t)parts * sizeof *search->room);
     search->best = malloc((size_t)(parts * most + 1) * sizeof *search->best);

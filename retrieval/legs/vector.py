@@ -53,7 +53,7 @@ class VectorRetriever:
         embedding = await query.embedding()
         memories, vectors = query.standing.mirror.memories, query.standing.mirror.vectors
         _, eligible = query.masks()
-        if vectors.missing(eligible).size <= READ_BY_QUERY:
+        if vectors.among(eligible).missing.size <= READ_BY_QUERY:
             found, details = await self._in_memory(query, eligible, embedding)
         else:
             found, details = await self._in_database(query, eligible, HalfVector(embedding))
@@ -70,12 +70,12 @@ class VectorRetriever:
     ) -> tuple[_Found, dict[str, Any]]:
         """By the mirror's vectors, and those of the database that it lacks."""
         vectors = query.standing.mirror.vectors
-        count = int(np.count_nonzero(eligible))
+        count = vectors.among(eligible).size
         compared = count if count <= EXACT_UP_TO else _COMPARED * nearest.breadth(query.ef_search, count, 1.0)
         crew = self._crew if count > _BESIDE_FROM else None
         version = None
         while version != vectors.version:  # another query may see a change, and put a vector in another's place
-            while (unread := query.vectors.unread(missing := vectors.missing(eligible))).size:
+            while (unread := query.vectors.unread(missing := vectors.among(eligible).missing)).size:
                 await query.vectors.read(unread.tolist())
             version = vectors.version
             docs, scores = await vectors.nearest(

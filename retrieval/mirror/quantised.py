@@ -7,6 +7,8 @@ half floats that are stored already are.
 from __future__ import annotations
 
 import ctypes
+from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,8 @@ from retrieval.mirror.growing import Growing
 
 NOWHERE = -1
 
+_MASKS_KEPT = 4
+
 _NONE = np.empty(0, np.int64)
 
 _pack = function("trivet_pack", Array, Array, ctypes.c_int64, *[Array] * 4)
@@ -26,13 +30,26 @@ _nearest = function(
     "trivet_nearest",
     *[Array, ctypes.c_int64],
     *[Array] * 5,
-    ctypes.c_int64,
+    *[ctypes.c_int64] * 2,
     Array,
-    ctypes.c_int64,
-    ctypes.c_int64,
+    *[ctypes.c_int64] * 2,
     *[Array] * 3,
     result=ctypes.c_int,
 )
+
+
+class Among(NamedTuple):
+    """Some memories by ordinal.
+
+    Attributes:
+        known: a mask of those whose vectors are here.
+        size: how many there are, whether their vectors are here or not.
+        missing: those whose vectors are not here.
+    """
+
+    known: NDArray[np.bool_]
+    size: int
+    missing: NDArray[np.int64]
 
 
 class Quantised:
@@ -51,6 +68,7 @@ class Quantised:
         self._known = Growing(np.bool_, False)
         self._forgotten_in = Growing(np.int32, 0)
         self._own_rows = 0
+        self._masks: deque[tuple[NDArray[np.bool_], Among]] = deque(maxlen=_MASKS_KEPT)
         self.version = 0
         self.count = 0
 
@@ -66,11 +84,19 @@ class Quantised:
         known[known] = self._known.values[docs[known]]
         return known
 
-    def missing(self, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The memories of a mask by ordinal whose vectors are not here."""
+    def among(self, mask: NDArray[np.bool_]) -> Among:
+        """The memories of a mask by ordinal; the mask is not to be changed afterwards."""
+        for kept in self._masks:
+            if kept[0] is mask:
+                return kept[1]
         self._known.reach(len(mask))
-        unknown = mask > self._known.values[: len(mask)]
-        return np.flatnonzero(unknown) if unknown.any() else _NONE
+        known = self._known.values[: len(mask)]
+        unknown = mask > known
+        among = Among(mask, int(np.count_nonzero(mask)), _NONE)
+        if unknown.any():
+            among = Among(mask & known, among.size, np.flatnonzero(unknown))
+        self._masks.append((mask, among))
+        return among
 
     def put(
         self,
@@ -86,6 +112,7 @@ class Quantised:
         docs, stored = docs[fresh], stored[fresh]
         if not docs.size:
             return
+        self._masks.clear()
         self.count += docs.size - int(np.count_nonzero(self.knows(docs)))
         self._stored.put(docs, stored)
         self._known.put(docs, True)
@@ -106,6 +133,7 @@ class Quantised:
     def forget(self, docs: NDArray[np.int64]) -> None:
         """Drop the vectors of memories that were altered."""
         self.version += 1
+        self._masks.clear()
         self._forgotten_in.put(docs, self.version)
         known = docs[self.knows(docs)]
         self._known.values[known] = False
@@ -119,7 +147,7 @@ class Quantised:
 
     async def nearest(
         self,
-        among: NDArray[np.bool_],
+        mask: NDArray[np.bool_],
         embedding: NDArray[np.float32],
         count: int,
         *,
@@ -131,15 +159,14 @@ class Quantised:
         Those of which no vector is here are left out.
 
         Args:
-            among: the mask.
+            mask: not to be changed afterwards.
             embedding: a unit vector.
             count: most memories.
             breadth: how many are compared by more than the signs of their components; with as many as the mask has,
                 what is found is exact.
             crew: computes it, if given, while others go on.
         """
-        known = self._known.values[: len(among)]
-        search = self._stored.search(among[: len(known)] & known, embedding, count, max(breadth, count))
+        search = self._stored.search(self.among(mask), embedding, count, max(breadth, count))
         if crew is None:
             search.begin(None, 0)
         else:
@@ -190,9 +217,8 @@ class _Rows:
             raise ValueError(f"{vectors.dtype} of shape {vectors.shape} has no room for {len(rows)} vectors")
         _unpack(at(self._high), at(self._low), at(self._scales), at(rows), len(rows), at(vectors))
 
-    def search(self, among: NDArray[np.bool_], embedding: NDArray[np.float32], count: int, breadth: int) -> _Search:
+    def search(self, among: Among, embedding: NDArray[np.float32], count: int, breadth: int) -> _Search:
         """See `Quantised.nearest`; the mask says nothing of rows that there are not."""
-        among = np.ascontiguousarray(among[: len(self._scales)])
         query = np.ascontiguousarray(embedding, np.float32)
         # Larger arrays may take the place of these meanwhile.
         return _Search((self._high, self._low, self._signs, self._scales), among, query, count, breadth)
@@ -204,12 +230,13 @@ class _Search:
     def __init__(
         self,
         kept: tuple[NDArray[np.int8], NDArray[np.uint8], NDArray[np.uint64], NDArray[np.float32]],
-        among: NDArray[np.bool_],
+        among: Among,
         query: NDArray[np.float32],
         count: int,
         breadth: int,
     ) -> None:
-        self._kept, self._among, self._query, self._breadth = kept, among, query, breadth
+        self._kept, self._query, self._breadth = kept, query, breadth
+        self._mask, self._most = np.ascontiguousarray(among.known[: len(kept[-1])]), among.size
         self._rows, self._products = np.empty(count, np.int64), np.empty(count, np.float32)
         self._size = np.zeros(1, np.int64)
 
@@ -221,8 +248,8 @@ class _Search:
         """
         high, low, signs, scales = self._kept
         failed = _nearest(
-            crew, ticket, at(high), at(low), at(signs), at(scales), at(self._among), len(self._among), at(self._query),
-            self._breadth, len(self._rows), at(self._rows), at(self._products), at(self._size),
+            crew, ticket, at(high), at(low), at(signs), at(scales), at(self._mask), len(self._mask), self._most,
+            at(self._query), self._breadth, len(self._rows), at(self._rows), at(self._products), at(self._size),
         )  # fmt: skip
         if failed:
             raise MemoryError

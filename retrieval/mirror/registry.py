@@ -210,7 +210,7 @@ class Mirrors:
     async def _fill(self, entry: _Entry) -> None:
         """Read the vectors that are missing, some at a time, so that queries need not."""
         mirror = entry.mirror
-        docs = mirror.vectors.missing(mirror.memories.alive.values)
+        docs = mirror.vectors.among(mirror.memories.alive.values.copy()).missing
         for first in range(0, docs.size, FILLED_AT_ONCE):
             some = docs[first : first + FILLED_AT_ONCE]
             missing = some[~mirror.vectors.knows(some)].tolist()

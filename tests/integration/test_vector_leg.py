@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from retrieval.legs import vector as leg
 from retrieval.legs.base import LegRanking
 from retrieval.legs.vector import VectorRetriever
+from retrieval.mirror.quantised import Among
 from retrieval.store import changes
 from retrieval.store.memories import NewMemory, insert, set_embeddings
 from retrieval.store.namespaces import find_or_create, give_out_docs
@@ -127,14 +128,14 @@ async def test_vectors_that_are_forgotten_while_a_query_reads_are_counted_all_th
     query = units(2, 1)[0]
     best = (await asked(mirrored, pool, query)).hits
     vectors = (await mirrored.query(Ask(text="t", namespace="n"))).standing.mirror.vectors
-    missing = vectors.missing
+    among = vectors.among
     calls = iter(range(100))
 
-    def forgetful(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        if next(calls) == 1:
+    def forgetful(mask: NDArray[np.bool_]) -> Among:
+        if next(calls) == 2:
             vectors.forget(np.array([best[0].doc, best[3].doc]))
-        return missing(mask)
+        return among(mask)
 
-    monkeypatch.setattr(vectors, "missing", forgetful)
+    monkeypatch.setattr(vectors, "among", forgetful)
     again = (await asked(mirrored, pool, query)).hits
     assert [hit.id for hit in again] == [hit.id for hit in best]
