@@ -402,12 +402,13 @@ class Embedding:
             with stopwatch.span("embed"):
                 self._vector = embedder.remembered(text)
         if self._vector is None:
-            self._task = asyncio.create_task(self._compute(embedder, text, stopwatch))
+            begun = embedder.begin(text) if isinstance(embedder, CachedEmbedder) else embedder.embed_query(text)
+            self._task = asyncio.create_task(self._computed(asyncio.ensure_future(begun), stopwatch))
 
     @staticmethod
-    async def _compute(embedder: Embedder, text: str, stopwatch: Stopwatch) -> NDArray[np.float32]:
+    async def _computed(begun: asyncio.Future[NDArray[np.float32]], stopwatch: Stopwatch) -> NDArray[np.float32]:
         with stopwatch.span("embed"):
-            return await embedder.embed_query(text)
+            return await asyncio.shield(begun)
 
     @property
     def is_there(self) -> bool:

@@ -1,6 +1,6 @@
 """What every embedding provider offers."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +22,7 @@ class Embedder(Protocol):
     model: str
     dimensions: int
 
-    async def embed_query(self, text: str) -> NDArray[np.float32]:
+    def embed_query(self, text: str) -> Awaitable[NDArray[np.float32]]:
         """Embed one search text as a unit vector of shape (dimensions,)."""
         ...
 

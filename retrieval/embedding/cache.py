@@ -60,7 +60,7 @@ class CachedEmbedder:
         self._max_age_s = max_age_s
         self._clock = clock
         self._remembered: OrderedDict[_Key, _Remembered] = OrderedDict()
-        self._under_way: dict[_Key, asyncio.Task[NDArray[np.float32]]] = {}
+        self._under_way: dict[_Key, asyncio.Future[NDArray[np.float32]]] = {}
         self.model: str = inner.model
         self.dimensions: int = inner.dimensions
         self.hits = 0
@@ -69,18 +69,19 @@ class CachedEmbedder:
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one search text, from memory where it is there; shape (dimensions,), read-only."""
         vector = self.remembered(text)
-        if vector is not None:
-            return vector
+        return await asyncio.shield(self.begin(text)) if vector is None else vector
+
+    def begin(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
+        """Have a search text embedded that is not remembered; others may wait for the same, so shield it."""
         key = (self.model, text)
-        task = self._under_way.get(key)
-        if task is not None:
+        computed = self._under_way.get(key)
+        if computed is not None:
             self.hits += 1
         else:
             self.misses += 1
-            task = asyncio.create_task(self._compute(key))
-            self._under_way[key] = task
-            task.add_done_callback(lambda done: self._finish(key, done))
-        return await asyncio.shield(task)
+            computed = self._under_way[key] = asyncio.ensure_future(self._inner.embed_query(text))
+            computed.add_done_callback(lambda done: self._finish(key, done))
+        return computed
 
     def remembered(self, text: str) -> NDArray[np.float32] | None:
         """The vector of a search text that is there without waiting; shape (dimensions,), read-only."""
@@ -95,17 +96,12 @@ class CachedEmbedder:
 
     async def aclose(self) -> None:
         """Cancel what is under way, forget everything and close the provider."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        under_way = list(self._under_way.values())
+        for computed in under_way:
+            computed.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
         self._remembered.clear()
         await self._inner.aclose()
-
-    async def _compute(self, key: _Key) -> NDArray[np.float32]:
-        vector = await self._inner.embed_query(key[1])
-        vector.flags.writeable = False
-        return vector
 
     def _recall(self, key: _Key) -> NDArray[np.float32] | None:
         entry = self._remembered.get(key)
@@ -117,11 +113,13 @@ class CachedEmbedder:
         self._remembered.move_to_end(key)
         return entry.vector
 
-    def _finish(self, key: _Key, task: asyncio.Task[NDArray[np.float32]]) -> None:
-        """Remember what a computation gave; every waiter may be gone by now."""
+    def _finish(self, key: _Key, computed: asyncio.Future[NDArray[np.float32]]) -> None:
+        """Remember what a computation gave, before who waits for it has it; they may all be gone by now."""
         del self._under_way[key]
-        if task.cancelled() or task.exception() is not None:
+        if computed.cancelled() or computed.exception() is not None:
             return
-        self._remembered[key] = _Remembered(task.result(), self._clock())
+        vector = computed.result()
+        vector.flags.writeable = False
+        self._remembered[key] = _Remembered(vector, self._clock())
         while len(self._remembered) > self._max_entries:
             self._remembered.popitem(last=False)

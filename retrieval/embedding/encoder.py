@@ -24,7 +24,11 @@ def open_session(model: Path | bytes, *, threads: int) -> ort.InferenceSession:
     return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def batch_inputs(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]:
+Inputs = dict[str, NDArray[np.int64]]
+"""Word piece ids of some texts and which of them count, shape (texts, longest) each."""
+
+
+def batch_inputs(texts: Sequence[Sequence[int]]) -> Inputs:
     """Lay out word piece ids as `input_ids` and `attention_mask`, padded to the longest text."""
     longest = max(len(pieces) for pieces in texts)
     input_ids = np.zeros((len(texts), longest), dtype=np.int64)
@@ -37,8 +41,13 @@ def batch_inputs(texts: Sequence[Sequence[int]]) -> dict[str, NDArray[np.int64]]
 
 def encode_batch(session: ort.InferenceSession, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Encode word piece ids in one run; unit rows of shape (len(texts), dimensions)."""
+    return encode(session, batch_inputs(texts))
+
+
+def encode(session: ort.InferenceSession, inputs: Inputs) -> NDArray[np.float32]:
+    """Run the model; unit rows of shape (texts, dimensions)."""
     vectors: NDArray[np.float32]
-    (vectors,) = session.run(["embedding"], batch_inputs(texts))
+    (vectors,) = session.run(["embedding"], inputs)
     return vectors
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from retrieval.embedding.encoder import batches_by_length, encode_batch, open_session
+from retrieval.embedding.encoder import Inputs, batch_inputs, batches_by_length, encode, encode_batch, open_session
 from retrieval.embedding.query_thread import QueryThread
 
 MODEL_NAME = "all-MiniLM-L6-v2"
@@ -59,9 +59,10 @@ class OnnxEmbedder:
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
         self._side_by_side = document_threads
 
-    async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed one text as a unit vector of shape (384,)."""
-        return await self._query_thread(text)
+    def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
+        """Embed one text as a unit vector of shape (384,); it is on its way before anybody waits for it."""
+        # Here, and not in the thread: that would have to wait for the interpreter's lock once more.
+        return self._query_thread(batch_inputs([self._tokenizer.encode(text).ids]))
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), 384), order kept."""
@@ -93,8 +94,8 @@ class OnnxEmbedder:
         self._document_threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
 
-    def _encode_query(self, text: str) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = encode_batch(self._session, [self._tokenizer.encode(text).ids])[0]
+    def _encode_query(self, inputs: Inputs) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = encode(self._session, inputs)[0]
         return vector
 
     def _pieces(self, texts: list[str]) -> list[list[int]]:

@@ -41,7 +41,7 @@ async def test_who_leaves_while_waiting_is_left_out() -> None:
         return number
 
     thread = QueryThread(slowly, name="slow")
-    tasks = [asyncio.create_task(thread(number)) for number in range(3)]
+    tasks = [asyncio.ensure_future(thread(number)) for number in range(3)]
     await asyncio.to_thread(begun.wait, 5)
     for task in tasks[:2]:
         task.cancel()
@@ -63,7 +63,7 @@ async def test_its_end() -> None:
         return number
 
     thread = QueryThread(slowly, name="slow")
-    first, second = asyncio.create_task(thread(1)), asyncio.create_task(thread(2))
+    first, second = asyncio.ensure_future(thread(1)), asyncio.ensure_future(thread(2))
     await asyncio.to_thread(begun.wait, 5)
     closing = asyncio.create_task(thread.aclose())
     await asyncio.sleep(0)
@@ -88,7 +88,7 @@ def test_a_loop_that_ended_meanwhile_leaves_it_alive() -> None:
     thread = QueryThread(slowly, name="slow")
 
     async def leave() -> None:
-        asyncio.create_task(thread(1)).add_done_callback(lambda _: None)
+        asyncio.ensure_future(thread(1)).add_done_callback(lambda _: None)
         await asyncio.to_thread(begun.wait, 5)
 
     asyncio.run(leave())
