@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 from bisect import insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, LiteralString
 
 import numpy as np
@@ -30,11 +31,13 @@ MERGED_PART = 32
 
 _ALL: LiteralString = "where ns = %(ns)s"
 _SOME: LiteralString = "where ns = %(ns)s and doc = any(%(docs)s::integer[])"
+_BETWEEN: LiteralString = " and entity >= %(least)s::bigint and entity <= %(most)s::bigint"
 
-_MENTIONS: LiteralString = """
-    select string_agg(int8send(entity), ''), string_agg(int4send(doc), ''), string_agg(float4send(weight), '')
-    from mention
-"""
+MENTIONS: LiteralString = (
+    "string_agg(int8send(entity), ''), string_agg(int4send(doc), ''), string_agg(float4send(weight), '')"
+)
+"""What `edges_of` makes edges of, of the table `mention`."""
+
 _RELATIONS: LiteralString = "select source, type, target, doc from relation"
 
 _COUNT = ctypes.c_int64
@@ -169,22 +172,43 @@ class Adjacency:
 
 
 async def read_edges(
-    conn: AsyncConnection[Any], ns: int, docs: Collection[int] | None = None
+    conn: AsyncConnection[Any], ns: int, docs: Collection[int] | None = None, *, parts: int = 1
 ) -> tuple[NarrowEdges, list[Stated]]:
-    """All edges and relations of a namespace, or those of some memories."""
-    only = _ALL if docs is None else _SOME
-    params = {"ns": ns} if docs is None else {"ns": ns, "docs": array_text(docs)}
-    row = await (await conn.execute(_MENTIONS + only, params, binary=True)).fetchone()
+    """All edges and relations of a namespace, or those of some memories.
+
+    Args:
+        conn: to read by several statements.
+        ns: the namespace's number.
+        docs: the memories; None for all.
+        parts: statements by which all edges are read. A connection keeps room for the largest answer it ever had.
+    """
+    params: dict[str, Any] = {"ns": ns} if docs is None else {"ns": ns, "docs": array_text(docs)}
+    only, ranges = (_ALL, _ranges(parts)) if docs is None else (_SOME, [(0, 0)])
+    mentions: LiteralString = "select " + MENTIONS + " from mention " + only + (_BETWEEN if docs is None else "")
+    read = []
+    for least, most in ranges:
+        row = await (await conn.execute(mentions, params | {"least": least, "most": most}, binary=True)).fetchone()
+        if row is None:
+            raise RuntimeError("an aggregate without groups gave no row")
+        read.append(edges_of(*row))
     relations = await (await conn.execute(_RELATIONS + " " + only, params, binary=True)).fetchall()
-    if row is None:
-        raise RuntimeError("an aggregate without groups gave no row")
-    numbers, memories, weights = (part or b"" for part in row)
-    edges = (
-        np.frombuffer(numbers, ">i8").astype(np.int64),
-        np.frombuffer(memories, ">i4").astype(np.int32),
-        np.frombuffer(weights, ">f4").astype(np.float32),
+    numbers, memories, weights = (np.concatenate(columns) for columns in zip(*read, strict=True))
+    return (numbers, memories, weights), [Stated(*relation) for relation in relations]
+
+
+def _ranges(parts: int) -> Iterator[tuple[int, int]]:
+    """Ranges of entities, ends included, in each of which there are about as many: their numbers are hashes."""
+    starts = [-(2**63) + part * 2**64 // parts for part in range(parts + 1)]
+    return ((start, end - 1) for start, end in pairwise(starts))
+
+
+def edges_of(entities: bytes | None, docs: bytes | None, weights: bytes | None) -> NarrowEdges:
+    """Edges as PostgreSQL sends them."""
+    return (
+        np.frombuffer(entities or b"", ">i8").astype(np.int64),
+        np.frombuffer(docs or b"", ">i4").astype(np.int32),
+        np.frombuffer(weights or b"", ">f4").astype(np.float32),
     )
-    return edges, [Stated(*relation) for relation in relations]
 
 
 def _room(edges: int) -> Edges:

@@ -33,7 +33,7 @@ from retrieval.api.options import options_handler
 from retrieval.api.problems import describe, exception_handler, log_failure, secrets_of
 from retrieval.api.state import Shared
 from retrieval.engine import Trivet
-from retrieval.heap import keep_large_apart
+from retrieval.heap import give_back, keep_large_apart
 from retrieval.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -143,6 +143,7 @@ def _settle() -> None:
     gc.set_threshold(50_000, 20, 50)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     keep_large_apart()
+    give_back()
 
 
 async def _warm(engine: Trivet, secrets: tuple[str, ...]) -> None:

@@ -1,6 +1,7 @@
 """The bundled embedder: a BERT encoder in ONNX Runtime, no network and no torch."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,12 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from retrieval.embedding.encoder import Inputs, batch_inputs, batches_by_length, encode, encode_batch, open_session
+from retrieval.embedding.encoder import (
+    Inputs,
+    batch_inputs,
+    batches_by_length,
+    encode,
+    encode_batch,
+    give_back,
+    open_session,
+)
 from retrieval.embedding.query_thread import QueryThread
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 DIMENSIONS = 384
 MAX_PIECES = 256
+
+REST_S = 1.0
+"""How long no documents have come when the memory that they took is given back."""
 
 
 class OnnxEmbedder:
@@ -58,6 +70,8 @@ class OnnxEmbedder:
         self._query_thread = QueryThread(self._encode_query, name="embed-query")
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
         self._side_by_side = document_threads
+        self._calls = 0
+        self._rest: asyncio.TimerHandle | None = None
 
     def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
         """Embed one text as a unit vector of shape (384,); it is on its way before anybody waits for it."""
@@ -70,8 +84,7 @@ class OnnxEmbedder:
         if not texts:
             return vectors
         loop = asyncio.get_running_loop()
-        pieces = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
-        waiting = deque(batches_by_length(pieces))
+        waiting: deque[list[int]] = deque()
 
         async def one_after_another() -> None:
             while waiting:
@@ -79,10 +92,14 @@ class OnnxEmbedder:
                 batch = [pieces[row] for row in rows]
                 vectors[rows] = await loop.run_in_executor(self._document_threads, encode_batch, self._session, batch)
 
+        self._begin()
         try:
+            pieces = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
+            waiting.extend(batches_by_length(pieces))
             await asyncio.gather(*(one_after_another() for _ in range(min(self._side_by_side, len(waiting)))))
         finally:
             waiting.clear()
+            self._end(loop)
         return vectors
 
     async def warm_up(self) -> None:
@@ -91,8 +108,29 @@ class OnnxEmbedder:
 
     async def aclose(self) -> None:
         """Stop all threads once the batches under way, if any, are done; drop what still waits."""
+        self._do_not_rest()
         self._document_threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
+
+    def _begin(self) -> None:
+        """Note that documents have come."""
+        self._calls += 1
+        self._do_not_rest()
+
+    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Note that some are done; see to it that memory is given back unless others come."""
+        self._calls -= 1
+        if not self._calls:
+            self._rest = loop.call_later(REST_S, self._give_back)
+
+    def _do_not_rest(self) -> None:
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+
+    def _give_back(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it was closed meanwhile
+            self._document_threads.submit(give_back, self._session)
 
     def _encode_query(self, inputs: Inputs) -> NDArray[np.float32]:
         vector: NDArray[np.float32] = encode(self._session, inputs)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from struct import Struct
 from typing import Any, LiteralString
@@ -32,10 +32,11 @@ NEVER = np.iinfo(np.int64).max
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
 _LAYOUT = Struct("7q")
+_INT32, _INT64 = np.dtype(">i4"), np.dtype(">i8")
 
 # The columns of one row are the same memories in the same order; strings stand one after another.
-_READ: LiteralString = """
-    select string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
+COLUMNS: LiteralString = """
+    string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
         string_agg(timestamptz_send(created_at), ''),
         string_agg(timestamptz_send(coalesce(expires_at, 'infinity')), ''),
         string_agg(timestamptz_send(coalesce(superseded_at, 'infinity')), ''),
@@ -49,19 +50,25 @@ _READ: LiteralString = """
         string_agg(int4send(coalesce(octet_length(document_id), -1)), ''),
         string_agg(convert_to(title, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(title), -1)), ''),
         string_agg(convert_to(tagged, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(tagged), -1)), '')
-    from (
+"""
+"""What `Columns.put` takes in, of `MEMORIES`."""
+
+MEMORIES: LiteralString = """
         select *, case when cardinality(tags) > 0 then to_json(tags)::text end as tagged,
             length(text) <= %(short)s and right(rtrim(text, E' \\n\\r\\t'), 1) in ('?', '\uff1f') as asks
         from memory
-        where ns = %(ns)s and """
+        where ns = %(ns)s
+"""
+"""The memories of a namespace; `short` is `SHORT_CHARS`."""
+
+LINKS: LiteralString = """
+    string_agg(int4send(doc), ''), string_agg(int4send(coalesce(previous, -1)), ''),
+    string_agg(int4send(coalesce(next, -1)), '')
+"""
+"""What `Columns.link` takes in, of the table `turn`."""
+
 _WITHIN: LiteralString = "doc >= %(first)s and doc < %(end)s"
 _THESE: LiteralString = "doc = any(%(docs)s::integer[])"
-_IN_ORDER: LiteralString = " order by doc) as m"
-
-_LINKS: LiteralString = """
-    select string_agg(int4send(doc), ''), string_agg(int4send(coalesce(previous, -1)), ''),
-        string_agg(int4send(coalesce(next, -1)), '')
-    from turn where ns = %(ns)s and """
 
 _UNREAD: LiteralString = "select doc, text, speaker from memory where traits is null and ns = %(ns)s and "
 
@@ -113,25 +120,29 @@ class Columns:
 
     def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
         """Take in memories as the statement gives them; their ordinals."""
-        docs = _integers(row[0], ">i4").astype(np.int64)
+        docs = _integers(row[0], _INT32).astype(np.int64)
         if not docs.size:
             return docs
         known = docs[docs < len(self.alive.values)]
-        self.total_length -= int(self.length[known][self.alive[known]].sum())
-        self.count -= int(self.alive[known].sum())
-        lengths = _integers(row[1], ">i4")
-        self.alive.put(docs, True)
-        self.length.put(docs, lengths)
-        self.created.put(docs, _integers(row[2], ">i8"))
-        self.expires.put(docs, _integers(row[3], ">i8"))
-        self.superseded.put(docs, _integers(row[4], ">i8"))
-        self.traits.put(docs, _integers(row[5], ">i4"))
-        self.asks.put(docs, np.frombuffer(row[6], np.bool_))
-        self.ids.put(docs, row[7], _integers(row[8], ">i4"))
-        for column, at in zip(self._interned, range(9, 21, 2), strict=True):
-            column.put(docs, cut(row[at] or b"", _integers(row[at + 1], ">i4").tolist()))
-        self._spoken.read()
+        if known.size:
+            self.total_length -= int(self.length[known][self.alive[known]].sum())
+            self.count -= int(self.alive[known].sum())
+        lengths = _integers(row[1], _INT32)
         self._reach(int(docs.max()) + 1)
+        self.alive.values[docs] = True
+        self.length.values[docs] = lengths
+        self.created.values[docs] = _integers(row[2], _INT64)
+        self.expires.values[docs] = _integers(row[3], _INT64)
+        self.superseded.values[docs] = _integers(row[4], _INT64)
+        self.traits.values[docs] = _integers(row[5], _INT32)
+        self.asks.values[docs] = np.frombuffer(row[6], np.bool_)
+        self.ids.put(docs, row[7], _integers(row[8], _INT32))
+        for column, at in zip(self._interned, range(9, 21, 2), strict=True):
+            if row[at] is None:
+                column.codes.values[docs] = NONE
+            else:
+                column.put(docs, cut(row[at], _integers(row[at + 1], _INT32).tolist()))
+        self._spoken.read()
         self.count += len(docs)
         self.total_length += int(lengths.sum())
         self._masks.clear()
@@ -144,10 +155,18 @@ class Columns:
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
         """Take in the neighbours of turns, those included that are not known yet."""
-        turns, beside = _integers(docs, ">i4").astype(np.int64), (_integers(previous, ">i4"), _integers(next_, ">i4"))
+        turns, beside = (
+            _integers(docs, _INT32).astype(np.int64),
+            (_integers(previous, _INT32), _integers(next_, _INT32)),
+        )
         self._reach(1 + max(int(links.max(initial=NONE)) for links in beside))
         for column, links in zip((self.previous, self.next), beside, strict=True):
             column.put(turns, links)
+
+    def read_traits(self, unread: Iterable[tuple[int, str, str | None]]) -> None:
+        """Find out the traits of memories that were written when none were stored, given their texts and speakers."""
+        for doc, text, speaker in unread:
+            self.traits.values[doc] = pack_traits(without_speaker(text, speaker))
 
     def _reach(self, ordinals: int) -> None:
         """Have room for so many memories, in every array alike, and in masks that are made from now on."""
@@ -264,20 +283,19 @@ async def read_some(conn: AsyncConnection[Any], ns: int, columns: Columns, docs:
 async def _read(
     conn: AsyncConnection[Any], columns: Columns, which: LiteralString, params: dict[str, Any]
 ) -> NDArray[np.int64]:
-    statement = _READ + which + _IN_ORDER
-    row = await (await conn.execute(statement, params | {"short": SHORT_CHARS}, binary=True)).fetchone()
-    links = await (await conn.execute(_LINKS + which, params, binary=True)).fetchone()
+    read: LiteralString = "select " + COLUMNS + " from (" + MEMORIES + " and " + which + " order by doc) as m"
+    linked: LiteralString = "select " + LINKS + " from turn where ns = %(ns)s and " + which
+    row = await (await conn.execute(read, params | {"short": SHORT_CHARS}, binary=True)).fetchone()
+    links = await (await conn.execute(linked, params, binary=True)).fetchone()
     unread = await (await conn.execute(_UNREAD + which, params, binary=True)).fetchall()
     if row is None or links is None:
         raise RuntimeError("an aggregate without groups gave no row")
     docs = columns.put(row)
     columns.link(*links)
-    for doc, text, speaker in unread:
-        columns.traits.values[doc] = pack_traits(without_speaker(text, speaker))
+    columns.read_traits(unread)
     return docs
 
 
-def _integers(sent: bytes | None, dtype: str) -> NDArray[Any]:
+def _integers(sent: bytes | None, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Numbers as PostgreSQL sends them, in this machine's order."""
-    values = np.frombuffer(sent or b"", dtype)
-    return values.astype(values.dtype.newbyteorder("="))
+    return np.frombuffer(sent or b"", dtype).astype(dtype.newbyteorder("="))

@@ -13,7 +13,7 @@ class Growing:
 
     def __init__(self, dtype: DTypeLike, unset: Any) -> None:
         self._unset = unset
-        self.values: NDArray[Any] = np.full(0, unset, dtype)
+        self.values: NDArray[Any] = np.empty(0, dtype)
         """By ordinal; longer than needed."""
 
     @property
@@ -32,6 +32,8 @@ class Growing:
     def reach(self, length: int) -> None:
         """Make it longer than that, with room to spare: the last value is never set, and -1 leads to it."""
         if length >= len(self.values):
-            grown = np.full(1 + length + length // 8, self._unset, self.values.dtype)
-            grown[: len(self.values)] = self.values
+            before = len(self.values)
+            grown = np.empty(1 + length + length // 8, self.values.dtype)
+            grown[:before] = self.values
+            grown[before:] = self._unset
             self.values = grown

@@ -20,8 +20,8 @@ from retrieval.mirror.columns import Columns
 from retrieval.mirror.quantised import Quantised
 from retrieval.mirror.terms import TermCache
 
-ORDINALS_AT_ONCE = 20_000
-"""Ordinals whose memories one statement reads while a mirror is made."""
+ORDINALS_AT_ONCE = 5_000
+"""Ordinals whose memories, or as many memories' edges, one statement reads while a mirror is made."""
 
 _METADATA_KEPT = 16
 
@@ -100,7 +100,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> Mirror | None:
         memories = Columns()
         for first in range(0, next_doc, ORDINALS_AT_ONCE):
             await columns.read_range(conn, ns, memories, first=first, end=first + ORDINALS_AT_ONCE)
-        edges, relations = await read_edges(conn, ns)
+        edges, relations = await read_edges(conn, ns, parts=1 + next_doc // ORDINALS_AT_ONCE)
         graph = await asyncio.to_thread(Adjacency.of, edges, relations)
         return Mirror(ns, snapshot, memories, graph, Quantised(next_doc))
 

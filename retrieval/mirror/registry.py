@@ -22,13 +22,14 @@ from graph.arrays import array_text
 from graph.prepared import Asked, Parameters, Prepared, rows_of_each
 from retrieval.errors import NotFound, StoreError
 from retrieval.heap import give_back
+from retrieval.mirror import at_once
 from retrieval.mirror import mirror as mirrors
 from retrieval.mirror.mirror import Mirror
 from retrieval.mirror.terms import Postings
 from retrieval.store import namespaces, postings, vectors
 from retrieval.store.changes import KEPT_S
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Pool
+from retrieval.store.pool import Connection, Pool
 from retrieval.types import NamespaceSettings
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,8 @@ _CHECK = Prepared("""
 
 _FETCH = Prepared(postings.FETCH_TERMS)
 
+
+_USUAL = NamespaceSettings()
 
 _settings_decoder = msgspec.json.Decoder(NamespaceSettings)
 
@@ -111,6 +114,13 @@ class _Entry:
     filling: asyncio.Task[None] | None = None
 
 
+class _Made(NamedTuple):
+    """A mirror that was made, and how it was then, where that is known."""
+
+    entry: _Entry
+    checked: _Checked | None
+
+
 class Mirrors:
     """Mirrors by the name of their namespace."""
 
@@ -119,12 +129,13 @@ class Mirrors:
         self._pool = pool
         self._most_bytes = most_bytes
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._making: dict[str, asyncio.Task[_Entry]] = {}
+        self._making: dict[str, asyncio.Task[_Made]] = {}
+        self._nbytes = 0
 
     @property
     def nbytes(self) -> int:
         """Memory that all mirrors take, about."""
-        return sum(entry.nbytes for entry in self._entries.values())
+        return self._nbytes
 
     def number_of(self, name: str) -> int | None:
         """The number that a namespace had when it was last asked for, if it was."""
@@ -138,11 +149,14 @@ class Mirrors:
             NotFound: there is none of that name.
         """
         while True:
-            entry = self._entries.get(name) or await self._made(name)
+            entry, checked = self._entries.get(name), None
+            if entry is None:
+                entry, checked = await self._made(name, terms)
             language = entry.settings.language
             wanted = terms(language)
-            entry.wanted.update(wanted)
-            checked = await self._next_check(name, entry)
+            if checked is None or checked.mirror.terms.missing(wanted):
+                entry.wanted.update(wanted)
+                checked = await self._next_check(name, entry)
             if checked is None or checked.namespace.settings.language != language:
                 continue
             namespace, mirror, now = checked
@@ -160,7 +174,7 @@ class Mirrors:
             if self.nbytes > self._most_bytes / 2:
                 break
             if name not in self._entries:
-                await self._made(name)
+                await self._made(name, lambda _: ())
 
     async def aclose(self) -> None:
         """Stop what is being made."""
@@ -176,30 +190,33 @@ class Mirrors:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _made(self, name: str) -> _Entry:
-        """The mirror that is being made for all who ask for the namespace meanwhile."""
+    async def _made(self, name: str, terms: Terms) -> _Made:
+        """The mirror that is being made for all who ask for the namespace meanwhile.
+
+        Whom it is made for has come before it was read, so that he need not check it. That of a small namespace has
+        the terms that he looks for, unless its language is another than most have.
+        """
         task = self._making.get(name)
-        if task is None:
-            task = self._making[name] = asyncio.create_task(self._make(name))
-            task.add_done_callback(lambda _: self._making.pop(name, None))
+        if task is not None:
+            return _Made((await asyncio.shield(task)).entry, None)
+        task = self._making[name] = asyncio.create_task(self._make(name, terms(_USUAL.language)))
+        task.add_done_callback(lambda _: self._making.pop(name, None))
         return await asyncio.shield(task)
 
-    async def _make(self, name: str) -> _Entry:
+    async def _make(self, name: str, terms: Sequence[int] = ()) -> _Made:
         began_at = time.monotonic()
         async with self._pool.connection() as conn:
-            namespace = await namespaces.find(conn, name)
-            mirror = await mirrors.read(conn, namespace.ns)
-        if mirror is None:
-            raise NotFound(f"there is no namespace {name!r}")
-        if mirror.memories.count > FILLED_AT_ONCE:
+            made = await _small(conn, name, terms, began_at) or await _large(conn, name, began_at)
+        entry = made.entry
+        if made.checked is None and entry.mirror.memories.count > FILLED_AT_ONCE:
             await asyncio.to_thread(give_back)
-        entry = _Entry(mirror, "", namespace.settings, began_at, mirror.nbytes)
         if name in self._entries:
             self._drop(name, self._entries[name])
         self._entries[name] = entry
+        self._nbytes += entry.nbytes
         self._make_room()
         self._have_filled(entry)
-        return entry
+        return made
 
     def _have_filled(self, entry: _Entry) -> None:
         """See to it that the vectors are being read, if many are missing."""
@@ -222,6 +239,7 @@ class Mirrors:
                 log.warning("vectors are left to the queries to read: %s", exc)
                 return
             mirror.vectors.put(*found, version=version)
+        await asyncio.to_thread(give_back)
 
     async def _next_check(self, name: str, entry: _Entry) -> _Checked | None:
         """The answer to a question that is asked from now on; several may share it."""
@@ -274,7 +292,7 @@ class Mirrors:
             entry.stored, entry.settings = stored, _settings_decoder.decode(stored)
         entry.checked_at = asked_at
         if changed or missing:
-            entry.nbytes = mirror.nbytes
+            self._weigh(name, entry)
             self._make_room()
             self._have_filled(entry)
         if name in self._entries:
@@ -293,13 +311,40 @@ class Mirrors:
     def _drop(self, name: str, entry: _Entry) -> None:
         if self._entries.get(name) is entry:
             del self._entries[name]
+            self._nbytes -= entry.nbytes
         if entry.filling is not None:
             entry.filling.cancel()
 
+    def _weigh(self, name: str, entry: _Entry) -> None:
+        """Note what a mirror takes by now."""
+        before, entry.nbytes = entry.nbytes, entry.mirror.nbytes
+        if self._entries.get(name) is entry:
+            self._nbytes += entry.nbytes - before
+
     def _make_room(self) -> None:
         """Drop the mirrors asked for longest ago until the others are within their bounds."""
-        while len(self._entries) > 1 and self.nbytes > self._most_bytes:
+        while len(self._entries) > 1 and self._nbytes > self._most_bytes:
             self._drop(*next(iter(self._entries.items())))
+
+
+async def _small(conn: Connection, name: str, terms: Sequence[int], began_at: float) -> _Made | None:
+    """The mirror of a small namespace, with the postings of some terms; None if it is none."""
+    read = await at_once.read(conn, name, terms)
+    if read is None:
+        return None
+    row, mirror = read
+    entry = _Entry(mirror, row.settings, _settings_decoder.decode(row.settings), began_at, mirror.nbytes)
+    namespace = Namespace(row.ns, name, entry.settings, row.next_doc, row.created_at)
+    return _Made(entry, _Checked(namespace, mirror, row.now))
+
+
+async def _large(conn: Connection, name: str, began_at: float) -> _Made:
+    """The mirror of any other namespace; raises NotFound if there is none of that name."""
+    namespace = await namespaces.find(conn, name)
+    mirror = await mirrors.read(conn, namespace.ns)
+    if mirror is None:
+        raise NotFound(f"there is no namespace {name!r}")
+    return _Made(_Entry(mirror, "", namespace.settings, began_at, mirror.nbytes), None)
 
 
 def _fetching(mirror: Mirror, terms: Collection[int]) -> Parameters:

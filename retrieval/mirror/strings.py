@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
+from itertools import accumulate, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +20,18 @@ class Interned:
     def __init__(self) -> None:
         self.values: list[str] = []
         self.codes = Growing(np.int32, NONE)
-        self._code_of: dict[str, int] = {}
+        self._code_of: dict[str | None, int] = {None: NONE}
 
     @property
     def nbytes(self) -> int:
         """Memory that it takes, about."""
         return self.codes.nbytes + 150 * len(self.values)
 
-    def put(self, docs: NDArray[np.int64], strings: Iterable[str | None]) -> None:
+    def put(self, docs: NDArray[np.int64], strings: Sequence[str | None]) -> None:
         """Set the strings of some memories."""
-        self.codes.put(docs, np.fromiter((self._code(each) for each in strings), np.int32, len(docs)))
+        code_of, known = self._code_of, len(self._code_of)
+        self.codes.put(docs, [code_of.setdefault(each, len(code_of) - 1) for each in strings])
+        self.values.extend(each for each in islice(code_of, known, None) if each is not None)
 
     def get(self, docs: NDArray[np.int64]) -> list[str | None]:
         """The strings of some memories."""
@@ -38,14 +41,6 @@ class Interned:
     def codes_of(self, strings: Collection[str]) -> list[int]:
         """The codes of those of some strings that occur."""
         return [self._code_of[each] for each in strings if each in self._code_of]
-
-    def _code(self, string: str | None) -> int:
-        if string is None:
-            return NONE
-        code = self._code_of.setdefault(string, len(self.values))
-        if code == len(self.values):
-            self.values.append(string)
-        return code
 
 
 class Distinct:
@@ -75,12 +70,10 @@ class Distinct:
         return [text[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def cut(text: bytes, sizes: Sequence[int]) -> Iterable[str | None]:
+def cut(text: bytes, sizes: Sequence[int]) -> list[str | None]:
     """The strings that stand in a text one after another, given their numbers of bytes; None where that is -1."""
-    at = 0
-    for size in sizes:
-        if size < 0:
-            yield None
-        else:
-            yield text[at : at + size].decode()
-            at += size
+    ends = accumulate(size if size > 0 else 0 for size in sizes)
+    if text.isascii():
+        chars = text.decode()
+        return [chars[end - size : end] if size >= 0 else None for size, end in zip(sizes, ends, strict=True)]
+    return [text[end - size : end].decode() if size >= 0 else None for size, end in zip(sizes, ends, strict=True)]

@@ -45,7 +45,12 @@ async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> St
     row = await (await conn.execute(_READ, {"ns": ns, "docs": array_text(docs)}, binary=True)).fetchone()
     if row is None:
         raise RuntimeError("an aggregate without groups gave no row")
-    return Stored(_ordinals(row[0]), _vectors(row[1]), _ordinals(row[2]), _vectors(row[3]))
+    return stored(*row)
+
+
+def stored(docs: bytes | None, vectors: bytes | None, turns: bytes | None, own: bytes | None) -> Stored:
+    """Vectors as PostgreSQL sends them."""
+    return Stored(_ordinals(docs), _vectors(vectors), _ordinals(turns), _vectors(own))
 
 
 def _ordinals(sent: bytes | None) -> NDArray[np.int64]:

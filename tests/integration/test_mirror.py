@@ -538,9 +538,9 @@ async def test_the_largest_are_read_before_anybody_asks(process: Process, monkey
     statements = Statements(monkeypatch)
     assert await process.ids("boats", "large") == {"large0", "large1", "large2", "large3"}
     assert await process.ids("boats", "middle") == {"middle0", "middle1", "middle2"}
-    assert statements.count("repeatable read") == 0
+    assert statements.count("float4send(weight)") == 0
     assert await process.ids("boats", "small") == {"small0"}
-    assert statements.count("repeatable read") == 1
+    assert statements.count("float4send(weight)") == 1
 
 
 async def test_what_has_some_metadata_is_remembered_until_something_changes(process: Process) -> None:

@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
+from retrieval.embedding import onnx
 from retrieval.embedding.base import Embedder
 from retrieval.embedding.encoder import open_session
 from retrieval.embedding.onnx import OnnxEmbedder
@@ -103,6 +105,47 @@ async def test_calls_side_by_side_give_what_they_give_alone(embedder: OnnxEmbedd
     together = await asyncio.gather(*(embedder.embed_documents(texts) for texts in calls))
     for texts, vectors in zip(calls, together, strict=True):
         np.testing.assert_allclose(vectors, await embedder.embed_documents(texts), atol=1e-6)
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return psutil.Process().memory_info().rss
+
+
+async def test_memory_that_documents_took_is_given_back(
+    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once no others come for a while; what is asked afterwards has the same answer."""
+    monkeypatch.setattr(onnx, "REST_S", 0.05)
+    before, query = resident(), await embedder.embed_query("harbour")
+    long = ["word " * 300] * 16
+    vectors = await embedder.embed_documents(long)
+    taken = resident() - before
+    assert taken > 50 * 2**20
+    for _ in range(400):
+        if resident() - before < taken / 3:
+            break
+        await asyncio.sleep(0.05)
+    assert resident() - before < taken / 3
+    np.testing.assert_array_equal(await embedder.embed_query("harbour"), query)
+    np.testing.assert_array_equal(await embedder.embed_documents(long), vectors)
+
+
+async def test_memory_is_kept_while_documents_come(embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given back once, after the last of them, and not after the embedder is closed."""
+    given_back: list[object] = []
+    monkeypatch.setattr(onnx, "REST_S", 0.3)
+    monkeypatch.setattr(onnx, "give_back", given_back.append)
+    for _ in range(5):
+        await asyncio.gather(*(embedder.embed_documents(["boats"]) for _ in range(3)))
+        await asyncio.sleep(0.01)
+    assert given_back == []
+    await asyncio.sleep(0.6)
+    assert len(given_back) == 1
+    await embedder.embed_documents(["boats"])
+    await embedder.aclose()
+    await asyncio.sleep(0.6)
+    assert len(given_back) == 1
 
 
 async def test_a_cancelled_call_leaves_the_others(embedder: OnnxEmbedder) -> None:

@@ -32,7 +32,7 @@ def test_a_column_of_equal_strings_says_what_was_put_last(writes: list[dict[int,
     """None, the empty string, and whatever is not ASCII; equal strings have one code."""
     column, expected = Interned(), dict[int, str | None]()
     for write in writes:
-        column.put(np.array(list(write), np.int64), write.values())
+        column.put(np.array(list(write), np.int64), [*write.values()])
         expected |= write
     docs = list(expected)
     assert column.get(np.array(docs, np.int64)) == list(expected.values())

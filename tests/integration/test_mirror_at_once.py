@@ -1,0 +1,265 @@
+"""A small namespace read in one statement: the mirror that is made in steps, and who may do without a check of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import AsyncConnection
+
+from retrieval.errors import NotFound, StoreUnavailable
+from retrieval.mirror import at_once, registry
+from retrieval.mirror import mirror as mirrors
+from retrieval.mirror.mirror import Mirror
+from retrieval.mirror.vectors import Vectors
+from retrieval.store import namespaces
+from retrieval.store.pool import Pool
+from retrieval.text.analysis import analyze, term_id
+from retrieval.types import EntityInput, NamespaceSettings, RelationInput
+from tests.integration.test_mirror import (
+    ACTIONS,
+    NAMES,
+    TERMS,
+    Process,
+    Statements,
+    act,
+    columns_of,
+    forgotten,
+    graph_of,
+    memory,
+    postings_of,
+    process,
+    two,
+)
+
+__all__ = ["process", "two"]
+
+SETTINGS = NamespaceSettings()
+
+
+async def entities_of(conn: AsyncConnection[Any], ns: int) -> list[int]:
+    rows = await conn.execute("select entity from entity where ns = %s order by entity", (ns,))
+    return [entity for (entity,) in await rows.fetchall()]
+
+
+def parts_of(mirror: Mirror, entities: Sequence[int]) -> dict[str, object]:
+    """All that a mirror knows but vectors and postings."""
+    arrays = [column.values.tolist() for column in mirror.memories._arrays if mirror.memories.count]
+    return {
+        "ns": mirror.ns,
+        "memories": columns_of(mirror.memories),
+        "columns": arrays,
+        "speakers": mirror.memories.speakers_named("Bo and Zoë met."),
+        "graph": graph_of(mirror.graph, mirror.memories, entities),
+    }
+
+
+async def assert_as_in_steps(pool: Pool, name: str) -> None:
+    """Each part of the one mirror is that of the other."""
+    async with pool.connection() as conn:
+        found = await namespaces.find(conn, name)
+        entities = await entities_of(conn, found.ns)
+        read = await at_once.read(conn, name, TERMS)
+        in_steps = await mirrors.read(conn, found.ns)
+    assert read is not None
+    assert in_steps is not None
+    row, made = read
+    assert (row.ns, row.next_doc, row.created_at) == (found.ns, found.next_doc, found.created_at)
+    assert row.snapshot == made.snapshot
+    assert parts_of(made, entities) == parts_of(in_steps, entities)
+    docs = np.flatnonzero(made.memories.alive.values)
+    assert made.vectors.count == len(docs)
+    assert made.vectors.among(made.memories.alive.values).missing.size == 0
+    mine, theirs = Vectors(pool, made), Vectors(pool, in_steps)
+    for vectors in (mine, theirs):
+        await vectors.read(docs.tolist())
+    np.testing.assert_array_equal(mine.stored, theirs.stored)
+    np.testing.assert_array_equal(mine.own, theirs.own)
+    expected = (await Process(pool).standing(name, [*TERMS, 1])).postings
+    assert made.terms.missing(TERMS) == []
+    assert postings_of(made.terms.postings(TERMS)) == postings_of(expected)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(ACTIONS, max_size=8))
+async def test_it_is_the_mirror_that_is_made_in_steps(process: Process, steps: list[tuple[str, Any]]) -> None:
+    """With turns, relations, aliases and deleted memories among them, packed and not, in any script."""
+    name = next(NAMES)
+    await process.ingest.add(name, [memory("ä", "北京?", speaker="Zoë", session_id="s"), memory("b", speaker="Bo")])
+    for action, what in steps:
+        await act(process, name, action, what)
+    await assert_as_in_steps(process.pool, name)
+
+
+async def test_a_namespace_without_memories_is_read_too(process: Process) -> None:
+    """One that never had any, and one whose were all deleted."""
+    async with process.pool.connection() as conn:
+        await namespaces.put(conn, "never", SETTINGS)
+    await process.ingest.add("n", [memory("a", session_id="s"), memory("b", session_id="s")])
+    for id_ in ("a", "b"):
+        await process.ingest.delete("n", id_)
+    for name in ("never", "n"):
+        await assert_as_in_steps(process.pool, name)
+        assert (await process.standing(name)).mirror.memories.count == 0
+
+
+async def test_traits_that_were_not_stored_are_read_of_the_texts(process: Process) -> None:
+    await process.ingest.add("n", [memory("a", "Bo: Was it in 1999?", speaker="Bo"), memory("b", "Porto.")])
+    async with process.pool.connection() as conn:
+        await conn.execute("update memory set traits = null where id = 'a'")
+    await assert_as_in_steps(process.pool, "n")
+    assert (await process.standing()).mirror.memories.traits[0] > 0
+
+
+async def test_a_large_one_is_none(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the ordinals it has given out; nor is one that does not exist."""
+    await process.ingest.add("n", [memory("a"), memory("b")])
+    monkeypatch.setattr(at_once, "MOST_ORDINALS", 1)
+    async with process.pool.connection() as conn:
+        assert await at_once.read(conn, "n", TERMS) is None
+        assert await at_once.read(conn, "absent", TERMS) is None
+    assert await process.ids("boats") == {"a", "b"}
+    with pytest.raises(NotFound):
+        await process.standing("absent")
+
+
+# --- the first query
+
+
+async def test_the_first_query_asks_once(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its terms come with the mirror, and the vectors; the second one asks whether something changed."""
+    await process.ingest.add("n", [memory("a", entities=[EntityInput(name="Ida")], session_id="s"), memory("b")])
+    statements = Statements(monkeypatch)
+    standing = await process.standing()
+    assert len(statements.sent) == 1
+    assert await process.vectors(standing)
+    assert len(statements.sent) == 1
+    expected = state_of(standing)
+    assert state_of(await process.standing()) == expected
+    assert len(statements.sent) == 2
+
+
+def state_of(standing: registry.Standing) -> Mapping[str, object]:
+    return {
+        "namespace": standing.namespace,
+        "memories": columns_of(standing.mirror.memories),
+        "postings": postings_of(standing.postings),
+    }
+
+
+async def test_a_namespace_of_another_language_has_its_own_terms(process: Process) -> None:
+    """Those of the usual language, which came with the mirror, are not taken for them."""
+    async with process.pool.connection() as conn:
+        await namespaces.put(conn, "n", NamespaceSettings(language="german"))
+    await process.ingest.add("n", [memory("a", "Die Häuser am Hafen.")])
+
+    def terms(language: str) -> list[int]:
+        return [term_id(term) for term in analyze("Haus Häuser Hafens", language)]
+
+    standing = await process.mirrors.current("n", terms)
+    assert standing.namespace.settings.language == "german"
+    assert set(standing.postings.terms) == {term_id(term) for term in analyze("Häuser Hafen", "german")}
+
+
+async def test_who_comes_while_it_is_made_sees_what_was_written_meanwhile(
+    two: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reading had begun before the write: whom it was begun for need not see that, who comes later has to."""
+    process, other = two
+    await process.ingest.add("n", [memory("a")])
+    is_read, may_end = asyncio.Event(), asyncio.Event()
+    real = at_once.read
+
+    async def held(*args: Any) -> Any:
+        read = await real(*args)
+        is_read.set()
+        await may_end.wait()
+        return read
+
+    monkeypatch.setattr(at_once, "read", held)
+    first = asyncio.create_task(process.ids("boats"))
+    await is_read.wait()
+    await other.ingest.add("n", [memory("b")])
+    await other.ingest.delete("n", "a")
+    late = asyncio.create_task(process.ids("boats"))
+    await asyncio.sleep(0.05)
+    may_end.set()
+    assert await first == {"a"}
+    assert await late == {"b"}
+    assert await process.ids("boats") == {"b"}
+
+
+async def test_a_transaction_under_way_while_it_was_read_is_seen_once_it_has_ended(
+    two: tuple[Process, Process],
+) -> None:
+    """Whatever has been written since by others."""
+    process, other = two
+    relation = RelationInput(source="Ida", type="in", target="Porto")
+    await process.ingest.add("n", [memory("a"), memory("b", relations=[relation])])
+    async with other.pool.connection() as conn, conn.transaction():
+        await conn.execute("select from memory_change for update")
+        await conn.execute("delete from memory where id = 'a'")
+        await conn.execute("insert into memory_change (ns, docs) select ns, '{0}' from namespace where name = 'n'")
+        assert await process.ids("boats") == {"a", "b"}
+        await process.ingest.add("n", [memory("c")])
+        assert await process.ids("boats") == {"a", "b", "c"}
+    assert await process.ids("boats") == {"b", "c"}
+
+
+# --- what may go wrong
+
+
+async def blocked(pool: Pool, conn: AsyncConnection[Any]) -> int:
+    """The process of the server that waits for a lock, once there is one."""
+    while True:
+        waiting = "select pid from pg_locks where not granted limit 1"
+        if row := await (await conn.execute(waiting)).fetchone():
+            return int(row[0])
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "terminated", "closed"])
+async def test_a_reading_that_ends_early_leaves_everything_usable(two: tuple[Process, Process], how: str) -> None:
+    """Who is cancelled takes nobody along; an error reaches all who waited, and the next query reads anew."""
+    process, other = two
+    await process.ingest.add("n", [memory("a")])
+    async with other.pool.connection() as conn:
+        async with conn.transaction():
+            await conn.execute("lock table mention in access exclusive mode")
+            first, beside = (asyncio.create_task(process.ids("boats")) for _ in range(2))
+            async with other.pool.connection() as third:
+                pid = await blocked(other.pool, third)
+                if how == "cancelled":
+                    first.cancel()
+                elif how == "terminated":
+                    await third.execute("select pg_terminate_backend(%s)", (pid,))
+                else:
+                    await process.mirrors.aclose()
+                await asyncio.wait([first])
+        outcomes = await asyncio.gather(first, beside, return_exceptions=True)
+    expected = {
+        "cancelled": (asyncio.CancelledError, set),
+        "terminated": (StoreUnavailable, StoreUnavailable),
+        "closed": (asyncio.CancelledError, asyncio.CancelledError),
+    }[how]
+    assert tuple(map(type, outcomes)) == expected
+    for _ in range(3):
+        assert await process.ids("boats") == {"a"}
+    await process.ingest.add("n", [memory("b")])
+    assert await process.ids("boats") == {"a", "b"}
+
+
+async def test_a_mirror_asked_for_too_long_ago_is_made_anew_at_once(process: Process) -> None:
+    """What has changed since may be forgotten; it needs no check either."""
+    await process.ingest.add("n", [memory("a")])
+    await process.standing()
+    await process.ingest.add("n", [memory("b")])
+    async with process.pool.connection() as conn:
+        await forgotten(conn)
+    process.mirrors._entries["n"].checked_at = -1e9
+    assert await process.ids("boats") == {"a", "b"}
