@@ -8,7 +8,9 @@ corpus' size, an absolute length or its kind. What kind of memories the candidat
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -93,6 +95,8 @@ MOST_RESCORED: Final = 48
 _OF_QUERY = len(QUERY_TRAITS) + len(QUERY_EVIDENCE)
 """Features that are the same for all candidates, the last ones of a row."""
 
+_PLACE_BYTES = 4
+
 _describe = native.function(
     "trivet_describe",
     *[ctypes.c_int64] * 4, native.Array, native.Array, ctypes.c_double, native.Array, native.Array,
@@ -116,8 +120,13 @@ class Described(NamedTuple):
     foremost: NDArray[np.int64]
 
 
-def describe(evidence: Evidence, known: Particulars) -> Described:
+def describe(evidence: Evidence, known: Particulars, at: bytes | None = None) -> Described:
     """The features of all candidates of one query.
+
+    Args:
+        evidence: the rankings of the legs.
+        known: of their memories.
+        at: where in `known` what each leg found is, leg after leg, as int32; None where that is still to be looked up.
 
     Raises:
         ValueError: there is no candidate, or what is known of them is not of as many.
@@ -126,10 +135,11 @@ def describe(evidence: Evidence, known: Particulars) -> Described:
     if not n:
         raise ValueError("a query without candidates has no features")
     legs = (evidence.vector, evidence.bm25, evidence.graph)
-    place = dict(zip(known.ids, range(n), strict=True))
-    at = np.array([place.get(memory_id, n) for leg in legs for memory_id in leg.ids], np.int32)
-    scores = np.array([score for leg in legs for score in leg.scores], np.float64)
-    if at.size != scores.size:
+    if at is None:
+        place = dict(zip(known.ids, range(n), strict=True))
+        at = array("i", [place.get(memory_id, n) for leg in legs for memory_id in leg.ids]).tobytes()
+    scores = array("d", chain.from_iterable([leg.scores for leg in legs]))
+    if not len(at) // _PLACE_BYTES == len(scores) == sum([len(leg.ids) for leg in legs]):
         raise ValueError("a leg has not as many scores as memories")
     traits, words = unpack_traits(known.traits)
     # As the structs of the kernel name them.
@@ -151,7 +161,7 @@ def describe(evidence: Evidence, known: Particulars) -> Described:
     kind = np.empty(len(KIND_FEATURES), np.float32)
     order = np.empty(n, np.int64)
     failed = _describe(
-        n, *[len(leg.ids) for leg in legs], native.at(at), native.at(scores), evidence.attainable, native.at(floats),
+        n, *[len(leg.ids) for leg in legs], at, scores.buffer_info()[0], evidence.attainable, native.at(floats),
         native.at(codes),
         None if vectors is None else native.at(vectors), 0 if vectors is None else vectors.shape[1], native.at(traits),
         len(MEMORY_TRAITS), native.at(query), _OF_QUERY, native.at(rows), native.at(kind), native.at(order),

@@ -72,9 +72,9 @@ class Rescorer:
         self._familiarity = Familiarity(model, len(KIND_FEATURES))
         self._floor = float(model.metadata["floor"])
 
-    def score(self, evidence: Evidence, known: Particulars) -> Rescored:
-        """Score the candidates of one query; there must be at least one."""
-        described = describe(evidence, known)
+    def score(self, evidence: Evidence, known: Particulars, at: bytes | None = None) -> Rescored:
+        """Score the candidates of one query; there must be at least one. `at` is `describe`'s."""
+        described = describe(evidence, known, at)
         scores = self._trees.scores(described.rows, described.foremost)
         familiar = self._familiarity.of(described.kind)
         return Rescored(

@@ -33,6 +33,9 @@ _names: WeakKeyDictionary[AsyncConnection[Any], dict[Prepared, bytes]] = WeakKey
 
 _numbers = count()
 
+_DROPPED_WITHIN_S = 1.0
+"""How long an answer is waited for that nobody wants any more."""
+
 
 class Prepared:
     """A statement with parameters in psycopg's manner, `%(name)s`.
@@ -80,6 +83,83 @@ class Prepared:
 Asked = tuple[Prepared, Parameters]
 
 
+class Rows:
+    """The rows of an answer; each is decoded when it is asked for."""
+
+    def __init__(self, conn: AsyncConnection[Any], result: PGresult) -> None:
+        self._result = result
+        self._loading = Transformer(conn)
+        self._loading.set_pgresult(result)
+
+    def integers(self, column: int) -> list[int]:
+        """The numbers of a column of integers without nulls, row by row."""
+        value = self._result.get_value
+        return [int.from_bytes(value(row, column) or b"", "big", signed=True) for row in range(self._result.ntuples)]
+
+    def __getitem__(self, row: int) -> tuple[Any, ...]:
+        found: tuple[Any, ...] | None = self._loading.load_row(row, tuple)
+        if found is None:
+            raise RuntimeError("there is no answer to read")
+        return found
+
+
+class Sent:
+    """A statement whose answer is on its way; until it is there, or dropped, nothing else may use the connection."""
+
+    def __init__(self, conn: AsyncConnection[Any], statement: Prepared, values: list[bytes | None]) -> None:
+        self._conn = conn
+        self._statement = statement
+        self._values = values
+        self._is_awaited = False
+
+    async def rows(self) -> Rows:
+        """The answer, waited for; once.
+
+        Raises:
+            psycopg.Error: as a cursor's `execute` does.
+        """
+        try:
+            return Rows(self._conn, await self._answer())
+        except psycopg.Error as exc:
+            if not _may_be_repeated(self._conn, exc):
+                raise
+        await self._send()
+        return Rows(self._conn, await self._answer())
+
+    async def drop(self) -> None:
+        """Wait for an answer that nobody wants any more; a connection that does not give it soon is closed."""
+        if not self._is_awaited:
+            return
+        with suppress(psycopg.Error):
+            await self._answer(timeout_s=_DROPPED_WITHIN_S)
+        if self._conn.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            await self._conn.close()
+
+    async def _send(self) -> None:
+        name, pgconn = await self._statement.name_on(self._conn), self._conn.pgconn
+        pgconn.send_query_prepared(name, self._values, result_format=1)
+        self._is_awaited = True
+        pgconn.flush()  # what does not fit into the socket goes when the answer is waited for
+
+    async def _answer(self, timeout_s: float | None = None) -> PGresult:
+        self._is_awaited = False  # a wait that is cancelled ends the statement
+        pgconn = self._conn.pgconn
+        if pgconn.flush() == 0:
+            pgconn.consume_input()  # what is there already need not be waited for
+        return _check(await self._conn.wait(generators.execute(pgconn), timeout=timeout_s))
+
+
+async def send(conn: AsyncConnection[Any], statement: Prepared, parameters: Parameters) -> Sent:
+    """Send a statement and go on while it is executed.
+
+    Raises:
+        psycopg.Error: as a cursor's `execute` does.
+    """
+    sent = Sent(conn, statement, statement.values(parameters))
+    await sent._send()
+    return sent
+
+
 async def rows_of_each(conn: AsyncConnection[Any], asked: Sequence[Asked]) -> list[list[tuple[Any, ...]]]:
     """The answers to several statements that are sent together, one transaction where there is none: one wait for all.
 
@@ -90,8 +170,7 @@ async def rows_of_each(conn: AsyncConnection[Any], asked: Sequence[Asked]) -> li
     try:
         return await _answers(conn, sent)
     except psycopg.Error as exc:
-        _names.pop(conn, None)
-        if exc.sqlstate not in _STALE or conn.info.transaction_status != TransactionStatus.IDLE:
+        if not _may_be_repeated(conn, exc):
             raise
     return await _answers(conn, sent)
 
@@ -139,6 +218,12 @@ def _communicate(pgconn: PGconn, statements: int) -> PQGen[list[list[PGresult]]]
         results.append((yield from generators.fetch_many(pgconn)))
     yield from generators.fetch_many(pgconn)  # says that all is done
     return results
+
+
+def _may_be_repeated(conn: AsyncConnection[Any], failed: psycopg.Error) -> bool:
+    """Whether what failed did so only because it is not prepared as the connection's statements were remembered."""
+    _names.pop(conn, None)
+    return failed.sqlstate in _STALE and conn.info.transaction_status == TransactionStatus.IDLE
 
 
 def _check(results: Sequence[PGresult]) -> PGresult:

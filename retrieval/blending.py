@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+from array import array
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 
 import msgspec
 
-from retrieval.fusion import FIRST_RANK, Fused
+import native
+from retrieval.fusion import FIRST_RANK, Fused, Order
 
 BLEND_K = 5
 """Smoothing constant of the reciprocal ranks that are blended."""
+
+_blend = native.function(
+    "trivet_blend",
+    ctypes.c_int64, native.Array, ctypes.c_double, ctypes.c_double, native.Array, native.Array,
+    result=ctypes.c_int32,
+)  # fmt: skip
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -44,14 +54,17 @@ def blend(fused: Sequence[Fused], scores: Mapping[str, float], confidence: float
     >>> [each.fused.id for each in blend(fused, {"a": 0.1, "b": 0.2}, 1.0)]
     ['b', 'a']
     """
+    order = blended([each.id for each in fused], scores, confidence)
+    return [Placed(fused[at], at + FIRST_RANK, score) for at, score in zip(*order, strict=True)]
+
+
+def blended(ids: Sequence[str], scores: Mapping[str, float], confidence: float) -> Order:
+    """The same of ids in the order of the fusion, which are numbered from 0 as they stand."""
     least = min(scores.values(), default=0.0) - 1.0
-    known = [scores.get(each.id, least) for each in fused]
-    places = range(len(fused))
-    # A sort keeps the order of equals, reversed or not: that of the fusion.
-    rescored = sorted(places, key=known.__getitem__, reverse=True)
-    doubt = 1 - confidence
-    blended = [doubt / k for k in range(BLEND_K + FIRST_RANK, BLEND_K + FIRST_RANK + len(fused))]
-    for k, at in enumerate(rescored, BLEND_K + FIRST_RANK):
-        blended[at] += confidence / k
-    order = sorted(places, key=blended.__getitem__, reverse=True)
-    return [Placed(fused[at], at + FIRST_RANK, blended[at]) for at in order]
+    rescored = array("d", map(scores.get, ids, repeat(least)))
+    order = array("q", bytes(8 * len(ids)))
+    blended_scores = array("d", bytes(8 * len(ids)))
+    addresses = [each.buffer_info()[0] for each in (rescored, order, blended_scores)]
+    if _blend(len(ids), addresses[0], confidence, BLEND_K, *addresses[1:]):
+        raise MemoryError
+    return Order(order.tolist(), blended_scores.tolist())

@@ -13,6 +13,7 @@ import ctypes
 from collections.abc import Iterable, Sequence
 from itertools import compress, islice
 from math import ceil
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -47,16 +48,27 @@ _mark_alike = native.function(
 )
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class Candidate(Protocol):
     """A memory to be compared; who said it and what it is a part of count."""
 
-    id: str
-    text: str
-    speaker: str | None = None
-    title: str | None = None
+    @property
+    def id(self) -> str:
+        """Its name."""
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+
+    @property
+    def speaker(self) -> str | None:
+        """Who said it."""
+
+    @property
+    def title(self) -> str | None:
+        """Of what it is a part."""
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class Kept(NamedTuple):
     """A surviving memory and the ids of those that it stands for, best ranked first."""
 
     id: str
@@ -87,15 +99,19 @@ def deduplicate(candidates: Sequence[Candidate], *, threshold: float = THRESHOLD
     Raises:
         ValueError: threshold outside (0, 1].
 
-    >>> deduplicate([Candidate(id="a", text="I like tea."), Candidate(id="b", text="i like  TEA")])
+    >>> from types import SimpleNamespace as Said
+    >>> said = {"a": "I like tea.", "b": "i like  TEA"}
+    >>> deduplicate([Said(id=id, text=text, speaker=None, title=None) for id, text in said.items()])
     [Kept(id='a', duplicates=('b',))]
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
     marks = _alike(candidates, threshold)
+    if not any(marks):
+        return [Kept(each.id, ()) for each in candidates]
     stands_for = {each.id: tuple(each.duplicates) for each in _survivors(compress(candidates, marks), threshold)}
     return [
-        Kept(id=each.id, duplicates=stands_for.get(each.id, ()))
+        Kept(each.id, stands_for.get(each.id, ()))
         for each, mark in zip(candidates, marks, strict=True)
         if not mark or each.id in stands_for
     ]

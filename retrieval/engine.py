@@ -14,6 +14,7 @@ import msgspec
 from classifier.candidates import Particulars
 from native.crew import Crew
 from retrieval.answers import as_search, context_response, pack_candidates, search_response, searched
+from retrieval.candidates import Candidates
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import InvalidInput, NotFound, StoreUnavailable
@@ -289,8 +290,9 @@ class Trivet:
         """What is known of the memories that the legs ranked for a query, as the rescorer is given it: for training."""
         embedding = await self.embedder.embed_query(query)
         vectors = Vectors(self._pool, answer.mirror)
-        await vectors.read({hit.doc for ranking in answer.ranked.values() for hit in ranking.hits})
-        return particulars_of(answer.mirror.memories, vectors, query, embedding, answer.ranked)
+        candidates = Candidates.of(answer.ranked)
+        await vectors.read(candidates.docs)
+        return particulars_of(answer.mirror.memories, vectors, query, embedding, candidates)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation; raises as `search` does."""

@@ -90,7 +90,8 @@ def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
             _check(item, (*loc, key), nesting + 1)
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            if (item := getattr(value, name)) is not None:
+            item = getattr(value, name)
+            if item and item is not True:  # what is empty, zero or false can be stored
                 _check(item, (*loc, name), 0)
     elif isinstance(value, int):
         if not _MIN_INTEGER <= value <= _MAX_INTEGER:

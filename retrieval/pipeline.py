@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from classifier.evidence import Evidence
 from classifier.inference import IntentClassifier, IntentPrediction
 from classifier.rescorer import Rescored
-from retrieval.blending import as_fused, blend
+from retrieval.candidates import Candidates
 from retrieval.embedding.base import Embedder
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.errors import AllLegsFailed, LegTimedOut
-from retrieval.fusion import weighted_rrf
 from retrieval.ids import uuid7
 from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
 from retrieval.legs.linked import Linked
@@ -32,6 +31,7 @@ from retrieval.noise import above_noise, heads
 from retrieval.parsing import check_storable
 from retrieval.profile_book import ProfileBook
 from retrieval.profiles import Profile
+from retrieval.reading import Reading
 from retrieval.rescoring import favouring_period, particulars_of
 from retrieval.selection import Found, Limits, select
 from retrieval.stopwatch import Stopwatch
@@ -99,6 +99,28 @@ class Answer:
     search_id: str = field(default_factory=uuid7)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Choice:
+    """What the memories of an answer are chosen by, whatever is left of the rankings."""
+
+    candidates: Candidates
+    weighting: Weighting
+    rrf_k: float
+    rescored: Rescored | None
+    reading: Reading
+    vectors: Vectors
+    limits: Limits
+    stopwatch: Stopwatch
+
+    async def of(self, rankings: Mapping[Leg, LegRanking]) -> list[Found]:
+        """The memories that the rankings together put first, and the rescorer where it has a say."""
+        with self.stopwatch.span("fuse"):
+            fused = self.candidates.fused(rankings, self.weighting.weights, rrf_k=self.rrf_k)
+            order = self.candidates.ordered(fused, self.rescored)
+        with self.stopwatch.span("hydrate"):
+            return await select(self.reading, order, self.candidates, rankings, self.vectors, self.limits)
+
+
 class Pipeline:
     """Answers searches. It holds no state of its own beyond its parts."""
 
@@ -146,29 +168,45 @@ class Pipeline:
         check_storable(request)
         check_weights(request.weights)
         heard = await self._ask(name, request, stopwatch)
-        rankings, prediction, profile = heard.rankings, heard.prediction, heard.profile
+        prediction, profile = heard.prediction, heard.profile
         weighting = heard.explicit or adaptive_weighting(prediction, profile)
-        if not any(weighting.weights[leg] > 0 for leg in rankings):  # an intent's recipe may count on one leg alone
+        if not any(weighting.weights[leg] > 0 for leg in heard.rankings):  # an intent's may count on one leg alone
             raise _no_answer(heard.degraded)
         fan_out = _fan_out(weighting.recipe.fan_out, request)
-        rankings = heads(rankings, fan_out)
-        evidence = evidence_of(request.query, rankings, prediction)
-        rescored = None
-        if wants_rescoring(request, profile):
-            rescored = await self._rescore(heard, request.query, rankings, evidence, stopwatch)
-        trusted: Mapping[str, float] | None = None
-        if heard.explicit is None and len(rankings) == len(Leg):
-            with stopwatch.span("weigh"):
-                trusted = heard.learned.trust.weights(evidence)
-                familiarity = rescored.familiarity if rescored else 1.0
-                weighting = refined(weighting, trusted, profile, familiarity=familiarity)
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
-        limits = Limits.of(request, profile)
-        listened = above_noise(rankings, profile, enough=limits.wanted)
-        found = await self._fuse(heard, listened, weighting, rrf_k, rescored, limits, stopwatch)
-        if len(found) < limits.top_k and listened != rankings:  # duplicates took the places of what was cut
-            listened = rankings
-            found = await self._fuse(heard, listened, weighting, rrf_k, rescored, limits, stopwatch)
+        candidates = Candidates.of(heads(heard.rankings, fan_out))
+        limits, rescores = Limits.of(request, profile), wants_rescoring(request, profile)
+        async with Reading(self._pool, heard.standing.namespace.ns) as reading:
+            if not (rescores or limits.diversity) or heard.vectors.take(
+                candidates.docs
+            ):  # they would want a connection
+                likely = candidates.fused(candidates.rankings, weighting.weights, rrf_k=rrf_k)
+                await reading.begin(candidates.docs_of(likely, limits.read_ahead(rescores=rescores)))
+            evidence = evidence_of(request.query, candidates, prediction)
+            rescored = None
+            if rescores:
+                rescored = await self._rescore(heard, request.query, candidates, evidence, stopwatch)
+            trusted: Mapping[str, float] | None = None
+            if heard.explicit is None and len(candidates.rankings) == len(Leg):
+                with stopwatch.span("weigh"):
+                    trusted = heard.learned.trust.weights(evidence)
+                    familiarity = rescored.familiarity if rescored else 1.0
+                    weighting = refined(weighting, trusted, profile, familiarity=familiarity)
+            choice = _Choice(
+                candidates=candidates,
+                weighting=weighting,
+                rrf_k=rrf_k,
+                rescored=rescored,
+                reading=reading,
+                vectors=heard.vectors,
+                limits=limits,
+                stopwatch=stopwatch,
+            )
+            listened: Mapping[Leg, LegRanking] = above_noise(candidates.rankings, profile, enough=limits.wanted)
+            found = await choice.of(listened)
+            if len(found) < limits.top_k and listened != candidates.rankings:  # duplicates took the places of the cut
+                listened = candidates.rankings
+                found = await choice.of(listened)
         return Answer(
             namespace=heard.standing.namespace,
             mirror=heard.standing.mirror,
@@ -181,7 +219,7 @@ class Pipeline:
             profile=profile,
             rrf_k=rrf_k,
             fan_out=fan_out,
-            ranked=rankings,
+            ranked=candidates.rankings,
             rankings=listened,
             degraded=heard.degraded,
             stopwatch=stopwatch,
@@ -276,30 +314,11 @@ class Pipeline:
             mirror.keep_metadata(wanted, known, changed=changed)
         return known
 
-    async def _fuse(
-        self,
-        heard: Heard,
-        rankings: Mapping[Leg, LegRanking],
-        weighting: Weighting,
-        rrf_k: float,
-        rescored: Rescored | None,
-        limits: Limits,
-        stopwatch: Stopwatch,
-    ) -> list[Found]:
-        """The memories that the rankings together put first, and the rescorer where it has a say."""
-        with stopwatch.span("fuse"):
-            ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
-            fused = weighted_rrf(ids, {leg: weighting.weights[leg] for leg in rankings}, rrf_k=rrf_k)
-            order = blend(fused, rescored.scores, rescored.confidence) if rescored else as_fused(fused)
-        with stopwatch.span("hydrate"):
-            async with self._pool.connection() as conn:
-                return await select(conn, heard.standing.namespace.ns, order, rankings, heard.vectors, limits)
-
     async def _rescore(
         self,
         heard: Heard,
         query: str,
-        rankings: Mapping[Leg, LegRanking],
+        candidates: Candidates,
         evidence: Evidence,
         stopwatch: Stopwatch,
     ) -> Rescored | None:
@@ -307,18 +326,20 @@ class Pipeline:
         if heard.learned.rescorer is None:
             heard.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
             return None
-        docs = {hit.doc for ranking in rankings.values() for hit in ranking.hits}
         try:
             with stopwatch.span("particulars"):
                 if heard.embedding is not None:
                     async with asyncio.timeout(self._leg_timeout_s):
-                        await heard.vectors.read(docs)
-                known = particulars_of(heard.standing.mirror.memories, heard.vectors, query, heard.embedding, rankings)
+                        await heard.vectors.read(candidates.docs)
+                known = particulars_of(
+                    heard.standing.mirror.memories, heard.vectors, query, heard.embedding, candidates
+                )
             with stopwatch.span("rescore"):
                 if known is None:
                     return None
-                rescored = heard.learned.rescorer.score(evidence, known)
-                return favouring_period(rescored, rankings, heard.profile.period_weight)
+                at = candidates.at if known.ids is candidates.ids else None
+                rescored = heard.learned.rescorer.score(evidence, known, at)
+                return favouring_period(rescored, candidates.rankings, heard.profile.period_weight)
         except TimeoutError:
             reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
         except Exception as exc:

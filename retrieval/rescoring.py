@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from classifier.candidates import Particulars
 from classifier.rescorer import Rescored
 from classifier.traits import query_traits
+from retrieval.candidates import Candidates
 from retrieval.legs.base import LegRanking
 from retrieval.legs.okapi import coverage
 from retrieval.mirror.columns import Columns
@@ -34,7 +35,7 @@ def particulars_of(
     vectors: Vectors,
     query: str,
     embedding: NDArray[np.float32] | None,
-    rankings: Mapping[Leg, LegRanking],
+    candidates: Candidates,
 ) -> Particulars | None:
     """What is known of the memories that the legs ranked; None if all of them are gone by now.
 
@@ -43,23 +44,18 @@ def particulars_of(
         vectors: of the memories ranked, where there is an embedding.
         query: its text.
         embedding: of the query; None where it has none.
-        rankings: of the legs.
+        candidates: what the legs found.
     """
-    found: dict[int, str] = {}
-    for ranking in rankings.values():
-        if ranking.hits:
-            ids, ordinals, *_ = zip(*ranking.hits, strict=True)
-            found.update(zip(ordinals, ids, strict=True))
-    docs = np.array(list(found), np.int64)
+    ids, docs, rankings = candidates.ids, np.array(candidates.docs, np.int64), candidates.rankings
     there = memories.alive.values[docs]
     places = np.zeros(docs.size, np.int64)
     if embedding is not None:
-        places = vectors.places(list(found))
+        places = vectors.places(candidates.docs)
         there &= places >= 0
     if not there.all():
         docs, places = docs[there], places[there]
-        found = {doc: found[doc] for doc in docs.tolist()}
-    if not found:
+        ids = [ids[number] for number in np.flatnonzero(there).tolist()]
+    if not ids:
         return None
     speakers = memories.speakers.codes.values[docs]
     titles = memories.titles.codes.values[docs]
@@ -68,7 +64,7 @@ def particulars_of(
     if embedding is not None:
         own, stored = (cosines(kept, embedding, places) for kept in (vectors.own, vectors.stored))
     return Particulars(
-        ids=list(found.values()),
+        ids=ids,
         own=own,
         mixed=stored,
         vectors=None if embedding is None else vectors.own.take(places, axis=0),
@@ -77,13 +73,21 @@ def particulars_of(
         rarest=matched.rarest,
         traits=memories.traits.values[docs],
         assistant=_roles(memories.speakers).shares(speakers, [_ASSISTANT]) == 1,
-        named=np.isin(speakers, memories.speakers_named(query)),
+        named=_among(speakers, memories.speakers_named(query)),
         speakers=speakers,
         sessions=memories.sessions.codes.values[docs],
         titled=_titled(memories.titles).shares(titles, _words(query)),
         has_title=titles != NONE,
         query=query_traits(query),
     )
+
+
+def _among(codes: NDArray[np.int32], some: Sequence[int]) -> NDArray[np.bool_]:
+    """Which codes are among a few."""
+    found = np.zeros(codes.size, np.bool_)
+    for code in some:
+        found |= codes == code
+    return found
 
 
 def favouring_period(rescored: Rescored, rankings: Mapping[Leg, LegRanking], weight: float) -> Rescored:

@@ -13,8 +13,8 @@ from classifier.evidence import Evidence, Findings
 from classifier.inference import IntentPrediction
 from classifier.intents import Intent
 from classifier.weights import Mixture, Weightings
+from retrieval.candidates import Candidates
 from retrieval.errors import InvalidInput
-from retrieval.legs.base import LegRanking
 from retrieval.profiles import Profile, Recipe
 from retrieval.types import IntentReport, Leg, LegWeights, Mode, SearchRequest
 
@@ -144,10 +144,9 @@ def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
     )
 
 
-def evidence_of(query: str, rankings: Mapping[Leg, LegRanking], prediction: IntentPrediction) -> Evidence:
+def evidence_of(query: str, candidates: Candidates, prediction: IntentPrediction) -> Evidence:
     """What the legs' answers say of each other and of the query."""
-    findings = {leg: _findings(ranking) for leg, ranking in rankings.items() if ranking.hits}
-    nothing = Findings()
+    findings, rankings, nothing = candidates.findings, candidates.rankings, Findings()
     return Evidence(
         vector=findings.get(Leg.VECTOR, nothing),
         bm25=findings.get(Leg.BM25, nothing),
@@ -157,11 +156,6 @@ def evidence_of(query: str, rankings: Mapping[Leg, LegRanking], prediction: Inte
         words=len(query.split()),
         probabilities=prediction.probabilities,
     )
-
-
-def _findings(ranking: LegRanking) -> Findings:
-    ids, _, scores, *_ = zip(*ranking.hits, strict=True)
-    return Findings(ids, scores)
 
 
 def refined(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,17 +48,9 @@ class Vectors:
 
     async def read(self, docs: Iterable[int]) -> None:
         """Have those of some memories; one deleted meanwhile stays absent."""
-        wanted = np.array([doc for doc in docs if doc not in self._places], np.int64)
-        if not wanted.size:
-            return
-        self._asked.update(wanted.tolist())
-        kept = self._mirror.vectors
-        known = kept.knows(wanted)
-        if known.any():
-            docs = wanted[known]
-            kept.read(docs, *self._room_for(docs))
-        missing = wanted[~known].tolist()
+        missing = self._take(docs)
         if missing:
+            kept = self._mirror.vectors
             version = kept.version
             async with self._pool.connection() as conn:
                 found = await vectors.read(conn, self._mirror.ns, missing)
@@ -68,6 +62,27 @@ class Vectors:
                     order = np.argsort(found.docs)
                     own[order[np.searchsorted(found.docs, found.turns, sorter=order)]] = kept.rounded(found.own)
 
+    def take(self, docs: Iterable[int]) -> bool:
+        """Have those of some memories that the mirror has; whether that is all of them."""
+        return not self._take(docs)
+
+    def _take(self, docs: Iterable[int]) -> list[int]:
+        """Have those that the mirror has; which memories it has not."""
+        wanted = np.array([doc for doc in docs if doc not in self._places], np.int64)
+        if not wanted.size:
+            return []
+        self._asked.update(wanted.tolist())
+        kept = self._mirror.vectors
+        known = kept.knows(wanted)
+        if known.all():
+            kept.read(wanted, *self._room_for(wanted))
+            return []
+        if known.any():
+            here = wanted[known]
+            kept.read(here, *self._room_for(here))
+        missing: list[int] = wanted[~known].tolist()
+        return missing
+
     def __contains__(self, doc: int) -> bool:
         """Whether the vectors of a memory are here."""
         return doc in self._places
@@ -76,10 +91,9 @@ class Vectors:
         """Those of some memories that were not asked for; what was, and is not here, does not exist."""
         return np.array([doc for doc in docs.tolist() if doc not in self._asked], np.int64)
 
-    def places(self, docs: Sequence[int]) -> NDArray[np.intp]:
+    def places(self, docs: Sequence[int]) -> NDArray[np.int64]:
         """The rows of memories in `stored` and `own`, -1 for those that are not there."""
-        places = self._places
-        return np.array([places.get(doc, -1) for doc in docs], np.intp)
+        return np.frombuffer(array("q", map(self._places.get, docs, repeat(-1))), np.int64)
 
     def _room_for(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Where the stored and the own vectors of memories that come go, shape (n, dimensions) each."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,6 +16,8 @@ from retrieval.mirror.growing import Growing
 from retrieval.mirror.strings import NONE, Interned
 
 UNKNOWN = -1
+
+_NOTHING = np.empty(0)
 
 _shares = native.function(
     "trivet_shares",
@@ -34,6 +38,8 @@ class Words:
         self._first = Growing(np.int64, UNKNOWN)
         self._count = Growing(np.int32, 0)
         self._end = 0
+        self._laid_out: tuple[NDArray[Any], ...] = (_NOTHING,) * 3
+        self._addresses: tuple[int, ...] = ()
 
     def shares(self, codes: NDArray[np.int32], asked: Collection[str]) -> NDArray[np.float32]:
         """Which share of the words of each string is asked for; 0 for no string or one without words.
@@ -42,7 +48,7 @@ class Words:
             codes: of strings of the column, `NONE` for none; contiguous.
             asked: words, each once.
         """
-        if not self._strings or not asked:
+        if not self._strings or not asked or codes.max(initial=NONE) == NONE:
             return np.zeros(len(codes), np.float32)
         shares = np.empty(len(codes), np.float32)
         if self._count_unknown(codes, asked, shares):
@@ -54,10 +60,18 @@ class Words:
         """Set the shares as far as the words are known; how many strings are not."""
         self._first.reach(len(self._strings))
         self._count.reach(len(self._strings))
-        known = np.array([self._number_of[word] for word in asked if word in self._number_of], np.int32)
-        arrays = codes, self._first.values, self._count.values, self._numbers.values
-        unknown: int = _shares(len(codes), *map(native.at, arrays), known.size, native.at(known), native.at(shares))
+        known = array("i", [self._number_of[word] for word in asked if word in self._number_of])
+        unknown: int = _shares(
+            len(codes), native.at(codes), *self._layout(), len(known), known.buffer_info()[0], native.at(shares)
+        )
         return unknown
+
+    def _layout(self) -> tuple[int, ...]:
+        """Where the arrays are."""
+        now = (self._first.values, self._count.values, self._numbers.values)
+        if now[0] is not self._laid_out[0] or now[1] is not self._laid_out[1] or now[2] is not self._laid_out[2]:
+            self._laid_out, self._addresses = now, tuple(map(native.at, now))
+        return self._addresses
 
     def _learn(self, codes: NDArray[np.int32]) -> None:
         """Have the words of these strings."""

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from graph.arrays import array_text
-from graph.prepared import Prepared
+from graph.prepared import Prepared, Rows, Sent, send
 from retrieval.errors import NotFound
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import ELIGIBLE, eligibility
@@ -50,7 +50,8 @@ _LIST = (
 
 # The driver's way of reading JSON takes longer than all other columns together.
 _HYDRATE = Prepared("""
-    select m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.document_id, m.created_at, m.tags, m.metadata::text
+    select m.doc, m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.document_id, m.created_at, m.tags,
+        m.metadata::text
     from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
 """)
 
@@ -89,7 +90,7 @@ class StoredMemory(NamedTuple):
 
 
 class HydratedMemory(NamedTuple):
-    """What a search result shows of a memory, in the order of the statement's columns."""
+    """What a search result shows of a memory, in the order of the statement's columns behind its ordinal."""
 
     id: str
     text: str
@@ -171,10 +172,25 @@ async def page(
     return [_stored(row) for row in await cursor.fetchall()]
 
 
-async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> Mapping[str, HydratedMemory]:
-    """What search results show of the memories of some ordinals, by id; one deleted meanwhile is absent."""
-    rows = await _HYDRATE.rows(conn, {"ns": ns, "docs": array_text(docs)})
-    return {row[0]: HydratedMemory._make((*row[:-1], orjson.loads(row[-1]))) for row in rows}
+class Hydrated:
+    """What search results show of some memories, by ordinal; one deleted meanwhile is absent."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._row_of = {doc: row for row, doc in enumerate(rows.integers(0))}
+
+    def get(self, doc: int) -> HydratedMemory | None:
+        """One of them; what nobody asks for is not decoded."""
+        row = self._row_of.get(doc)
+        if row is None:
+            return None
+        _, *shown, metadata = self._rows[row]
+        return HydratedMemory._make((*shown, {} if metadata == "{}" else orjson.loads(metadata)))
+
+
+async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> Sent:
+    """Ask what search results show of the memories of some ordinals; `Hydrated` reads the answer."""
+    return await send(conn, _HYDRATE, {"ns": ns, "docs": array_text(docs)})
 
 
 async def with_metadata(conn: AsyncConnection[Any], ns: int, metadata: Mapping[str, Any]) -> NDArray[np.int64]:

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 import native
-from retrieval.dedup import MAX_WORDS, MIN_WORDS, THRESHOLD, Candidate, deduplicate
+from retrieval.dedup import MAX_WORDS, MIN_WORDS, THRESHOLD, deduplicate
 from retrieval.text.wording import MAX_SQUEEZED, comparable, contradicts, wording
+
+
+class Said(NamedTuple):
+    """A memory to be compared."""
+
+    id: str
+    text: str
+    speaker: str | None = None
+    title: str | None = None
+
 
 WORDS = (
     "I like the dog tea don't don’t — , ! ? 3 -5 Paris été ÉTÉ ﬁn fin Ｉ ß ss 東京都 東 C++ _x_ A.B 😀 % İ a b c d e f"
@@ -22,7 +33,7 @@ TITLES = st.sampled_from([None, None, "One", "Other"])
 
 
 @st.composite
-def candidates(draw: st.DrawFn) -> list[Candidate]:
+def candidates(draw: st.DrawFn) -> list[Said]:
     """Many of them variations of one text."""
     base = draw(SENTENCES)
     found = []
@@ -33,7 +44,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
         speaker = draw(SPEAKERS)
         prefix = f"{speaker}: " if speaker and draw(st.booleans()) else ""
         text = prefix + draw(GAPS).join(words)
-        found.append(Candidate(id=str(number), text=text, speaker=speaker, title=draw(TITLES)))
+        found.append(Said(id=str(number), text=text, speaker=speaker, title=draw(TITLES)))
     return found
 
 
@@ -44,11 +55,11 @@ def jaccard(one: tuple[str, ...], other: tuple[str, ...]) -> float:
     return len(left & right) / len(left | right)
 
 
-def grouped(given_: list[Candidate], threshold: float) -> list[tuple[str, ...]]:
+def grouped(given_: list[Said], threshold: float) -> list[tuple[str, ...]]:
     """The best ranked first that says the same, or else nearly the same."""
-    groups: list[list[Candidate]] = []
+    groups: list[list[Said]] = []
 
-    def may_join(group: list[Candidate], one: Candidate) -> bool:
+    def may_join(group: list[Said], one: Said) -> bool:
         speakers, titles = {each.speaker for each in group} - {None}, {each.title for each in group} - {None}
         return (not one.speaker or speakers <= {one.speaker}) and (not one.title or titles <= {one.title})
 
@@ -69,7 +80,7 @@ def grouped(given_: list[Candidate], threshold: float) -> list[tuple[str, ...]]:
 
 
 @given(candidates(), st.sampled_from([THRESHOLD, 0.3, 0.6, 1.0]))
-def test_it_is_what_comparing_every_pair_gives(given_: list[Candidate], threshold: float) -> None:
+def test_it_is_what_comparing_every_pair_gives(given_: list[Said], threshold: float) -> None:
     found = [(kept.id, *kept.duplicates) for kept in deduplicate(given_, threshold=threshold)]
     assert found == grouped(given_, threshold)
 

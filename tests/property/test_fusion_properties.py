@@ -1,11 +1,14 @@
 """What holds of a fusion whatever the rankings and weights are."""
 
+from array import array
+from functools import partial
 from math import fsum
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.fusion import weighted_rrf
+from retrieval.fusion import Ranked, fuse, weighted_rrf
 from retrieval.types import Leg
 
 IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
@@ -57,3 +60,28 @@ def test_a_better_rank_never_lowers_a_memory(
         for given_rankings in (rankings, promoted)
     ]
     assert places[1] <= places[0]
+
+
+@given(RANKINGS, st.fixed_dictionaries(dict.fromkeys(Leg, st.floats(0.0, 1e9))), st.floats(1e-3, 1e3))
+def test_a_score_is_the_sum_rounded_once(rankings: Rankings, weights: Weights, k: float) -> None:
+    """To the last bit, of as many legs as have it; and equals are in the order of their ids."""
+    scores = {
+        id: fsum(weights[leg] / (k + (ranking.index(id) + 1)) for leg, ranking in rankings.items() if id in ranking)
+        for id in {id for leg, ranking in rankings.items() if weights[leg] for id in ranking}
+    }
+    fused = weighted_rrf(rankings, weights, rrf_k=k)
+    assert [(one.id, one.score) for one in fused] == sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+
+
+@given(st.lists(st.integers(-2, 6), max_size=8), st.integers(0, 6), st.tuples(st.integers(-1, 9), st.integers(-1, 9)))
+def test_numbers_of_no_candidate_are_refused(numbers: list[int], count: int, part: tuple[int, int]) -> None:
+    """Nothing is read or written beside the arrays."""
+    ids, (start, length) = list("abcdef")[:count], part
+    fits = start >= 0 and length >= 0 and start + length <= len(numbers)
+    within = numbers[start : start + length] if fits else []
+    call = partial(fuse, ids, array("i", numbers).tobytes(), [Ranked(start, length, 1.0)], rrf_k=1)
+    if fits and all(0 <= number < count for number in within):
+        assert set(call().numbers) == set(within)
+    else:
+        with pytest.raises(ValueError, match="no rankings"):
+            call()

@@ -2,11 +2,22 @@
 
 import random
 import time
+from typing import NamedTuple
 
 import pytest
 
-from retrieval.dedup import MAX_WORDS, Candidate, deduplicate
+from retrieval.dedup import MAX_WORDS, deduplicate
 from retrieval.text.wording import MAX_SQUEEZED
+
+
+class Said(NamedTuple):
+    """A memory to be compared."""
+
+    id: str
+    text: str
+    speaker: str | None = None
+    title: str | None = None
+
 
 LONG = (
     "We drove up the coast on the weekend with both kids and the dog, stayed in a small cabin by the lake, "
@@ -17,9 +28,7 @@ LONG = (
 def groups(*texts: str | tuple[str, str]) -> list[tuple[str, ...]]:
     """The groups of texts, or (speaker, text), named by their place."""
     candidates = [
-        Candidate(id=str(place), text=text)
-        if isinstance(text, str)
-        else Candidate(id=str(place), speaker=text[0], text=text[1])
+        Said(id=str(place), text=text) if isinstance(text, str) else Said(id=str(place), speaker=text[0], text=text[1])
         for place, text in enumerate(texts)
     ]
     return [(kept.id, *kept.duplicates) for kept in deduplicate(candidates)]
@@ -85,18 +94,18 @@ def test_the_speakers_prefix_does_not_tell_texts_apart() -> None:
 def test_texts_under_two_titles_never_say_the_same(other: str) -> None:
     """Articles that begin with the same words."""
     candidates = [
-        Candidate(id="0", text=LONG, title="Managers"),
-        Candidate(id="1", text=other, title="Seasons"),
-        Candidate(id="2", text=other, title="Managers"),
+        Said(id="0", text=LONG, title="Managers"),
+        Said(id="1", text=other, title="Seasons"),
+        Said(id="2", text=other, title="Managers"),
     ]
     assert [(kept.id, *kept.duplicates) for kept in deduplicate(candidates)] == [("0", "2"), ("1",)]
 
 
 def test_a_group_takes_the_first_title_that_comes() -> None:
     candidates = [
-        Candidate(id="0", text=LONG),
-        Candidate(id="1", text=LONG, title="Managers"),
-        Candidate(id="2", text=LONG, title="Seasons"),
+        Said(id="0", text=LONG),
+        Said(id="1", text=LONG, title="Managers"),
+        Said(id="2", text=LONG, title="Seasons"),
     ]
     assert [(kept.id, *kept.duplicates) for kept in deduplicate(candidates)] == [("0", "1"), ("2",)]
 
@@ -163,7 +172,7 @@ def test_many_very_long_texts_take_little_time() -> None:
     for run in range(3):
         # New strings each time: Python keeps the hash of one that it has hashed.
         texts = [f"{run} {number} " + "Une pensée. " * 5_000 for number in range(200)]
-        candidates = [Candidate(id=str(number), text=text) for number, text in enumerate(texts)]
+        candidates = [Said(id=str(number), text=text) for number, text in enumerate(texts)]
         start = time.process_time()
         assert len(deduplicate(candidates)) == len(texts)
         durations.append(time.process_time() - start)

@@ -1,0 +1,118 @@
+/* Several rankings of the same candidates become one order. */
+#include "kernels.h"
+
+enum { MOST_LEGS = 3, FOUND = MOST_LEGS, PARTS };
+
+struct fused {
+    double score;
+    int64_t candidate;
+};
+
+/* Best first, equals by number. */
+static int by_score(const void *one, const void *other) {
+    const struct fused *a = one, *b = other;
+    if (a->score != b->score) return a->score > b->score ? -1 : 1;
+    return a->candidate < b->candidate ? -1 : 1;
+}
+
+struct pair {
+    double sum, rest;
+};
+
+/* A sum as it is rounded and what that leaves out (Knuth, "The Art of Computer Programming", volume 2, 4.2.2). */
+static struct pair two_sum(double one, double other) {
+    double sum = one + other, part = sum - one;
+    return (struct pair){sum, (one - (sum - part)) + (other - part)};
+}
+
+/* The sum of three, rounded once: what the first additions leave out is rounded to odd, so that the last one rounds as if
+   it saw all of it (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008, doi:10.1109/TC.2007.70819). */
+static double sum_of_three(double one, double second, double third) {
+    struct pair low = two_sum(second, third), high = two_sum(one, low.sum), rest = two_sum(high.rest, low.rest);
+    if (rest.rest != 0) {
+        int64_t bits;
+        memcpy(&bits, &rest.sum, sizeof bits);
+        if (!(bits & 1)) {
+            bits += (rest.rest > 0) == (rest.sum > 0) ? 1 : -1;
+            memcpy(&rest.sum, &bits, sizeof bits);
+        }
+    }
+    return high.sum + rest.sum;
+}
+
+/* One of the rankings: where it begins among the candidates, how many of them count, and how much. */
+struct ranked {
+    int64_t start, length;
+    double weight;
+};
+
+/* The order of n candidates by the sum over the legs of weight / (smoothing + rank), rank from 1.
+
+   at: `size` candidates, the rankings after one another. No candidate is twice in one of them. A leg of weight 0 gives
+   nothing.
+   order, scores: out, of those that have something, best first, equals by number; room for n.
+   Returns how many these are, -1 without memory, -2 where the rankings are not of n candidates. */
+int64_t trivet_fuse(int64_t n, int64_t size, const int32_t *at, int64_t legs, const struct ranked *rankings,
+                    double smoothing, int64_t *order, double *scores) {
+    if (legs < 0 || legs > MOST_LEGS || n < 0) return -2;
+    for (int64_t leg = 0; leg < legs; leg++) {
+        struct ranked each = rankings[leg];
+        if (each.start < 0 || each.length < 0 || each.start > size || each.length > size - each.start) return -2;
+        for (int64_t rank = 0; rank < each.length; rank++)
+            if (at[each.start + rank] < 0 || at[each.start + rank] >= n) return -2;
+    }
+    double(*parts)[PARTS] = calloc((size_t)n + 1, sizeof *parts);
+    struct fused *found = malloc(((size_t)n + 1) * sizeof *found);
+    if (!parts || !found) {
+        free(parts);
+        free(found);
+        return -1;
+    }
+    for (int64_t leg = 0; leg < legs; leg++) {
+        struct ranked each = rankings[leg];
+        if (each.weight == 0) continue;
+        for (int64_t rank = 0; rank < each.length; rank++) {
+            double *given = parts[at[each.start + rank]];
+            given[leg] = each.weight / (smoothing + (double)(rank + 1));
+            given[FOUND] = 1;
+        }
+    }
+    int64_t count = 0;
+    for (int64_t candidate = 0; candidate < n; candidate++) {
+        const double *given = parts[candidate];
+        if (given[FOUND]) found[count++] = (struct fused){sum_of_three(given[0], given[1], given[2]), candidate};
+    }
+    qsort(found, (size_t)count, sizeof *found, by_score);
+    for (int64_t place = 0; place < count; place++) {
+        order[place] = found[place].candidate;
+        scores[place] = found[place].score;
+    }
+    free(parts);
+    free(found);
+    return count;
+}
+
+/* The order of n candidates by (1 - confidence) / (smoothing + one rank) + confidence / (smoothing + the other).
+
+   The one rank is where a candidate stands, the other the one by values[], equals as they stand.
+   order, scores: out, best first, equals as they stand.
+   Returns 0, or -1 without memory. */
+int32_t trivet_blend(int64_t n, const double *values, double confidence, double smoothing, int64_t *order,
+                     double *scores) {
+    struct fused *found = malloc(((size_t)n + 1) * sizeof *found);
+    if (!found) return -1;
+    for (int64_t place = 0; place < n; place++) found[place] = (struct fused){values[place], place};
+    qsort(found, (size_t)n, sizeof *found, by_score);
+    for (int64_t place = 0; place < n; place++) order[place] = found[place].candidate;
+    for (int64_t rank = 0; rank < n; rank++) {
+        double standing = (1 - confidence) / (smoothing + (double)(order[rank] + 1));
+        found[rank] = (struct fused){standing + confidence / (smoothing + (double)(rank + 1)), order[rank]};
+    }
+    qsort(found, (size_t)n, sizeof *found, by_score);
+    for (int64_t place = 0; place < n; place++) {
+        order[place] = found[place].candidate;
+        scores[place] = found[place].score;
+    }
+    free(found);
+    return 0;
+}
