@@ -31,24 +31,31 @@ QUERY_TRAITS: Final = (
 )
 """Of a query: which question words it has, and its form."""
 
-_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me|mine|we|our)\b", re.IGNORECASE)
-_LIKING = re.compile(
-    r"\b(?:prefer|preferably|like|liked|likes|love|loves|loved|enjoy|enjoys|hate|hates|dislike|avoid|favorite|favourite"
-    r"|fan of|can't stand|cannot stand|not a fan|allergic|rather|interested in|passion|passionate|always|never|strongly"
-    r")\b",
-    re.IGNORECASE,
+_WORD = re.compile(r"\w+")
+_FIRST_PERSON = frozenset({"i", "my", "me", "mine", "we", "our"})
+_LIKING = frozenset(
+    _WORD.findall(
+        "prefer preferably like liked likes love loves loved enjoy enjoys hate hates dislike avoid favorite favourite"
+        " allergic rather passion passionate always never strongly"
+    )
 )
+_LIKING_BEGINS = frozenset({"stand", "interested", "fan"})
+_LIKING_PHRASE = re.compile(r"\b(?:fan of|can't stand|cannot stand|not a fan|interested in)\b")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"\b(?:1[5-9]\d\d|20[0-4]\d)\b")
-_DATE = re.compile(
-    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december|monday|tuesday"
-    r"|wednesday|thursday|friday|saturday|sunday|yesterday|today|tomorrow|tonight|last|next|ago|week|month|weekend"
-    r"|morning|recently|jan|feb|mar|apr|jun|jul|aug|sep|oct|nov|dec)\b",
-    re.IGNORECASE,
+_DATE = frozenset(
+    _WORD.findall(
+        "january february march april may june july august september october november december monday tuesday"
+        " wednesday thursday friday saturday sunday yesterday today tomorrow tonight last next ago week month weekend"
+        " morning recently jan feb mar apr jun jul aug sep oct nov dec"
+    )
 )
 _CAPITALS = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][a-z]+")
 _SYMBOL = re.compile(r"[_=()\[\]{}<>/\\*#@$%^&|~`+]")
-_YOU = re.compile(r"\byou(?:r)?\b", re.IGNORECASE)
+_YOU = frozenset({"you", "your"})
+_LIKE_ASCII = {0x130: "i", 0x131: "i", 0x17F: "s", 0x212A: "k"}
+"""Letters that a reader takes for one of ASCII in another case."""
+
 _QUESTION_WORDS = tuple(
     re.compile(rf"\b(?:{words})\b")
     for words in (
@@ -85,18 +92,28 @@ def pack_traits(text: str) -> int:
         text: what was said, without the speaker's name.
     """
     head = text[:_MOST_CHARS]
+    folded = _folded(head)
+    words = _WORD.findall(folded)
+    digit = _DIGIT.search(head)
+    liking = sum(map(_LIKING.__contains__, words))
+    if not _LIKING_BEGINS.isdisjoint(words):
+        liking += len(_LIKING_PHRASE.findall(folded))
     packed = int(text.rstrip().endswith(("?", "？")))
     packed |= ("?" in text or "？" in text) << 1
-    packed |= bool(_DIGIT.search(head)) << 2
-    packed |= bool(_YEAR.search(head)) << 3
-    packed |= bool(_DATE.search(head)) << 4
-    packed |= min(_MOST_FIRST_PERSON, len(_FIRST_PERSON.findall(head))) << 5
-    packed |= min(_MOST_LIKING, len(_LIKING.findall(head))) << 7
+    packed |= bool(digit) << 2
+    packed |= bool(digit and _YEAR.search(head)) << 3
+    packed |= (not _DATE.isdisjoint(words)) << 4
+    packed |= min(_MOST_FIRST_PERSON, sum(map(_FIRST_PERSON.__contains__, words))) << 5
+    packed |= min(_MOST_LIKING, liking) << 7
     packed |= min(_MOST_CAPITALS, len(_CAPITALS.findall(head))) << 9
-    packed |= bool(_YOU.search(head)) << 12
+    packed |= (not _YOU.isdisjoint(words)) << 12
     symbols = len(_SYMBOL.findall(head)) / max(1, len(head))
     packed |= min(_MOST_SYMBOLS, round(symbols / _SYMBOL_STEP)) << 13
     return packed | min(_MOST_WORDS, len(text.split())) << _WORDS_SHIFT
+
+
+def _folded(text: str) -> str:
+    return (text if text.isascii() else text.translate(_LIKE_ASCII)).lower()
 
 
 def unpack_traits(packed: NDArray[np.int32] | Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -126,5 +143,5 @@ def query_traits(text: str) -> tuple[float, ...]:
         float(bool(_DIGIT.search(head))),
         log1p(len(text.split())) / 3,
         float("?" in text or "？" in text),
-        float(bool(_FIRST_PERSON.search(head))),
+        float(not _FIRST_PERSON.isdisjoint(_WORD.findall(_folded(head)))),
     )

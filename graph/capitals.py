@@ -79,7 +79,7 @@ def find_names(text: str, tokens: Sequence[Token]) -> Iterator[NameMention]:
     fresh, heading, at = True, False, 0
     while at < len(tokens):
         token = tokens[at]
-        if _is_capital(token):
+        if not token.text.islower() and _is_capital(token):
             end = _run_end(text, tokens, at)
             for found in _names_of_run(text, tokens, at, end, fresh):
                 yield found._replace(doubtful=True) if heading else found

@@ -42,13 +42,15 @@ def find_dates(tokens: Sequence[Token]) -> Iterator[DateMention]:
     >>> [d.name for d in find_dates(scan("Born on 3rd May 2023."))]
     ['2023-05-03', '2023-05', '2023']
     """
-    at = 0
-    while at < len(tokens):
+    after = 0
+    for at in [at for at, (_, word, _, _) in enumerate(tokens) if word[0].isdigit() or word.casefold() in MONTHS]:
+        if at < after:
+            continue
         found, size = _date_at(tokens, at)
         where = range(at, at + size)
         for name, weight in found:
             yield DateMention(name, weight, where)
-        at += max(size, 1)
+        after = at + size
 
 
 def is_year(word: str) -> bool:

@@ -8,7 +8,7 @@ from math import log
 from typing import NamedTuple
 
 from graph.capitals import find_names
-from graph.dates import MONTHS, find_dates
+from graph.dates import find_dates
 from graph.identifiers import identifier
 from graph.names import normalize, singular_key
 from graph.phrases import CJK, find_cjk, find_phrases
@@ -89,14 +89,15 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
             yield name, normalize(name), "title", WEIGHTS["title"]
     tokens = scan(text)
     taken: set[int] = set()
-    for date in find_dates(tokens) if any(map(_may_begin_date, tokens)) else ():
+    for date in find_dates(tokens):
         taken.update(date.tokens)
         yield date.name, normalize(date.name), "date", date.weight
     yield from _names(text, tokens, taken, f"{title or ''} {speaker or ''}")
     codes = {
         at: code
         for at, token in enumerate(tokens)
-        if not (at in taken or _is_plain(token)) and (code := identifier(token))
+        # not one of the words that cannot be one: letters with a capital at most in front
+        if not (token.text.isalpha() and token.text[1:].islower()) and at not in taken and (code := identifier(token))
     }
     for code in codes.values():
         yield code, normalize(code), "identifier", WEIGHTS["identifier"]
@@ -113,15 +114,6 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
 
 
 _BREAK = Token("mark", "|", -9, -9)
-
-
-def _may_begin_date(token: Token) -> bool:
-    return token.text[0].isdigit() or token.text.casefold() in MONTHS
-
-
-def _is_plain(token: Token) -> bool:
-    """Whether a token is one of the words that cannot be an identifier: letters with a capital at most in front."""
-    return token.kind == "word" and token.text.isalpha() and token.text[1:].islower()
 
 
 def _names(text: str, tokens: list[Token], taken: set[int], told: str) -> Iterator[tuple[str, str, str, float]]:

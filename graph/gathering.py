@@ -88,7 +88,7 @@ class Batch:
         redirects = self._redirects(aliases)
         for doc in docs:
             for mention in doc.mentions:
-                self._mention(doc.doc, mention, redirects.get(mention.key))
+                self._mention(doc.doc, mention, redirects.get(mention.key) if redirects else None)
 
     def _add_given(self, doc: DocGraph) -> None:
         for given in doc.entities:
@@ -110,7 +110,7 @@ class Batch:
             return None
         entity = entity_id(key)
         strength = _GIVEN_STRENGTH if type_ is not None else _STRENGTH["name"]
-        self._entity(entity, EntityRow(key, name, type_ or "thing", strength))
+        self._entity(entity, key, name, type_ or "thing", strength)
         self.mentions[entity, doc] = GIVEN_WEIGHT
         return entity
 
@@ -126,15 +126,17 @@ class Batch:
         }
 
     def _mention(self, doc: int, mention: ExtractedMention, redirect: int | None) -> None:
-        entity = entity_id(mention.key) if redirect is None else redirect
+        name, key, type_, weight = mention
+        entity = entity_id(key) if redirect is None else redirect
         if redirect is None:
-            self._entity(entity, EntityRow(mention.key, mention.name, mention.type, _STRENGTH.get(mention.type, 0)))
+            self._entity(entity, key, name, type_, _STRENGTH.get(type_, 0))
         elif redirect not in self.entities:
             self.redirected.add(redirect)
         at = (entity, doc)
-        self.mentions[at] = max(mention.weight, self.mentions.get(at, 0.0))
+        if weight > self.mentions.get(at, 0.0):
+            self.mentions[at] = weight
 
-    def _entity(self, entity: int, row: EntityRow) -> None:
+    def _entity(self, entity: int, key: str, name: str, type_: str, strength: int) -> None:
         known = self.entities.get(entity)
-        if known is None or row.strength > known.strength:
-            self.entities[entity] = row
+        if known is None or strength > known.strength:
+            self.entities[entity] = EntityRow(key, name, type_, strength)

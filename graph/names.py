@@ -96,6 +96,7 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
+@lru_cache(maxsize=65_536)
 def singular_key(key: str) -> str:
     """The key with every word in the singular.
 

@@ -20,7 +20,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 from psycopg.errors import SerializationFailure
 
-from graph.arrays import array_text
+from graph.arrays import array_text, text_array
 from graph.gathering import Batch, DocGraph, EntityRow, GivenEntity, GivenRelation
 from graph.removal import remove_unused, unlink
 
@@ -106,7 +106,9 @@ async def write(
     """
     touched = await unlink(conn, ns, removed) if removed else []
     keys = sorted({m.key for doc in docs for m in doc.mentions})
-    aliases = dict(await (await conn.execute(_ALIASES, {"ns": ns, "keys": keys})).fetchall()) if keys else {}
+    aliases = (
+        dict(await (await conn.execute(_ALIASES, {"ns": ns, "keys": text_array(keys)})).fetchall()) if keys else {}
+    )
     batch = Batch(docs, aliases)
     types = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
@@ -132,12 +134,12 @@ def _links(batch: Batch) -> dict[str, Any]:
         "entities": array_text(entity for entity, _ in pairs),
         "docs": array_text(doc for _, doc in pairs),
         "weights": array_text(round(batch.mentions[pair], 4) for pair in pairs),
-        "alias_keys": [key for (key, _, _), _ in aliases],
+        "alias_keys": text_array([key for (key, _, _), _ in aliases]),
         "alias_entities": array_text(entity for (_, entity, _), _ in aliases),
         "alias_docs": array_text(doc for (_, _, doc), _ in aliases),
-        "aliases": [name for _, name in aliases],
+        "aliases": text_array([name for _, name in aliases]),
         "sources": array_text(source for source, _, _, _ in relations),
-        "types": [type_ for _, type_, _, _ in relations],
+        "types": text_array([type_ for _, type_, _, _ in relations]),
         "targets": array_text(target for _, _, target, _ in relations),
         "relation_docs": array_text(doc for _, _, _, doc in relations),
     }
@@ -172,8 +174,8 @@ async def _describe(conn: AsyncConnection[Any], ns: int, stronger: Mapping[int, 
     params = {
         "ns": ns,
         "entities": array_text(stronger),
-        "names": [row.name for row in stronger.values()],
-        "types": [row.type for row in stronger.values()],
+        "names": text_array([row.name for row in stronger.values()]),
+        "types": text_array([row.type for row in stronger.values()]),
         "tokens": tokens,
         "token_entities": token_entities,
     }
@@ -188,19 +190,19 @@ async def _add_entities(conn: AsyncConnection[Any], ns: int, new: Mapping[int, E
     params = {
         "ns": ns,
         "entities": array_text(new),
-        "keys": [row.key for row in new.values()],
-        "names": [row.name for row in new.values()],
-        "types": [row.type for row in new.values()],
+        "keys": text_array([row.key for row in new.values()]),
+        "names": text_array([row.name for row in new.values()]),
+        "types": text_array([row.type for row in new.values()]),
         "tokens": tokens,
         "token_entities": token_entities,
     }
     return {entity for (entity,) in await (await conn.execute(_ADD_ENTITIES, params)).fetchall()}
 
 
-def _tokens(entities: Mapping[int, EntityRow]) -> tuple[list[str], str]:
+def _tokens(entities: Mapping[int, EntityRow]) -> tuple[str, str]:
     """The tokens of entities, and beside each whose it is."""
     rows = [(token, entity) for entity, row in entities.items() for token in row.tokens]
-    return [token for token, _ in rows], array_text(entity for _, entity in rows)
+    return text_array([token for token, _ in rows]), array_text(entity for _, entity in rows)
 
 
 _COUNTS: LiteralString = """

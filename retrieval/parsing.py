@@ -91,6 +91,8 @@ def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             item = getattr(value, name)
+            if type(item) is str and item.isascii() and "\x00" not in item:  # as most fields are
+                continue
             if item and item is not True:  # what is empty, zero or false can be stored
                 _check(item, (*loc, name), 0)
     elif isinstance(value, int):

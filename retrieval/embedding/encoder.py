@@ -1,6 +1,7 @@
 """Running an ONNX text encoder: sessions and batches of word pieces."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,9 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 TEXTS_PER_BATCH = 8  # 113 texts per second and core; 16: 106, 32: 96, 64: 83, which fill the caches
+
+PIECES_PER_RUN = 8
+"""What a run costs beside its word pieces, in these: 0.8 ms, and 0.1 ms for a piece."""
 
 
 _GIVING_BACK = ort.RunOptions()
@@ -64,11 +68,27 @@ def give_back(session: ort.InferenceSession) -> None:
 
 
 def batches_by_length(texts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Group row numbers into batches of like length, so that little of a batch is padding.
+    """Group row numbers into batches of like length, shortest texts first, so that little time is lost.
+
+    Of all ways to cut the texts, in order of their lengths, into batches of at most `TEXTS_PER_BATCH`, the one with
+    the least padding, where each further batch counts as `PIECES_PER_RUN` of it.
 
     >>> list(batches_by_length([[7, 7, 7], [7], [7, 7]]))
     [[1, 2, 0]]
+    >>> list(batches_by_length([[7] * 90, [7], [7, 7]]))
+    [[1, 2], [0]]
     """
     shortest_first = sorted(range(len(texts)), key=lambda row: len(texts[row]))
-    for start in range(0, len(texts), TEXTS_PER_BATCH):
-        yield shortest_first[start : start + TEXTS_PER_BATCH]
+    lengths = [len(texts[row]) for row in shortest_first]
+    costs, starts = [0], [0]  # of so many of the shortest: word pieces, and where the last batch starts
+    for stop, longest in enumerate(lengths, start=1):
+        cost, start = min(
+            (costs[start] + (stop - start) * longest, start) for start in range(max(0, stop - TEXTS_PER_BATCH), stop)
+        )
+        costs.append(cost + PIECES_PER_RUN)
+        starts.append(start)
+    cuts = [len(texts)]
+    while cuts[-1]:
+        cuts.append(starts[cuts[-1]])
+    for stop, start in reversed(list(pairwise(cuts))):
+        yield shortest_first[start:stop]

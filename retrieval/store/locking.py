@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection
 
+from graph.arrays import text_array
 from retrieval.store.visibility import MATCHES, eligibility
 from retrieval.types import Filters
 
@@ -49,7 +50,7 @@ async def versions(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> M
     """The version of each id that exists."""
     if not ids:
         return {}
-    cursor = await conn.execute(_VERSIONS, {"ns": ns, "ids": list(ids)})
+    cursor = await conn.execute(_VERSIONS, {"ns": ns, "ids": text_array(ids)})
     return {memory_id: Version(*version) for memory_id, *version in await cursor.fetchall()}
 
 
@@ -57,7 +58,7 @@ async def lock(conn: AsyncConnection[Any], ns: int, ids: Collection[str]) -> Seq
     """The rows of the ids that exist, locked until the transaction ends."""
     if not ids:
         return ()
-    cursor = await conn.execute(_LOCK, {"ns": ns, "ids": list(ids)})
+    cursor = await conn.execute(_LOCK, {"ns": ns, "ids": text_array([*ids])})
     return [LockedMemory(*row) for row in await cursor.fetchall()]
 
 

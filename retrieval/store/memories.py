@@ -15,7 +15,7 @@ from pgvector import HalfVector
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from graph.arrays import array_text
+from graph.arrays import array_text, text_array
 from graph.prepared import Prepared, Rows, Sent, send
 from retrieval.errors import NotFound
 from retrieval.store.namespaces import Namespace
@@ -139,9 +139,9 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemo
                     memory.created_at,
                     given.expires_at,
                     given.tags,
-                    Jsonb(given.metadata),
-                    Jsonb(msgspec.to_builtins(given.entities)),
-                    Jsonb(msgspec.to_builtins(given.relations)),
+                    Jsonb(given.metadata, msgspec.json.encode),
+                    Jsonb(given.entities, msgspec.json.encode),
+                    Jsonb(given.relations, msgspec.json.encode),
                     given.supersedes,
                     memory.fingerprint,
                     memory.length,
@@ -223,7 +223,7 @@ async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequenc
     """Set anew, for each id, when the first memory that supersedes it was created; ordinals of those that changed."""
     if not ids:
         return []
-    cursor = await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": list(ids)})
+    cursor = await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": text_array(ids)})
     return [doc for (doc,) in await cursor.fetchall()]
 
 

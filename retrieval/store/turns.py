@@ -15,7 +15,7 @@ from typing import Any, LiteralString
 from pgvector import HalfVector
 from psycopg import AsyncConnection
 
-from graph.arrays import array_text
+from graph.arrays import array_text, text_array
 from retrieval.sessions import Place, Turn
 
 MOST_SESSION_LOCKS = 128
@@ -93,9 +93,9 @@ async def around(
         return []
     parameters = {
         "ns": ns,
-        "sessions": [at.session_id for at in wanted],
+        "sessions": text_array([at.session_id for at in wanted]),
         "places": array_text(at.place for at in wanted),
-        "ids": [at.id for at in wanted],
+        "ids": text_array([at.id for at in wanted]),
         "gone": array_text(gone),
     }
     rows = await (await conn.execute(_AROUND, parameters, binary=True)).fetchall()
@@ -115,9 +115,9 @@ async def change(
         "ns": ns,
         "gone": array_text(gone),
         "new_docs": array_text(turn.doc for turn in added),
-        "sessions": [turn.at.session_id for turn in added],
+        "sessions": text_array([turn.at.session_id for turn in added]),
         "places": array_text(turn.at.place for turn in added),
-        "ids": [turn.at.id for turn in added],
+        "ids": text_array([turn.at.id for turn in added]),
         "new_previous": _pointers(turn.previous for turn in added),
         "new_next": _pointers(turn.next for turn in added),
         "owns": [HalfVector(turn.own) for turn in added],
