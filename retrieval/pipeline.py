@@ -16,7 +16,6 @@ from classifier.evidence import Evidence
 from classifier.inference import IntentClassifier, IntentPrediction
 from classifier.rescorer import Rescored
 from retrieval.candidates import Candidates
-from retrieval.embedding.base import Embedder
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.ids import uuid7
@@ -129,7 +128,7 @@ class Pipeline:
         *,
         pool: Pool,
         mirrors: Mirrors,
-        embedder: Embedder,
+        embedder: CachedEmbedder,
         book: ProfileBook,
         shelf: ModelShelf,
         retrievers: Mapping[Leg, Retriever],
@@ -227,7 +226,8 @@ class Pipeline:
 
     async def _ask(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Heard:
         """Ask the classifier and the legs, all side by side, and the embedder beside all of it."""
-        with self._embedding(request, stopwatch) as embedding, self._linked(name, request) as linked:
+        embedding = self._embedding(request, stopwatch)
+        with self._linked(name, request) as linked:
             with stopwatch.span("namespace"):
                 standing, looked = await self._standing(name, request)
                 profile = await self._book.find(request.profile or standing.namespace.settings.profile)
@@ -353,8 +353,8 @@ class Pipeline:
         check_storable(query, ("query",))
         learned = await self._shelf.learned(profile.models)
         request = SearchRequest(query=query)
-        with self._embedding(request, stopwatch) as embedding:
-            return await self._classify(request, learned.classifier, embedding, stopwatch)
+        embedding = self._embedding(request, stopwatch)
+        return await self._classify(request, learned.classifier, embedding, stopwatch)
 
     def _embedding(self, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
         return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
@@ -414,49 +414,37 @@ def _fan_out(wished: int, request: SearchRequest) -> int:
 class Embedding:
     """The query's vector, computed once and awaited by whoever needs it, when they need it."""
 
-    def __init__(self, embedder: Embedder, text: str, stopwatch: Stopwatch, *, wanted: bool = True) -> None:
+    def __init__(self, embedder: CachedEmbedder, text: str, stopwatch: Stopwatch, *, wanted: bool = True) -> None:
         self._vector: NDArray[np.float32] | None = None
-        self._task: asyncio.Task[NDArray[np.float32]] | None = None
+        self._coming: asyncio.Future[NDArray[np.float32]] | None = None
         if not wanted:
             return
-        if isinstance(embedder, CachedEmbedder):
-            with stopwatch.span("embed"):
-                self._vector = embedder.remembered(text)
+        embed = stopwatch.span("embed")
+        with embed:
+            self._vector = embedder.remembered(text)
         if self._vector is None:
-            begun = embedder.begin(text) if isinstance(embedder, CachedEmbedder) else embedder.embed_query(text)
-            self._task = asyncio.create_task(self._computed(asyncio.ensure_future(begun), stopwatch))
-
-    @staticmethod
-    async def _computed(begun: asyncio.Future[NDArray[np.float32]], stopwatch: Stopwatch) -> NDArray[np.float32]:
-        with stopwatch.span("embed"):
-            return await asyncio.shield(begun)
+            embed.__enter__()
+            self._coming = embedder.begin(text)
+            self._coming.add_done_callback(embed.__exit__)
 
     @property
     def is_there(self) -> bool:
         """Whether nobody has to wait for it: it is there, or not wanted."""
-        return self._task is None
+        return self._coming is None
 
     async def __call__(self) -> NDArray[np.float32]:
         """The unit vector, shape (dimensions,); raises what the embedder raised."""
         if self._vector is not None:
             return self._vector
-        if self._task is None:
+        if self._coming is None:
             raise RuntimeError("this mode has no query embedding")
-        return await asyncio.shield(self._task)
+        return await asyncio.shield(self._coming)
 
     async def or_none(self, *, timeout_s: float) -> NDArray[np.float32] | None:
         """The vector, or None where it is not wanted, failed or is late (the vector leg reports that)."""
-        if self._task is None:
+        coming = self._coming
+        if coming is None:
             return self._vector
-        if timeout_s > 0 and not self._task.done():
-            await asyncio.wait([self._task], timeout=timeout_s)
-        failed = not self._task.done() or self._task.cancelled() or self._task.exception()
-        return None if failed else self._task.result()
-
-    def __enter__(self) -> Embedding:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Drop a computation that nobody waits for any more; its failure was reported by the vector leg."""
-        if self._task is not None and not self._task.cancel() and not self._task.cancelled():
-            self._task.exception()
+        if timeout_s > 0 and not coming.done():
+            await asyncio.wait([coming], timeout=timeout_s)
+        return None if not coming.done() or coming.cancelled() or coming.exception() else coming.result()

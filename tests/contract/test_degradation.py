@@ -117,6 +117,11 @@ class SilentEmbedder(DeadEmbedder):
         raise AssertionError(text)
 
 
+def uncached(embedder: Embedder) -> CachedEmbedder:
+    """One that remembers nothing."""
+    return CachedEmbedder(embedder, max_entries=0, max_age_s=0)
+
+
 class Bench:
     """A pipeline over a real database, some of whose parts may be broken."""
 
@@ -146,7 +151,7 @@ class Bench:
         pipeline = Pipeline(
             pool=self.pool,
             mirrors=self._mirrors,
-            embedder=embedder or self.embedder,
+            embedder=embedder if isinstance(embedder, CachedEmbedder) else uncached(embedder or self.embedder),
             book=ProfileBook(self.pool, self._shelf, own=PROFILES),
             shelf=self._shelf,
             retrievers=retrievers,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -289,10 +290,12 @@ async def test_the_candidates_stand_in_an_order_of_their_own(engine: Trivet, dat
 async def test_without_an_embedding_what_the_other_legs_found_is_ordered(
     engine: Trivet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def silent(text: str) -> NDArray[np.float32]:
-        raise ConnectionError(f"no embedder for {len(text)} characters")
+    def silent(text: str) -> asyncio.Future[NDArray[np.float32]]:
+        failed = asyncio.get_running_loop().create_future()
+        failed.set_exception(ConnectionError(f"no embedder for {len(text)} characters"))
+        return failed
 
-    monkeypatch.setattr(engine.embedder, "embed_query", silent)
+    monkeypatch.setattr(engine.embedder, "begin", silent)
     answer = await searched(engine, explain=True)
     assert [each.leg for each in answer.degraded] == ["vector"]
     assert answer.explanation
