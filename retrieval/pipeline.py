@@ -176,21 +176,16 @@ class Pipeline:
         candidates = Candidates.of(heads(heard.rankings, fan_out))
         limits, rescores = Limits.of(request, profile), wants_rescoring(request, profile)
         async with Reading(self._pool, heard.standing.namespace.ns) as reading:
-            if not (rescores or limits.diversity) or heard.vectors.take(
-                candidates.docs
-            ):  # they would want a connection
+            wants_vectors = rescores or limits.diversity
+            if not wants_vectors or heard.vectors.take(candidates.docs):  # else these need a connection first
                 likely = candidates.fused(candidates.rankings, weighting.weights, rrf_k=rrf_k)
                 await reading.begin(candidates.docs_of(likely, limits.read_ahead(rescores=rescores)))
             evidence = evidence_of(request.query, candidates, prediction)
-            rescored = None
-            if rescores:
-                rescored = await self._rescore(heard, request.query, candidates, evidence, stopwatch)
-            trusted: Mapping[str, float] | None = None
-            if heard.explicit is None and len(candidates.rankings) == len(Leg):
-                with stopwatch.span("weigh"):
-                    trusted = heard.learned.trust.weights(evidence)
-                    familiarity = rescored.familiarity if rescored else 1.0
-                    weighting = refined(weighting, trusted, profile, familiarity=familiarity)
+            rescored = await self._rescore(heard, request.query, candidates, evidence, stopwatch) if rescores else None
+            trusted = _trusted(heard, candidates, evidence, stopwatch)
+            if trusted is not None:
+                familiarity = rescored.familiarity if rescored else 1.0
+                weighting = refined(weighting, trusted, profile, familiarity=familiarity)
             choice = _Choice(
                 candidates=candidates,
                 weighting=weighting,
@@ -395,6 +390,16 @@ class Pipeline:
             await asyncio.wait(asked.values(), timeout=self._leg_timeout_s / 2)
         done = {leg: outcome.result() for leg, outcome in asked.items() if outcome.done() and not outcome.cancelled()}
         return {leg: outcome.hits for leg, outcome in done.items() if isinstance(outcome, LegRanking)}
+
+
+def _trusted(
+    heard: Heard, candidates: Candidates, evidence: Evidence, stopwatch: Stopwatch
+) -> Mapping[str, float] | None:
+    """The weights that what was found asks for; None where they do not depend on that, or a leg is missing."""
+    if heard.explicit is not None or len(candidates.rankings) < len(Leg):
+        return None
+    with stopwatch.span("weigh"):
+        return heard.learned.trust.weights(evidence)
 
 
 def _no_answer(degraded: Sequence[Degradation]) -> AllLegsFailed:
