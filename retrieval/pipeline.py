@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,23 @@ from retrieval.weighting import (
 )
 
 log = logging.getLogger(__name__)
+
+
+MOST_AT_ONCE = 16
+"""Searches that a process answers at a time, each on a megabyte or two; others wait once they know their namespace.
+
+The event loop is busy with a few: with 64 at a time it answers no more a second than with four.
+"""
+
+
+class _Ground(NamedTuple):
+    """What a query stands on before anything is asked."""
+
+    standing: Standing
+    looked: Looked
+    profile: Profile
+    learned: Learned
+    among: NDArray[np.int64] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,6 +173,7 @@ class Pipeline:
         self._retrievers = retrievers
         self._leg_timeout_s = leg_timeout_s
         self._prompt = frozenset(prompt)
+        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
         """Find the memories of a namespace that answer a query.
@@ -166,7 +185,15 @@ class Pipeline:
         """
         check_storable(request)
         check_weights(request.weights)
-        heard = await self._ask(name, request, stopwatch)
+        embedding = self._embedding(request, stopwatch)
+        with self._linked(name, request) as linked:
+            ground = await self._ground(name, request, stopwatch)
+            async with self._turns:
+                heard = await self._ask(ground, request, embedding, linked, stopwatch)
+                return await self._answer(heard, request, stopwatch)
+
+    async def _answer(self, heard: Heard, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
+        """Make an answer of what the legs found."""
         prediction, profile = heard.prediction, heard.profile
         weighting = heard.explicit or adaptive_weighting(prediction, profile)
         if not any(weighting.weights[leg] > 0 for leg in heard.rankings):  # an intent's may count on one leg alone
@@ -219,53 +246,58 @@ class Pipeline:
             stopwatch=stopwatch,
         )
 
-    async def _ask(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Heard:
-        """Ask the classifier and the legs, all side by side, and the embedder beside all of it."""
-        embedding = self._embedding(request, stopwatch)
-        with self._linked(name, request) as linked:
-            with stopwatch.span("namespace"):
-                standing, looked = await self._standing(name, request)
-                profile = await self._book.find(request.profile or standing.namespace.settings.profile)
-                learned = await self._shelf.learned(profile.models)
-                among = await self._with_metadata(standing.mirror, request)
-            explicit = explicit_weighting(request.mode, request.weights, profile)
-            recipes = (explicit.recipe,) if explicit else profile.recipes
-            legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
-            running: dict[Leg, asyncio.Future[LegRanking | Degradation]] = {}
-            query = LegQuery(
-                standing=standing,
-                text=request.query,
-                looked=looked,
-                embedding=embedding,
-                filters=request.filters,
-                as_of=request.as_of,
-                include_superseded=request.include_superseded,
-                among=among,
-                fan_out=_fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request),
-                ef_search=request.ef_search,
-                max_hops=profile.hops if request.max_hops is None else request.max_hops,
-                min_similarity=request.min_similarity,
-                explain=request.explain,
-                vectors=Vectors(self._pool, standing.mirror),
-                profile=profile,
-                rules=standing.namespace.settings.graph_rules(),
-                linked=linked,
-                others=partial(self._others, running),
-                patience_s=self._leg_timeout_s / 4,
-                stopwatch=stopwatch,
-            )
-            here = [leg for leg in legs if leg in self._prompt and embedding.is_there]
-            async with asyncio.TaskGroup() as group:
-                for leg in legs:
-                    if leg in here:
-                        running[leg] = asyncio.get_running_loop().create_future()
-                    else:
-                        running[leg] = group.create_task(self._run_leg(leg, query, stopwatch))
-                await asyncio.sleep(0)  # what those with a task ask of the database is on its way from here on
-                for leg in here:
-                    running[leg].set_result(await self._run_leg(leg, query, stopwatch))
-                prediction = await self._classify(request, learned.classifier, embedding, stopwatch)
-            vector = await embedding.or_none(timeout_s=0)
+    async def _ground(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> _Ground:
+        """The namespace as of now, and what the query is answered by."""
+        with stopwatch.span("namespace"):
+            standing, looked = await self._standing(name, request)
+            profile = await self._book.find(request.profile or standing.namespace.settings.profile)
+            learned = await self._shelf.learned(profile.models)
+            among = await self._with_metadata(standing.mirror, request)
+        return _Ground(standing, looked, profile, learned, among)
+
+    async def _ask(
+        self, ground: _Ground, request: SearchRequest, embedding: Embedding, linked: Linked, stopwatch: Stopwatch
+    ) -> Heard:
+        """Ask the classifier and the legs, all side by side."""
+        standing, looked, profile, learned, among = ground
+        explicit = explicit_weighting(request.mode, request.weights, profile)
+        recipes = (explicit.recipe,) if explicit else profile.recipes
+        legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
+        running: dict[Leg, asyncio.Future[LegRanking | Degradation]] = {}
+        query = LegQuery(
+            standing=standing,
+            text=request.query,
+            looked=looked,
+            embedding=embedding,
+            filters=request.filters,
+            as_of=request.as_of,
+            include_superseded=request.include_superseded,
+            among=among,
+            fan_out=_fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request),
+            ef_search=request.ef_search,
+            max_hops=profile.hops if request.max_hops is None else request.max_hops,
+            min_similarity=request.min_similarity,
+            explain=request.explain,
+            vectors=Vectors(self._pool, standing.mirror),
+            profile=profile,
+            rules=standing.namespace.settings.graph_rules(),
+            linked=linked,
+            others=partial(self._others, running),
+            patience_s=self._leg_timeout_s / 4,
+            stopwatch=stopwatch,
+        )
+        here = [leg for leg in legs if leg in self._prompt and embedding.is_there]
+        async with asyncio.TaskGroup() as group:
+            for leg in legs:
+                if leg in here:
+                    running[leg] = asyncio.get_running_loop().create_future()
+                else:
+                    running[leg] = group.create_task(self._run_leg(leg, query, stopwatch))
+            await asyncio.sleep(0)  # what those with a task ask of the database is on its way from here on
+            for leg in here:
+                running[leg].set_result(await self._run_leg(leg, query, stopwatch))
+            prediction = await self._classify(request, learned.classifier, embedding, stopwatch)
+        vector = await embedding.or_none(timeout_s=0)
         outcomes = {leg: asked.result() for leg, asked in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
         degraded = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]

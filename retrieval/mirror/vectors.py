@@ -19,6 +19,8 @@ from retrieval.store.pool import Pool
 _ROOM = 256
 """Memories that there is room for at first: more than a search of the default breadth looks at."""
 
+_NONE = np.empty((0, DIMENSIONS), np.float32)
+
 _cosines = native.function(
     "trivet_cosines",
     ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, native.Array, native.Array,
@@ -34,7 +36,7 @@ class Vectors:
         self._mirror = mirror
         self._places: dict[int, int] = {}
         self._asked: set[int] = set()
-        self._stored, self._own = np.empty((2, _ROOM, DIMENSIONS), np.float32)
+        self._stored = self._own = _NONE  # most of the time of a query among many others is spent waiting
 
     @property
     def stored(self) -> NDArray[np.float32]:
@@ -101,10 +103,9 @@ class Vectors:
         self._places.update(zip(docs.tolist(), range(first, first + docs.size), strict=True))
         end = len(self._places)
         if end > len(self._stored):
-            self._stored, self._own = (
-                np.concatenate([kept[:first], np.empty((2 * end - first, DIMENSIONS), np.float32)])
-                for kept in (self._stored, self._own)
-            )
+            grown = np.empty((2, max(2 * end, _ROOM), DIMENSIONS), np.float32)
+            grown[0, :first], grown[1, :first] = self._stored[:first], self._own[:first]
+            self._stored, self._own = grown
         return self._stored[first:end], self._own[first:end]
 
 
