@@ -21,7 +21,7 @@ READ_BY_QUERY = 2_000
 EXACT_UP_TO = 5_000
 """Eligible memories up to which each is compared; the index reaches fewer of a small namespace among large ones."""
 
-_COMPARED = 12
+_COMPARED = 8
 """Memories compared by all of their vectors, for each that a search of the index of the same breadth would visit."""
 
 _TIES = 50

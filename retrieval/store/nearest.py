@@ -57,9 +57,9 @@ def breadth(ef_search: int, memories: int, share: float) -> int:
         share: of them that is eligible, in (0, 1].
 
     >>> [breadth(64, memories, 1.0) for memories in (10_000, 100_000, 1_000_000)], breadth(64, 100_000, 0.5)
-    ([80, 256, 432], 512)
+    ([120, 384, 648], 768)
     """
-    return min(WIDEST, round(ef_search * max(1.25, 1.25 + 2.75 * (math.log10(memories) - 4)) / share))
+    return min(WIDEST, round(ef_search * max(1.875, 1.875 + 4.125 * (math.log10(memories) - 4)) / share))
 
 
 async def by_index(
