@@ -168,41 +168,30 @@ async def _lock(conn: AsyncConnection[Any], sql: LiteralString, ns: int, entitie
 
 async def _describe(conn: AsyncConnection[Any], ns: int, stronger: Mapping[int, EntityRow]) -> None:
     """Give entities that are there other names and types."""
-    if not stronger:
-        return
-    tokens, token_entities = _tokens(stronger)
-    params = {
-        "ns": ns,
-        "entities": array_text(stronger),
-        "names": text_array([row.name for row in stronger.values()]),
-        "types": text_array([row.type for row in stronger.values()]),
-        "tokens": tokens,
-        "token_entities": token_entities,
-    }
-    await conn.execute(_DESCRIBE_ENTITIES, params)
+    if stronger:
+        await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, stronger))
 
 
 async def _add_entities(conn: AsyncConnection[Any], ns: int, new: Mapping[int, EntityRow]) -> set[int]:
     """Insert entities; those that another transaction has inserted meanwhile are not in the answer."""
     if not new:
         return set()
-    tokens, token_entities = _tokens(new)
-    params = {
+    return {entity for (entity,) in await (await conn.execute(_ADD_ENTITIES, _columns(ns, new))).fetchall()}
+
+
+def _columns(ns: int, entities: Mapping[int, EntityRow]) -> dict[str, Any]:
+    """The columns of entities, and their tokens with, beside each, whose it is."""
+    rows = entities.values()
+    tokens = [(token, entity) for entity, row in entities.items() for token in row.tokens]
+    return {
         "ns": ns,
-        "entities": array_text(new),
-        "keys": text_array([row.key for row in new.values()]),
-        "names": text_array([row.name for row in new.values()]),
-        "types": text_array([row.type for row in new.values()]),
-        "tokens": tokens,
-        "token_entities": token_entities,
+        "entities": array_text(entities),
+        "keys": text_array([row.key for row in rows]),
+        "names": text_array([row.name for row in rows]),
+        "types": text_array([row.type for row in rows]),
+        "tokens": text_array([token for token, _ in tokens]),
+        "token_entities": array_text(entity for _, entity in tokens),
     }
-    return {entity for (entity,) in await (await conn.execute(_ADD_ENTITIES, params)).fetchall()}
-
-
-def _tokens(entities: Mapping[int, EntityRow]) -> tuple[str, str]:
-    """The tokens of entities, and beside each whose it is."""
-    rows = [(token, entity) for entity, row in entities.items() for token in row.tokens]
-    return text_array([token for token, _ in rows]), array_text(entity for _, entity in rows)
 
 
 _COUNTS: LiteralString = """
