@@ -76,9 +76,6 @@ class Vectors:
         self._asked.update(wanted.tolist())
         kept = self._mirror.vectors
         known = kept.knows(wanted)
-        if known.all():
-            kept.read(wanted, *self._room_for(wanted))
-            return []
         if known.any():
             here = wanted[known]
             kept.read(here, *self._room_for(here))
