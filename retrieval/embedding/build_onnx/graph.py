@@ -108,7 +108,9 @@ def _add_and_normalise(
 ) -> str:
     gain = graph.constant(f"{name}.gain", tensors[f"{norm}.weight"])
     offset = graph.constant(f"{name}.offset", tensors[f"{norm}.bias"])
-    return graph.fused(name, "SkipLayerNormalization", left, right, gain, offset, epsilon=_LAYER_NORM_EPSILON)
+    # The fused `SkipLayerNormalization` takes one element after the other: all in all a sixth of a short query's time.
+    both = graph.standard(f"{name}.sum", "Add", left, right)
+    return graph.standard(name, "LayerNormalization", both, gain, offset, axis=-1, epsilon=_LAYER_NORM_EPSILON)
 
 
 def _attention(
