@@ -14,14 +14,6 @@ typedef struct {
     int64_t row;
 } Scored;
 
-static void unpack(const int8_t *high, const uint8_t *low, float scale, float *out)
-{
-    for (int i = 0; i < HALF; i++) {
-        out[i] = scale * (float)(16 * high[i] + (low[i] & 15));
-        out[i + HALF] = scale * (float)(16 * high[i + HALF] + (low[i] >> 4));
-    }
-}
-
 static int32_t coarse_product(const int8_t *high, const int16_t *query)
 {
     int32_t sum = 0; /* at most 384 * 128 * 32767 */
@@ -30,14 +22,22 @@ static int32_t coarse_product(const int8_t *high, const int16_t *query)
     return sum;
 }
 
+/* Vectors by row, as retrieval/mirror/quantised.py lays them out. */
+struct kept {
+    int8_t *high;
+    uint8_t *low;
+    uint64_t *signs;
+    float *scales;
+    int64_t rows;
+};
+
 /* Keeps n vectors in the given rows. */
-void trivet_pack(const float *vectors, const int64_t *rows, int64_t n, int8_t *high, uint8_t *low, uint64_t *signs,
-                 float *scales)
+void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *rows, int64_t n)
 {
     for (int64_t at = 0; at < n; at++, vectors += DIMENSIONS) {
-        int8_t *h = high + rows[at] * DIMENSIONS;
-        uint8_t *l = low + rows[at] * HALF;
-        uint64_t *s = signs + rows[at] * WORDS;
+        int8_t *h = kept->high + rows[at] * DIMENSIONS;
+        uint8_t *l = kept->low + rows[at] * HALF;
+        uint64_t *s = kept->signs + rows[at] * WORDS;
         float greatest = 0;
         for (int i = 0; i < DIMENSIONS; i++)
             greatest = fmaxf(greatest, fabsf(vectors[i]));
@@ -50,24 +50,56 @@ void trivet_pack(const float *vectors, const int64_t *rows, int64_t n, int8_t *h
             l[i % HALF] |= (uint8_t)((value & 15) << (i < HALF ? 0 : 4));
             s[i / 64] |= (uint64_t)(vectors[i] > 0) << (i % 64);
         }
-        scales[rows[at]] = scale;
+        kept->scales[rows[at]] = scale;
     }
 }
 
-/* The vectors of n rows. A row below zero stands for the vector that is there already. */
-void trivet_unpack(const int8_t *high, const uint8_t *low, const float *scales, const int64_t *rows, int64_t n,
-                   float *vectors)
+static void unpack(const struct kept *kept, int64_t row, float *out)
 {
-    for (int64_t at = 0; at < n; at++) {
-        if (at + AHEAD < n && rows[at + AHEAD] >= 0) {
-            for (int i = 0; i < DIMENSIONS; i += 64)
-                __builtin_prefetch(high + rows[at + AHEAD] * DIMENSIONS + i);
-            for (int i = 0; i < HALF; i += 64)
-                __builtin_prefetch(low + rows[at + AHEAD] * HALF + i);
-        }
-        if (rows[at] >= 0)
-            unpack(high + rows[at] * DIMENSIONS, low + rows[at] * HALF, scales[rows[at]], vectors + at * DIMENSIONS);
+    const int8_t *high = kept->high + row * DIMENSIONS;
+    const uint8_t *low = kept->low + row * HALF;
+    float scale = kept->scales[row];
+    for (int i = 0; i < HALF; i++) {
+        out[i] = scale * (float)(16 * high[i] + (low[i] & 15));
+        out[i + HALF] = scale * (float)(16 * high[i + HALF] + (low[i] >> 4));
     }
+}
+
+static void prefetch(const struct kept *kept, int64_t row)
+{
+    for (int i = 0; i < DIMENSIONS; i += 64)
+        __builtin_prefetch(kept->high + row * DIMENSIONS + i);
+    for (int i = 0; i < HALF; i += 64)
+        __builtin_prefetch(kept->low + row * HALF + i);
+}
+
+/* The stored and the own vectors of those of n memories that are known, one after another. An own row below zero says
+   that the two are the same. How many memories are known, which `is_known` tells of each. */
+int64_t trivet_read_vectors(const struct kept *stored, const struct kept *own, const uint8_t *known,
+                            const int32_t *own_rows, int64_t ordinals, const int64_t *docs, int64_t n,
+                            float *stored_out, float *own_out, uint8_t *is_known)
+{
+    int64_t found = 0;
+    for (int64_t at = 0; at < n; at++) {
+        is_known[at] = docs[at] >= 0 && docs[at] < ordinals && docs[at] < stored->rows && known[docs[at]];
+        if (!is_known[at])
+            continue;
+        prefetch(stored, docs[at]);
+        if (own_rows[docs[at]] >= 0)
+            prefetch(own, own_rows[docs[at]]);
+    }
+    for (int64_t at = 0; at < n; at++) {
+        if (!is_known[at])
+            continue;
+        float *of_stored = stored_out + found * DIMENSIONS, *of_own = own_out + found * DIMENSIONS;
+        unpack(stored, docs[at], of_stored);
+        if (own_rows[docs[at]] >= 0)
+            unpack(own, own_rows[docs[at]], of_own);
+        else
+            memcpy(of_own, of_stored, DIMENSIONS * sizeof *of_own);
+        found++;
+    }
+    return found;
 }
 
 /* Rows that are about the nearest to a query, in two stages, each in parts of PART rows: how many signs of each differ
@@ -75,10 +107,7 @@ void trivet_unpack(const int8_t *high, const uint8_t *low, const float *scales, 
    there are. */
 typedef struct {
     Work work;
-    const int8_t *high;
-    const uint8_t *low;
-    const uint64_t *signs;
-    const float *scales;
+    struct kept kept;
     const uint8_t *eligible;
     int64_t n, breadth, most;
     float query[DIMENSIONS], unit, total;
@@ -97,7 +126,7 @@ typedef struct {
 static void count_differing(Search *search, int64_t part)
 {
     int64_t first = part * PART, end = lesser(first + PART, search->n);
-    const uint64_t *signs = search->signs + first * WORDS, *asked = search->asked;
+    const uint64_t *signs = search->kept.signs + first * WORDS, *asked = search->asked;
     int32_t apart[4][COUNTS + 1] = {{0}}; /* neighbours count alike, and would wait for one another */
     for (int64_t row = first; row < end; row++, signs += WORDS) {
         int count = 0;
@@ -189,10 +218,10 @@ static void compare(Search *search, int64_t part)
         int64_t row = chosen[at];
         if (at + AHEAD < among)
             for (int i = 0; i < DIMENSIONS; i += 64)
-                __builtin_prefetch(search->high + chosen[at + AHEAD] * DIMENSIONS + i);
-        float coarse = 16 * search->unit * (float)coarse_product(search->high + row * DIMENSIONS, search->rounded);
+                __builtin_prefetch(search->kept.high + chosen[at + AHEAD] * DIMENSIONS + i);
+        float coarse = 16 * search->unit * (float)coarse_product(search->kept.high + row * DIMENSIONS, search->rounded);
         /* 7.5: what the lower bits are on average */
-        Scored next = {search->scales[row] * (coarse + 7.5f * search->total), row};
+        Scored next = {search->kept.scales[row] * (coarse + 7.5f * search->total), row};
         size = keep(best, size, search->most, next);
     }
     search->size[part] = size;
@@ -213,8 +242,7 @@ static void finish(Search *search)
             size = keep(best, size, search->most, search->best[part * search->most + at]);
     for (int64_t at = 0; at < size; at++) {
         float vector[DIMENSIONS];
-        int64_t row = best[at].row;
-        unpack(search->high + row * DIMENSIONS, search->low + row * HALF, search->scales[row], vector);
+        unpack(&search->kept, best[at].row, vector);
         best[at].score = trivet_dot(vector, search->query, DIMENSIONS);
     }
     qsort(best, (size_t)size, sizeof *best, best_first);
@@ -277,17 +305,17 @@ static void ask(Search *search, const float *query)
    Signs choose `breadth` rows of n, the upper bits of these `most`, and all bits put them in order; of rows whose signs
    differ alike, the first are chosen. With a crew the answer comes with the ticket, and all arrays but the query must
    stay until then. */
-int trivet_nearest(Crew *crew, int64_t ticket, const int8_t *high, const uint8_t *low, const uint64_t *signs,
-                   const float *scales, const uint8_t *eligible, int64_t n, int64_t count, const float *query,
-                   int64_t breadth, int64_t most, int64_t *rows, float *products, int64_t *found)
+int trivet_nearest(Crew *crew, int64_t ticket, const struct kept *kept, const uint8_t *eligible, int64_t n,
+                   int64_t count, const float *query, int64_t breadth, int64_t most, int64_t *rows, float *products,
+                   int64_t *found)
 {
     int64_t parts = n > PART ? (n + PART - 1) / PART : 1;
     Search *search = calloc(1, sizeof *search);
     if (!search)
         return -1;
     *search = (Search){.work = {search_part, search_onward, search_discard, parts, 0, 0, 0, NULL},
-                       .high = high, .low = low, .signs = signs, .scales = scales, .eligible = eligible, .n = n,
-                       .breadth = breadth, .most = most, .is_narrow = count > breadth,
+                       .kept = *kept, .eligible = eligible, .n = n, .breadth = breadth, .most = most,
+                       .is_narrow = count > breadth,
                        .rows = rows, .found = found, .products = products};
     search->differing = malloc((size_t)(n + 1) * sizeof *search->differing);
     search->with = malloc((size_t)parts * sizeof *search->with);

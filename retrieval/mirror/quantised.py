@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from typing import NamedTuple
+from struct import Struct
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,18 +25,19 @@ _MASKS_KEPT = 4
 
 _NONE = np.empty(0, np.int64)
 
-_pack = function("trivet_pack", Array, Array, ctypes.c_int64, *[Array] * 4)
-_unpack = function("trivet_unpack", Array, Array, Array, Array, ctypes.c_int64, Array)
+_LAYOUT = Struct("5q")
+
+_pack = function("trivet_pack", *[Array] * 3, ctypes.c_int64)
+_read = function(
+    "trivet_read_vectors",
+    *[Array] * 4, ctypes.c_int64, Array, ctypes.c_int64, *[Array] * 3,
+    result=ctypes.c_int64,
+)  # fmt: skip
 _nearest = function(
     "trivet_nearest",
-    *[Array, ctypes.c_int64],
-    *[Array] * 5,
-    *[ctypes.c_int64] * 2,
-    Array,
-    *[ctypes.c_int64] * 2,
-    *[Array] * 3,
+    Array, ctypes.c_int64, Array, Array, *[ctypes.c_int64] * 2, Array, *[ctypes.c_int64] * 2, *[Array] * 3,
     result=ctypes.c_int,
-)
+)  # fmt: skip
 
 
 class Among(NamedTuple):
@@ -139,11 +141,28 @@ class Quantised:
         self._known.values[known] = False
         self.count -= known.size
 
-    def read(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> None:
-        """Write the stored and the own vectors of memories that are known into two arrays of shape (n, dimensions)."""
-        self._stored.read(docs, stored)
-        own[:] = stored
-        self._own.read(self._own_row.values[docs].astype(np.int64), own)
+    def read(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Write the stored and the own vectors of memories into two arrays, those that are here one after another.
+
+        Args:
+            docs: ordinals.
+            stored: room for all, shape (n, dimensions).
+            own: the same.
+
+        Returns:
+            Which memories' vectors are here.
+        """
+        docs = np.ascontiguousarray(docs, np.int64)
+        for out in (stored, own):
+            if out.shape != (len(docs), DIMENSIONS) or out.dtype != np.float32 or not out.flags.c_contiguous:
+                raise ValueError(f"{out.dtype} of shape {out.shape} has no room for {len(docs)} vectors")
+        is_here = np.empty(len(docs), np.bool_)
+        known, own_rows = self._known.values, self._own_row.values
+        _read(
+            self._stored.layout, self._own.layout, at(known), at(own_rows), min(len(known), len(own_rows)),
+            at(docs), len(docs), at(stored), at(own), at(is_here),
+        )  # fmt: skip
+        return is_here
 
     async def nearest(
         self,
@@ -176,11 +195,9 @@ class Quantised:
     @staticmethod
     def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors as they come back once they were kept: the same question has the same answer."""
-        if not len(vectors):
-            return vectors
-        rows, places, rounded = _Rows(len(vectors)), np.arange(len(vectors)), np.empty_like(vectors)
-        rows.put(places, vectors)
-        rows.read(places, rounded)
+        kept, docs, rounded = Quantised(len(vectors)), np.arange(len(vectors)), np.empty_like(vectors)
+        kept.put(docs, vectors, docs[:0], vectors[:0], version=0)
+        kept.read(docs, rounded, np.empty_like(vectors))
         return rounded
 
 
@@ -192,6 +209,12 @@ class _Rows:
         self._low = np.zeros((rows, DIMENSIONS // 2), np.uint8)
         self._signs = np.zeros((rows, DIMENSIONS // 64), np.uint64)
         self._scales = np.ones(rows, np.float32)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Say where they are, as `struct kept` of native/vectors.c; good until there is room for more."""
+        self.arrays: tuple[NDArray[Any], ...] = (self._high, self._low, self._signs, self._scales)
+        self.layout = _LAYOUT.pack(*[at(array) for array in self.arrays], len(self._scales))
 
     @property
     def nbytes(self) -> int:
@@ -205,23 +228,16 @@ class _Rows:
             grown._high[:before], grown._low[:before] = self._high, self._low
             grown._signs[:before], grown._scales[:before] = self._signs, self._scales
             self._high, self._low, self._signs, self._scales = grown._high, grown._low, grown._signs, grown._scales
+            self._lay_out()
         rows, vectors = _checked(rows, len(self._scales)), np.ascontiguousarray(vectors, np.float32)
         if vectors.shape != (len(rows), DIMENSIONS):
             raise ValueError(f"{len(rows)} vectors of {DIMENSIONS} numbers are wanted, not {vectors.shape}")
-        _pack(at(vectors), at(rows), len(rows), at(self._high), at(self._low), at(self._signs), at(self._scales))
-
-    def read(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
-        """Write the vectors of some rows; where there is no row (`NOWHERE`), what was written before stays."""
-        rows = _checked(rows, len(self._scales), least=NOWHERE)
-        if vectors.shape != (len(rows), DIMENSIONS) or vectors.dtype != np.float32:
-            raise ValueError(f"{vectors.dtype} of shape {vectors.shape} has no room for {len(rows)} vectors")
-        _unpack(at(self._high), at(self._low), at(self._scales), at(rows), len(rows), at(vectors))
+        _pack(self.layout, at(vectors), at(rows), len(rows))
 
     def search(self, among: Among, embedding: NDArray[np.float32], count: int, breadth: int) -> _Search:
         """See `Quantised.nearest`; the mask says nothing of rows that there are not."""
         query = np.ascontiguousarray(embedding, np.float32)
-        # Larger arrays may take the place of these meanwhile.
-        return _Search((self._high, self._low, self._signs, self._scales), among, query, count, breadth)
+        return _Search(self.layout, self.arrays, among, query, count, breadth)
 
 
 class _Search:
@@ -229,14 +245,16 @@ class _Search:
 
     def __init__(
         self,
-        kept: tuple[NDArray[np.int8], NDArray[np.uint8], NDArray[np.uint64], NDArray[np.float32]],
+        layout: bytes,
+        arrays: tuple[NDArray[Any], ...],
         among: Among,
         query: NDArray[np.float32],
         count: int,
         breadth: int,
     ) -> None:
-        self._kept, self._query, self._breadth = kept, query, breadth
-        self._mask, self._most = np.ascontiguousarray(among.known[: len(kept[-1])]), among.size
+        self._layout, self._query, self._breadth = layout, query, breadth
+        self._arrays = arrays  # larger ones may take their place meanwhile
+        self._mask, self._most = np.ascontiguousarray(among.known[: len(arrays[0])]), among.size
         self._rows, self._products = np.empty(count, np.int64), np.empty(count, np.float32)
         self._size = np.zeros(1, np.int64)
 
@@ -246,10 +264,9 @@ class _Search:
         Raises:
             MemoryError: there is not enough.
         """
-        high, low, signs, scales = self._kept
         failed = _nearest(
-            crew, ticket, at(high), at(low), at(signs), at(scales), at(self._mask), len(self._mask), self._most,
-            at(self._query), self._breadth, len(self._rows), at(self._rows), at(self._products), at(self._size),
+            crew, ticket, self._layout, at(self._mask), len(self._mask), self._most, at(self._query), self._breadth,
+            len(self._rows), at(self._rows), at(self._products), at(self._size),
         )  # fmt: skip
         if failed:
             raise MemoryError
@@ -260,8 +277,8 @@ class _Search:
         return self._rows[:size], self._products[:size]
 
 
-def _checked(rows: NDArray[np.int64], room: int, *, least: int = 0) -> NDArray[np.int64]:
+def _checked(rows: NDArray[np.int64], room: int) -> NDArray[np.int64]:
     rows = np.ascontiguousarray(rows, np.int64)
-    if rows.size and not (rows.min() >= least and rows.max() < room):
+    if rows.size and not (rows.min() >= 0 and rows.max() < room):
         raise IndexError(f"a row beyond {room}")
     return rows

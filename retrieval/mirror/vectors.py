@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from itertools import compress, count, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,8 @@ class Vectors:
                 found = await vectors.read(conn, self._mirror.ns, missing)
             if found.docs.size:
                 kept.put(*found, version=version)
-                stored, own = self._room_for(found.docs)
+                stored, own = self._room_for(found.docs.size)
+                self._place(found.docs.tolist())
                 stored[:] = own[:] = kept.rounded(found.vectors)
                 if found.turns.size:
                     order = np.argsort(found.docs)
@@ -70,17 +71,16 @@ class Vectors:
 
     def _take(self, docs: Iterable[int]) -> list[int]:
         """Have those that the mirror has; which memories it has not."""
-        wanted = np.array([doc for doc in docs if doc not in self._places], np.int64)
-        if not wanted.size:
+        wanted = [doc for doc in docs if doc not in self._places]
+        if not wanted:
             return []
-        self._asked.update(wanted.tolist())
-        kept = self._mirror.vectors
-        known = kept.knows(wanted)
-        if known.any():
-            here = wanted[known]
-            kept.read(here, *self._room_for(here))
-        missing: list[int] = wanted[~known].tolist()
-        return missing
+        self._asked.update(wanted)
+        is_here = self._mirror.vectors.read(np.array(wanted, np.int64), *self._room_for(len(wanted)))
+        if is_here.all():
+            self._place(wanted)
+            return []
+        self._place(compress(wanted, is_here))
+        return list(compress(wanted, ~is_here))
 
     def __contains__(self, doc: int) -> bool:
         """Whether the vectors of a memory are here."""
@@ -94,16 +94,18 @@ class Vectors:
         """The rows of memories in `stored` and `own`, -1 for those that are not there."""
         return np.frombuffer(array("q", map(self._places.get, docs, repeat(-1))), np.int64)
 
-    def _room_for(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Where the stored and the own vectors of memories that come go, shape (n, dimensions) each."""
-        first = len(self._places)
-        self._places.update(zip(docs.tolist(), range(first, first + docs.size), strict=True))
-        end = len(self._places)
+    def _room_for(self, count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Where the stored and the own vectors of so many memories go, shape (count, dimensions) each."""
+        first, end = len(self._places), len(self._places) + count
         if end > len(self._stored):
             grown = np.empty((2, max(2 * end, _ROOM), DIMENSIONS), np.float32)
             grown[0, :first], grown[1, :first] = self._stored[:first], self._own[:first]
             self._stored, self._own = grown
         return self._stored[first:end], self._own[first:end]
+
+    def _place(self, docs: Iterable[int]) -> None:
+        """Note that the vectors of these memories came next."""
+        self._places.update(zip(docs, count(len(self._places)), strict=False))
 
 
 def cosines(

@@ -55,12 +55,24 @@ async def test_a_vector_of_zeros_stays_one() -> None:
     assert (docs.tolist(), cosines.tolist()) == ([0], [0.0])
 
 
-def test_vectors_of_another_length_and_rows_that_do_not_exist_are_refused() -> None:
-    quantised = Quantised(3)
+def test_vectors_of_another_length_and_too_little_room_are_refused() -> None:
     with pytest.raises(ValueError, match="384"):
         kept(3, [0, 1], unit(2, 1)[:, :100])
-    with pytest.raises(IndexError):
-        of(quantised, [7])
+    room = np.empty((1, 384), np.float32)
+    with pytest.raises(ValueError, match="no room for 2 vectors"):
+        Quantised(3).read(np.array([0, 1]), room, room)
+
+
+def test_memories_that_are_not_here_are_passed_over() -> None:
+    """Unknown, forgotten, or of ordinals that nothing was kept for; the others stand together."""
+    vectors = unit(3, 1)
+    quantised = kept(5, [1, 2, 4], vectors)
+    quantised.forget(np.array([2]))
+    stored, own = np.zeros((2, 5, 384), np.float32)
+    is_here = quantised.read(np.array([1, 2, 9, -1, 4]), stored, own)
+    assert is_here.tolist() == [True, False, False, False, True]
+    assert stored[:2].tobytes() == Quantised.rounded(vectors[[0, 2]]).tobytes()
+    assert own[:2].tobytes() == Quantised.rounded(vectors[[0, 0]]).tobytes()
 
 
 @given(
