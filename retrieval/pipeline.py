@@ -288,15 +288,16 @@ class Pipeline:
             stopwatch=stopwatch,
         )
         here = [leg for leg in legs if leg in self._prompt and embedding.is_there]
+        reads = wants_rescoring(request, profile)
         async with asyncio.TaskGroup() as group:
             for leg in legs:
                 if leg in here:
                     running[leg] = asyncio.get_running_loop().create_future()
                 else:
-                    running[leg] = group.create_task(self._run_leg(leg, query, stopwatch))
+                    running[leg] = group.create_task(self._run_leg(leg, query, stopwatch, reads=reads))
             await asyncio.sleep(0)  # what those with a task ask of the database is on its way from here on
             for leg in here:
-                running[leg].set_result(await self._run_leg(leg, query, stopwatch))
+                running[leg].set_result(await self._run_leg(leg, query, stopwatch, reads=reads))
             prediction = await self._classify(request, learned.classifier, embedding, stopwatch)
         vector = await embedding.or_none(timeout_s=0)
         outcomes = {leg: asked.result() for leg, asked in running.items()}
@@ -401,12 +402,20 @@ class Pipeline:
         with stopwatch.span("classify"):
             return classifier.predict(request.query, vector)
 
-    async def _run_leg(self, leg: Leg, query: LegQuery, stopwatch: Stopwatch) -> LegRanking | Degradation:
-        """One leg within its deadline; its failure is its own and never the query's."""
+    async def _run_leg(
+        self, leg: Leg, query: LegQuery, stopwatch: Stopwatch, *, reads: bool
+    ) -> LegRanking | Degradation:
+        """One leg within its deadline; its failure is its own and never the query's.
+
+        With `reads`, the vectors of what it found are read while other legs are still at it.
+        """
         try:
             with stopwatch.span(leg.value):
                 async with asyncio.timeout(self._leg_timeout_s):
-                    return await self._retrievers[leg].search(query)
+                    ranking = await self._retrievers[leg].search(query)
+                    if reads:
+                        query.vectors.take([hit.doc for hit in ranking.hits])
+                    return ranking
         except TimeoutError:
             reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
         except Exception as exc:

@@ -6,9 +6,11 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
 from retrieval.text.cjk import RUN, bigrams
+from retrieval.text.languages import term_of
 from retrieval.text.normal import prepare
 
 MAX_CHARS = 240
@@ -75,7 +77,10 @@ class _TermsOf(dict[str, frozenset[str]]):
         self._language = language
 
     def __missing__(self, word: str) -> frozenset[str]:
-        terms = frozenset(analyze(word, self._language))
+        if word.isascii() and word.isalpha() and word.islower():  # as most are: `analyze` would come to the same
+            terms = frozenset((term_of(word, self._language),))
+        else:
+            terms = frozenset(analyze(word, self._language))
         if len(word) <= _LONGEST_CACHED:
             if len(self) >= _MOST_CACHED:
                 self.clear()
@@ -91,12 +96,12 @@ def _terms_in(language: str) -> _TermsOf:
 def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:
     """Where the first word with one of the terms lies; (0, 0) without one."""
     terms_of = _terms_in(language)
+    if text.isascii():
+        apart = map(terms.isdisjoint, map(terms_of.__getitem__, _WORD.findall(text)))
+        at = next((at for at, is_apart in enumerate(apart) if not is_apart), None)
+        return (0, 0) if at is None else next(islice(_WORD.finditer(text), at, None)).span()
     for found in _WORD.finditer(text):
-        word = found[0]
-        if word.isascii():
-            if not terms.isdisjoint(terms_of[word]):
-                return found.span()
-        elif within := _first_match_within(word, terms, terms_of):
+        if within := _first_match_within(found[0], terms, terms_of):
             start = found.start()
             return start + within[0], start + within[1]
     return 0, 0

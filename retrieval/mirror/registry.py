@@ -215,16 +215,16 @@ class Mirrors:
         self._entries[name] = entry
         self._nbytes += entry.nbytes
         self._make_room()
-        self._have_filled(entry)
+        self._have_filled(name, entry)
         return made
 
-    def _have_filled(self, entry: _Entry) -> None:
+    def _have_filled(self, name: str, entry: _Entry) -> None:
         """See to it that the vectors are being read, if many are missing."""
         missing = entry.mirror.memories.count - entry.mirror.vectors.count
         if missing > FILLED_AT_ONCE and (entry.filling is None or entry.filling.done()):
-            entry.filling = asyncio.create_task(self._fill(entry))
+            entry.filling = asyncio.create_task(self._fill(name, entry))
 
-    async def _fill(self, entry: _Entry) -> None:
+    async def _fill(self, name: str, entry: _Entry) -> None:
         """Read the vectors that are missing, some at a time, so that queries need not."""
         mirror = entry.mirror
         docs = mirror.vectors.among(mirror.memories.alive.values.copy()).missing
@@ -239,6 +239,7 @@ class Mirrors:
                 log.warning("vectors are left to the queries to read: %s", exc)
                 return
             mirror.vectors.put(*found, version=version)
+        self._weigh(name, entry, mirror.nbytes)
         await asyncio.to_thread(give_back)
 
     async def _next_check(self, name: str, entry: _Entry) -> _Checked | None:
@@ -286,15 +287,18 @@ class Mirrors:
                 missing, additions = terms.missing(wanted), terms.additions
                 fetched = [await _FETCH.rows(conn, _fetching(mirror, missing))]
         if missing:  # what was added since they were asked for is told apart by its number
+            held = terms.nbytes
             terms.put(postings.decode_terms(fetched[0], missing), missing, additions=additions)
             terms.shrink(spare=wanted)
+            self._weigh(name, entry, entry.nbytes + terms.nbytes - held)
         if stored != entry.stored:
             entry.stored, entry.settings = stored, _settings_decoder.decode(stored)
         entry.checked_at = asked_at
+        if changed:
+            self._weigh(name, entry, mirror.nbytes)
         if changed or missing:
-            self._weigh(name, entry)
             self._make_room()
-            self._have_filled(entry)
+            self._have_filled(name, entry)
         if name in self._entries:
             self._entries.move_to_end(name)
         if mirror.is_worn and entry.remaking is None:
@@ -315,9 +319,9 @@ class Mirrors:
         if entry.filling is not None:
             entry.filling.cancel()
 
-    def _weigh(self, name: str, entry: _Entry) -> None:
+    def _weigh(self, name: str, entry: _Entry, nbytes: int) -> None:
         """Note what a mirror takes by now."""
-        before, entry.nbytes = entry.nbytes, entry.mirror.nbytes
+        before, entry.nbytes = entry.nbytes, nbytes
         if self._entries.get(name) is entry:
             self._nbytes += entry.nbytes - before
 

@@ -75,13 +75,13 @@ class Words:
 
     def _learn(self, codes: NDArray[np.int32]) -> None:
         """Have the words of these strings."""
-        for code in set(codes.tolist()) - {NONE}:
-            if self._first.values[code] == UNKNOWN:
-                words = set(self._words_of(self._strings[code]))
-                numbers = [self._number_of.setdefault(word, len(self._number_of)) for word in words]
-                self._numbers.put(np.arange(self._end, self._end + len(numbers)), np.array(numbers, np.int32))
-                self._first.values[code], self._count.values[code] = self._end, len(numbers)
-                self._end += len(numbers)
+        numbers: list[int] = []
+        for code in set(codes[self._first.values[codes] == UNKNOWN].tolist()) - {NONE}:
+            words = set(self._words_of(self._strings[code]))
+            self._first.values[code], self._count.values[code] = self._end + len(numbers), len(words)
+            numbers += [self._number_of.setdefault(word, len(self._number_of)) for word in words]
+        self._numbers.put(np.arange(self._end, self._end + len(numbers)), numbers)
+        self._end += len(numbers)
 
 
 class WordsOf:

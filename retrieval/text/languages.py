@@ -125,7 +125,7 @@ def _stemmer(name: str) -> Stemmer.Stemmer:
 @lru_cache(maxsize=131_072)
 def _term_of(word: str, name: str) -> str:
     if name == AUTO:
-        name = _OF_SCRIPT.get(unicodedata.name(word[0], "").partition(" ")[0], SIMPLE)
+        name = "english" if word.isascii() else _OF_SCRIPT.get(unicodedata.name(word[0], "").partition(" ")[0], SIMPLE)
     language = LANGUAGES[name]
     if name == SIMPLE or not word.isalpha():
         return fold(word)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from retrieval.snippet import MAX_CHARS, snippet
 from retrieval.text.analysis import LANGUAGES, analyze, bag, term_id
+from retrieval.text.languages import term_of
 from retrieval.text.tokens import TokenCounter
 from retrieval.text.wording import contradicts, wording
 
@@ -36,6 +37,12 @@ def test_analysis_of_lines_is_the_analysis_of_each(one: str, other: str, languag
     """As long as both have words that are no stop words: what a line means does not leak into the next."""
     first, second = analyze(f"zebra {one}", language), analyze(f"zebra {other}", language)
     assert analyze(f"zebra {one}\nzebra {other}", language) == first + second
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=70), NAMES)
+@example("the", "english")
+def test_a_plain_word_has_one_term_for_snippets_too(word: str, language: str) -> None:
+    assert analyze(word, language) == [term_of(word, language)]
 
 
 @given(st.text("abcdefghij ,.!?\n", max_size=80), NAMES)
