@@ -121,7 +121,7 @@ def _read(query: str) -> tuple[Spellings, dict[str, Any]] | None:
     }
 
 
-_kept = lru_cache(maxsize=512)(_read)
+_kept = lru_cache(maxsize=256)(_read)
 
 
 async def _complete(

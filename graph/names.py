@@ -42,7 +42,7 @@ MARKS = _mark_ranges()
 _PIECE = re.compile(rf"[\w{MARKS}]+(?:\+\+|#(?!\w))?")
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def normalize(name: str) -> str:
     """The key of a name; at most 256 characters, empty only if the name shows nothing.
 
@@ -63,7 +63,7 @@ def normalize(name: str) -> str:
     return " ".join(pieces)[:MAX_KEY_CHARS].rstrip()
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def entity_id(key: str) -> int:
     """A signed 64-bit number for a key, the same on every machine (BLAKE2b, 8 bytes).
 
@@ -96,7 +96,7 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def singular_key(key: str) -> str:
     """The key with every word in the singular.
 

@@ -118,7 +118,7 @@ _IN_PHRASES = frozenset({"noun", "modifier", "faint"})
 _BREAK = _Word("", "break")
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _word(text: str) -> _Word:
     """What part a word may have in a phrase, with its folded singular."""
     folded = text.replace("\u2019", "'").casefold()

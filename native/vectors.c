@@ -26,7 +26,7 @@ static int32_t coarse_product(const int8_t *high, const int16_t *query)
 struct kept {
     int8_t *high;
     uint8_t *low;
-    uint64_t *signs;
+    uint64_t *signs; /* none where nothing is searched for among them */
     float *scales;
     int64_t rows;
 };
@@ -37,19 +37,20 @@ void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *r
     for (int64_t at = 0; at < n; at++, vectors += DIMENSIONS) {
         int8_t *h = kept->high + rows[at] * DIMENSIONS;
         uint8_t *l = kept->low + rows[at] * HALF;
-        uint64_t *s = kept->signs + rows[at] * WORDS;
+        uint64_t of_row[WORDS] = {0};
         float greatest = 0;
         for (int i = 0; i < DIMENSIONS; i++)
             greatest = fmaxf(greatest, fabsf(vectors[i]));
         float scale = greatest > 0 ? greatest / GREATEST : 1;
         memset(l, 0, HALF);
-        memset(s, 0, WORDS * sizeof *s);
         for (int i = 0; i < DIMENSIONS; i++) {
             int value = (int)rintf(vectors[i] / scale);
             h[i] = (int8_t)(value >> 4);
             l[i % HALF] |= (uint8_t)((value & 15) << (i < HALF ? 0 : 4));
-            s[i / 64] |= (uint64_t)(vectors[i] > 0) << (i % 64);
+            of_row[i / 64] |= (uint64_t)(vectors[i] > 0) << (i % 64);
         }
+        if (kept->signs)
+            memcpy(kept->signs + rows[at] * WORDS, of_row, sizeof of_row);
         kept->scales[rows[at]] = scale;
     }
 }

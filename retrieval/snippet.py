@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 
@@ -69,18 +69,18 @@ def _query_terms(query: str, language: str) -> frozenset[str]:
     return terms - LANGUAGES["english"].stops or terms
 
 
-class _TermsOf(dict[str, frozenset[str]]):
+class _TermsOf(dict[str, Sequence[str]]):
     """The terms of a word, remembered unless it is long."""
 
     def __init__(self, language: str) -> None:
         super().__init__()
         self._language = language
 
-    def __missing__(self, word: str) -> frozenset[str]:
+    def __missing__(self, word: str) -> Sequence[str]:
         if word.isascii() and word.isalpha() and word.islower():  # as most are: `analyze` would come to the same
-            terms = frozenset((term_of(word, self._language),))
+            terms: Sequence[str] = (term_of(word, self._language),)
         else:
-            terms = frozenset(analyze(word, self._language))
+            terms = tuple(analyze(word, self._language))
         if len(word) <= _LONGEST_CACHED:
             if len(self) >= _MOST_CACHED:
                 self.clear()
@@ -108,7 +108,7 @@ def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, 
 
 
 def _first_match_within(
-    word: str, terms: frozenset[str], terms_of: Mapping[str, frozenset[str]]
+    word: str, terms: frozenset[str], terms_of: Mapping[str, Sequence[str]]
 ) -> tuple[int, int] | None:
     """The same within what stands between spaces, where a run of a script without them is a piece of its own."""
     offset = 0

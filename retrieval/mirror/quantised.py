@@ -64,8 +64,8 @@ class Quantised:
 
     def __init__(self, ordinals: int) -> None:
         """Have room for so many ordinals; memory is taken as it is used."""
-        self._stored = _Rows(ordinals)
-        self._own = _Rows(0)
+        self._stored = _Rows(ordinals, is_searched=True)
+        self._own = _Rows(0, is_searched=False)
         self._own_row = Growing(np.int32, NOWHERE)
         self._known = Growing(np.bool_, False)
         self._forgotten_in = Growing(np.int32, 0)
@@ -204,32 +204,39 @@ class Quantised:
 class _Rows:
     """Vectors by row; `native/vectors.c` says how they are kept."""
 
-    def __init__(self, rows: int) -> None:
-        self._high = np.zeros((rows, DIMENSIONS), np.int8)
-        self._low = np.zeros((rows, DIMENSIONS // 2), np.uint8)
-        self._signs = np.zeros((rows, DIMENSIONS // 64), np.uint64)
-        self._scales = np.ones(rows, np.float32)
-        self._lay_out()
+    def __init__(self, rows: int, *, is_searched: bool) -> None:
+        self._is_searched = is_searched
+        signs = np.zeros((rows, DIMENSIONS // 64), np.uint64) if is_searched else None  # nothing else asks for them
+        self._keep(
+            np.zeros((rows, DIMENSIONS), np.int8), np.zeros((rows, DIMENSIONS // 2), np.uint8), signs,
+            np.ones(rows, np.float32),
+        )  # fmt: skip
 
-    def _lay_out(self) -> None:
-        """Say where they are, as `struct kept` of native/vectors.c; good until there is room for more."""
-        self.arrays: tuple[NDArray[Any], ...] = (self._high, self._low, self._signs, self._scales)
-        self.layout = _LAYOUT.pack(*[at(array) for array in self.arrays], len(self._scales))
+    def _keep(
+        self,
+        high: NDArray[np.int8],
+        low: NDArray[np.uint8],
+        signs: NDArray[np.uint64] | None,
+        scales: NDArray[np.float32],
+    ) -> None:
+        """Have these arrays, laid out as `struct kept` of native/vectors.c, which is good as long as they are."""
+        self.arrays, self.rows = (high, low, signs, scales), len(scales)
+        self.layout = _LAYOUT.pack(*[0 if array is None else at(array) for array in self.arrays], self.rows)
 
     @property
     def nbytes(self) -> int:
-        return self._high.nbytes + self._low.nbytes + self._signs.nbytes + self._scales.nbytes
+        return sum(array.nbytes for array in self.arrays if array is not None)
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Keep vectors; what was in their rows is gone."""
-        length, before = int(rows.max()) + 1, len(self._scales)
+        length, before = int(rows.max()) + 1, self.rows
         if length > before:
-            grown = _Rows(length + length // 8)
-            grown._high[:before], grown._low[:before] = self._high, self._low
-            grown._signs[:before], grown._scales[:before] = self._signs, self._scales
-            self._high, self._low, self._signs, self._scales = grown._high, grown._low, grown._signs, grown._scales
-            self._lay_out()
-        rows, vectors = _checked(rows, len(self._scales)), np.ascontiguousarray(vectors, np.float32)
+            grown = _Rows(length + length // 8, is_searched=self._is_searched)
+            for array, larger in zip(self.arrays, grown.arrays, strict=True):
+                if array is not None and larger is not None:
+                    larger[:before] = array
+            self._keep(*grown.arrays)
+        rows, vectors = _checked(rows, self.rows), np.ascontiguousarray(vectors, np.float32)
         if vectors.shape != (len(rows), DIMENSIONS):
             raise ValueError(f"{len(rows)} vectors of {DIMENSIONS} numbers are wanted, not {vectors.shape}")
         _pack(self.layout, at(vectors), at(rows), len(rows))
@@ -237,7 +244,8 @@ class _Rows:
     def search(self, among: Among, embedding: NDArray[np.float32], count: int, breadth: int) -> _Search:
         """See `Quantised.nearest`; the mask says nothing of rows that there are not."""
         query = np.ascontiguousarray(embedding, np.float32)
-        return _Search(self.layout, self.arrays, among, query, count, breadth)
+        mask = np.ascontiguousarray(among.known[: self.rows])
+        return _Search(self.layout, self.arrays, mask, among.size, query, count, breadth)
 
 
 class _Search:
@@ -246,15 +254,16 @@ class _Search:
     def __init__(
         self,
         layout: bytes,
-        arrays: tuple[NDArray[Any], ...],
-        among: Among,
+        arrays: tuple[NDArray[Any] | None, ...],
+        mask: NDArray[np.bool_],
+        among: int,
         query: NDArray[np.float32],
         count: int,
         breadth: int,
     ) -> None:
         self._layout, self._query, self._breadth = layout, query, breadth
         self._arrays = arrays  # larger ones may take their place meanwhile
-        self._mask, self._most = np.ascontiguousarray(among.known[: len(arrays[0])]), among.size
+        self._mask, self._among = mask, among
         self._rows, self._products = np.empty(count, np.int64), np.empty(count, np.float32)
         self._size = np.zeros(1, np.int64)
 
@@ -265,7 +274,7 @@ class _Search:
             MemoryError: there is not enough.
         """
         failed = _nearest(
-            crew, ticket, self._layout, at(self._mask), len(self._mask), self._most, at(self._query), self._breadth,
+            crew, ticket, self._layout, at(self._mask), len(self._mask), self._among, at(self._query), self._breadth,
             len(self._rows), at(self._rows), at(self._products), at(self._size),
         )  # fmt: skip
         if failed:

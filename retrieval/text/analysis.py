@@ -98,7 +98,7 @@ def term_id(term: str) -> int:
     return _term_id(term)
 
 
-@lru_cache(maxsize=131_072)
+@lru_cache(maxsize=32_768)
 def _term_id(term: str) -> int:
     digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)

@@ -122,7 +122,7 @@ def _stemmer(name: str) -> Stemmer.Stemmer:
     return stemmers[name]
 
 
-@lru_cache(maxsize=131_072)
+@lru_cache(maxsize=32_768)
 def _term_of(word: str, name: str) -> str:
     if name == AUTO:
         name = "english" if word.isascii() else _OF_SCRIPT.get(unicodedata.name(word[0], "").partition(" ")[0], SIMPLE)

@@ -141,4 +141,4 @@ def _with_whole(whole: str, parts: list[str]) -> tuple[str, ...]:
     return (whole, *parts)
 
 
-_cached_terms = lru_cache(maxsize=65_536)(_terms)
+_cached_terms = lru_cache(maxsize=32_768)(_terms)
