@@ -22,7 +22,7 @@ from retrieval.embedding.of_query import Embedding
 from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.ids import uuid7
 from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
-from retrieval.legs.linked import Linked
+from retrieval.legs.linked import Linked, Linker
 from retrieval.legs.looked import Looked
 from retrieval.mirror.mirror import Mirror
 from retrieval.mirror.registry import Mirrors, Standing
@@ -168,6 +168,7 @@ class Pipeline:
         """
         self._pool = pool
         self._mirrors = mirrors
+        self._linker = Linker(pool)
         self._embedder = embedder
         self._book = book
         self._shelf = shelf
@@ -389,8 +390,8 @@ class Pipeline:
         return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
 
     def _linked(self, name: str, request: SearchRequest) -> Linked:
-        ahead = self._mirrors.number_of(name) if Leg.GRAPH in request.mode.legs else None
-        return Linked(self._pool, request.query, ahead=ahead)
+        ahead = self._mirrors.last(name) if Leg.GRAPH in request.mode.legs else None
+        return Linked(self._linker, request.query, ahead=ahead)
 
     async def _classify(
         self, request: SearchRequest, classifier: IntentClassifier, embedding: Embedding, stopwatch: Stopwatch

@@ -14,6 +14,7 @@ from graph.resolution import Named
 from graph.rules import Rule
 from retrieval.legs.looked import Looked
 from retrieval.legs.okapi import Sought
+from retrieval.mirror.mirror import Mirror
 from retrieval.mirror.registry import Standing
 from retrieval.mirror.vectors import Vectors
 from retrieval.profiles import DEFAULT, Profile
@@ -48,7 +49,7 @@ class LegQuery:
         explain: whether to return paths and details.
         profile: what the legs do with turns, periods and each other's results.
         rules: what follows from the relations that memories state.
-        linked: awaits what the query may name, in the namespace of a number; None where nobody asked yet.
+        linked: awaits what the query may name in the namespace of a mirror; None where nobody asked yet.
         others: awaits the hits of the legs that wait for no other, best first, by leg; a leg that failed
             or is late is not among them.
         patience_s: how long a leg waits for what it can do without.
@@ -71,7 +72,7 @@ class LegQuery:
     vectors: Vectors
     profile: Profile = DEFAULT
     rules: Sequence[Rule] = ()
-    linked: Callable[[int], Awaitable[Named]] | None = None
+    linked: Callable[[Mirror], Awaitable[Named]] | None = None
     others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _alone
     patience_s: float = 0.5
     among: NDArray[np.int64] | None = None

@@ -20,7 +20,7 @@ from graph.resolution import MENTIONS_CAP, Seed, resolve
 from graph.traversal import Bounds, View, Walk, begin, walk
 from native import Array, at, function
 from retrieval.legs.base import Hit, LegQuery, LegRanking
-from retrieval.legs.linked import Linked
+from retrieval.legs.linked import Linked, Linker
 from retrieval.legs.wayfinding import Reason, reasons
 from retrieval.mirror.vectors import cosines
 from retrieval.store.pool import Pool
@@ -61,8 +61,8 @@ class GraphRetriever:
 
         A hit's score is its activation in [0, 1], weighed by similarity where there is an embedding.
         """
-        linked = query.linked or Linked(self._pool, query.text)
-        named = await linked(query.ns)
+        linked = query.linked or Linked(Linker(self._pool), query.text)
+        named = await linked(query.standing.mirror)
         size = max(query.docs_given_out, 1)
         mentions_of = partial(query.standing.mirror.graph.mentions, cap=MENTIONS_CAP)
         seeds = resolve(named, mentions_of, size)

@@ -3,35 +3,60 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 
 from graph.linking import look_up
 from graph.resolution import Named
+from retrieval.mirror.mirror import Mirror
 from retrieval.store.pool import Pool
+
+_MOST_KEPT = 256
+"""Answers that are remembered: some 10 kB each."""
+
+
+class Linker:
+    """Looks up what queries may name, and remembers it until their namespace changes."""
+
+    def __init__(self, pool: Pool) -> None:
+        """Ask by `pool`; remember nothing yet."""
+        self._pool = pool
+        self._kept: OrderedDict[tuple[int, int, str], Named] = OrderedDict()
+
+    def remembered(self, mirror: Mirror, text: str) -> Named | None:
+        """The answer for a namespace as its mirror has it now, if that was asked."""
+        return self._kept.get((mirror.serial, mirror.changed, text))
+
+    async def look_up(self, mirror: Mirror, text: str) -> Named:
+        """The answer by now; it may be newer than the mirror, which is then about to change."""
+        key = mirror.serial, mirror.changed, text
+        async with self._pool.connection() as conn:
+            named = self._kept[key] = await look_up(conn, mirror.ns, text)
+        self._kept.move_to_end(key)
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return named
 
 
 class Linked:
-    """Asked as soon as the query comes where the number of its namespace is known, else when it is awaited."""
+    """What one query may name: asked as soon as it comes where a mirror is there, else when it is awaited."""
 
-    def __init__(self, pool: Pool, text: str, *, ahead: int | None = None) -> None:
-        """Begin, if `ahead` is what the namespace's number should be."""
-        self._pool = pool
+    def __init__(self, linker: Linker, text: str, *, ahead: Mirror | None = None) -> None:
+        """Begin, if `ahead` is what the namespace's mirror should be and does not remember it."""
+        self._linker = linker
         self._text = text
-        self._ahead = ahead
-        self._task = None if ahead is None else asyncio.create_task(self._begin(ahead))
+        self._ns = None if ahead is None else ahead.ns
+        is_asked = ahead is not None and linker.remembered(ahead, text) is None
+        self._task = asyncio.create_task(self._begin(ahead)) if ahead is not None and is_asked else None
 
-    async def __call__(self, ns: int) -> Named:
-        """That of the namespace that has this number."""
-        if self._task is not None and ns == self._ahead:
+    async def __call__(self, mirror: Mirror) -> Named:
+        """That of the namespace of a mirror, which has just been brought up to date."""
+        if self._task is not None and mirror.ns == self._ns:
             return await self._task
-        return await self._look_up(ns)
+        return self._linker.remembered(mirror, self._text) or await self._linker.look_up(mirror, self._text)
 
-    async def _begin(self, ns: int) -> Named:
+    async def _begin(self, mirror: Mirror) -> Named:
         await asyncio.sleep(0)  # more waits for what the query asks first than for this
-        return await self._look_up(ns)
-
-    async def _look_up(self, ns: int) -> Named:
-        async with self._pool.connection() as conn:
-            return await look_up(conn, ns, self._text)
+        return await self._linker.look_up(mirror, self._text)
 
     def __enter__(self) -> Linked:
         return self

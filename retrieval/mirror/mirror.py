@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, LiteralString
 
 import msgspec
@@ -44,6 +45,7 @@ class Mirror:
         terms: postings of terms that were asked for.
         vectors: those that have been read.
         changed: memories that came, went or were altered since it was made.
+        serial: no other mirror of the process has it.
     """
 
     ns: int
@@ -53,6 +55,7 @@ class Mirror:
     vectors: Quantised
     terms: TermCache = field(init=False)
     changed: int = 0
+    serial: int = field(default_factory=count().__next__)
     _with_metadata: OrderedDict[bytes, tuple[int, NDArray[np.int64]]] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:

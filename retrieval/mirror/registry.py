@@ -137,10 +137,10 @@ class Mirrors:
         """Memory that all mirrors take, about."""
         return self._nbytes
 
-    def number_of(self, name: str) -> int | None:
-        """The number that a namespace had when it was last asked for, if it was."""
+    def last(self, name: str) -> Mirror | None:
+        """The mirror of a namespace as it was when it was last asked for, if it was."""
         entry = self._entries.get(name)
-        return None if entry is None else entry.mirror.ns
+        return None if entry is None else entry.mirror
 
     async def current(self, name: str, terms: Terms) -> Standing:
         """A namespace as of now, with the postings of some terms.
