@@ -168,7 +168,7 @@ class _Told(NamedTuple):
     phrases: set[int]
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def _told_by(word: str) -> _Told:
     told = [_LITERAL[word]] if word in _LITERAL else []
     if _ANY_WILD(word):

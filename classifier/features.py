@@ -202,7 +202,7 @@ def _spellings(words: Sequence[str]) -> NDArray[np.int64]:
     return _once(np.concatenate([_spelt(word[:_LONGEST_SPELT]) for word in words])) if words else _NONE
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def _spelt(word: str) -> NDArray[np.int64]:
     """The same of one word; some hundred bytes, and most words of a query have been in another."""
     padded = _encoded(f" {word} ")

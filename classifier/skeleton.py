@@ -107,7 +107,7 @@ def counts(masked: Sequence[str], words: Sequence[str]) -> list[int]:
     return places
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def _part(token: str, word: str, first: bool) -> str:
     if word[0].isdigit():
         return "_N"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +115,6 @@ def in_words(rescored: Rescored) -> str:
     )
 
 
-@lru_cache(maxsize=1_024)
 def _words(text: str) -> frozenset[str]:
     """The words of a title or a query."""
     return frozenset(_WORD.findall(text.casefold()))

@@ -10,7 +10,7 @@ from graph.resolution import Named
 from retrieval.mirror.mirror import Mirror
 from retrieval.store.pool import Pool
 
-_MOST_KEPT = 256
+_MOST_KEPT = 128
 """Answers that are remembered: some 10 kB each."""
 
 
