@@ -1,6 +1,7 @@
 """The bundled embedder: unit vectors, meaning, batches, truncation, threads."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
+from retrieval import heap
 from retrieval.embedding import onnx
 from retrieval.embedding.base import Embedder
 from retrieval.embedding.encoder import open_session
@@ -117,6 +119,9 @@ async def test_memory_that_documents_took_is_given_back(
 ) -> None:
     """Once no others come for a while; what is asked afterwards has the same answer."""
     monkeypatch.setattr(onnx, "REST_S", 0.05)
+    heap.keep_large_apart()  # as a server does
+    gc.collect()
+    heap.give_back()  # what embedders of other tests have left
     before, query = resident(), await embedder.embed_query("harbour")
     long = ["word " * 300] * 16
     vectors = await embedder.embed_documents(long)
