@@ -75,12 +75,11 @@ static void prefetch(const struct kept *kept, int64_t row)
 }
 
 /* The stored and the own vectors of those of n memories that are known, one after another. An own row below zero says
-   that the two are the same. How many memories are known, which `is_known` tells of each. */
-int64_t trivet_read_vectors(const struct kept *stored, const struct kept *own, const uint8_t *known,
-                            const int32_t *own_rows, int64_t ordinals, const int64_t *docs, int64_t n,
-                            float *stored_out, float *own_out, uint8_t *is_known)
+   that the two are the same. Which memories are known `is_known` tells. */
+void trivet_read_vectors(const struct kept *stored, const struct kept *own, const uint8_t *known,
+                         const int32_t *own_rows, int64_t ordinals, const int64_t *docs, int64_t n,
+                         float *stored_out, float *own_out, uint8_t *is_known)
 {
-    int64_t found = 0;
     for (int64_t at = 0; at < n; at++) {
         is_known[at] = docs[at] >= 0 && docs[at] < ordinals && docs[at] < stored->rows && known[docs[at]];
         if (!is_known[at])
@@ -92,15 +91,14 @@ int64_t trivet_read_vectors(const struct kept *stored, const struct kept *own, c
     for (int64_t at = 0; at < n; at++) {
         if (!is_known[at])
             continue;
-        float *of_stored = stored_out + found * DIMENSIONS, *of_own = own_out + found * DIMENSIONS;
-        unpack(stored, docs[at], of_stored);
+        unpack(stored, docs[at], stored_out);
         if (own_rows[docs[at]] >= 0)
-            unpack(own, own_rows[docs[at]], of_own);
+            unpack(own, own_rows[docs[at]], own_out);
         else
-            memcpy(of_own, of_stored, DIMENSIONS * sizeof *of_own);
-        found++;
+            memcpy(own_out, stored_out, DIMENSIONS * sizeof *own_out);
+        stored_out += DIMENSIONS;
+        own_out += DIMENSIONS;
     }
-    return found;
 }
 
 /* Rows that are about the nearest to a query, in two stages, each in parts of PART rows: how many signs of each differ

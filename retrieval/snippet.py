@@ -10,7 +10,6 @@ from itertools import islice
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
 from retrieval.text.cjk import RUN, bigrams
-from retrieval.text.languages import term_of
 from retrieval.text.normal import prepare
 
 MAX_CHARS = 240
@@ -77,10 +76,7 @@ class _TermsOf(dict[str, Sequence[str]]):
         self._language = language
 
     def __missing__(self, word: str) -> Sequence[str]:
-        if word.isascii() and word.isalpha() and word.islower():  # as most are: `analyze` would come to the same
-            terms: Sequence[str] = (term_of(word, self._language),)
-        else:
-            terms = tuple(analyze(word, self._language))
+        terms = analyze(word, self._language)
         if len(word) <= _LONGEST_CACHED:
             if len(self) >= _MOST_CACHED:
                 self.clear()

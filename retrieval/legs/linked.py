@@ -45,8 +45,9 @@ class Linked:
         self._linker = linker
         self._text = text
         self._ns = None if ahead is None else ahead.ns
-        is_asked = ahead is not None and linker.remembered(ahead, text) is None
-        self._task = asyncio.create_task(self._begin(ahead)) if ahead is not None and is_asked else None
+        self._task: asyncio.Task[Named] | None = None
+        if ahead is not None and linker.remembered(ahead, text) is None:
+            self._task = asyncio.create_task(self._begin(ahead))
 
     async def __call__(self, mirror: Mirror) -> Named:
         """That of the namespace of a mirror, which has just been brought up to date."""

@@ -28,11 +28,7 @@ _NONE = np.empty(0, np.int64)
 _LAYOUT = Struct("5q")
 
 _pack = function("trivet_pack", *[Array] * 3, ctypes.c_int64)
-_read = function(
-    "trivet_read_vectors",
-    *[Array] * 4, ctypes.c_int64, Array, ctypes.c_int64, *[Array] * 3,
-    result=ctypes.c_int64,
-)  # fmt: skip
+_read = function("trivet_read_vectors", *[Array] * 4, ctypes.c_int64, Array, ctypes.c_int64, *[Array] * 3)
 _nearest = function(
     "trivet_nearest",
     Array, ctypes.c_int64, Array, Array, *[ctypes.c_int64] * 2, Array, *[ctypes.c_int64] * 2, *[Array] * 3,

@@ -125,7 +125,8 @@ def _stemmer(name: str) -> Stemmer.Stemmer:
 @lru_cache(maxsize=32_768)
 def _term_of(word: str, name: str) -> str:
     if name == AUTO:
-        name = "english" if word.isascii() else _OF_SCRIPT.get(unicodedata.name(word[0], "").partition(" ")[0], SIMPLE)
+        script = "LATIN" if word.isascii() else unicodedata.name(word[0], "").partition(" ")[0]
+        name = _OF_SCRIPT.get(script, SIMPLE)
     language = LANGUAGES[name]
     if name == SIMPLE or not word.isalpha():
         return fold(word)

@@ -41,7 +41,7 @@ def test_analysis_of_lines_is_the_analysis_of_each(one: str, other: str, languag
 
 @given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=70), NAMES)
 @example("the", "english")
-def test_a_plain_word_has_one_term_for_snippets_too(word: str, language: str) -> None:
+def test_a_plain_word_has_one_term(word: str, language: str) -> None:
     assert analyze(word, language) == [term_of(word, language)]
 
 
