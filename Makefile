@@ -6,6 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
+DEVELOPMENT := $(VENV)/.development
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+# Everything stays in this folder: pip and uv keep no cache, matplotlib's is in .venv, the demo's database in .demo.
+# `make clean` removes it.
+export PIP_NO_CACHE_DIR ?= 1
+export UV_NO_CACHE ?= 1
+export MPLCONFIGDIR ?= $(CURDIR)/$(VENV)/.matplotlib
+DEMO_DATA := $(CURDIR)/.demo
 
 # The steps print in order, and the tests' closing line comes last.
 .NOTPARALLEL:
@@ -18,50 +27,64 @@ help: ## this list
 
 .PHONY: demo
 demo: $(INSTALLED) ## context packs from a real chat history, then a server at 127.0.0.1:8321
-	@exec $(BIN)/trivet demo
+	@TRIVET_DATA_DIR="$${TRIVET_DATA_DIR:-$(DEMO_DATA)}" exec $(BIN)/trivet demo
 
 .PHONY: serve
 serve: $(INSTALLED) ## the server at 127.0.0.1:8321
 	@exec $(BIN)/trivet serve
 
 .PHONY: test
-test: $(INSTALLED) ## unit, property, contract and integration tests on the embedded PostgreSQL
+test: $(INSTALLED) $(DEVELOPMENT) ## unit, property, contract and integration tests on the embedded PostgreSQL
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: lint
-lint: $(INSTALLED) ## ruff: rules and format
+lint: $(INSTALLED) $(DEVELOPMENT) ## ruff: rules and format
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
 .PHONY: format
-format: $(INSTALLED) ## put the code into ruff's format
+format: $(INSTALLED) $(DEVELOPMENT) ## put the code into ruff's format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
 .PHONY: types
-types: $(INSTALLED) ## mypy, strict
+types: $(INSTALLED) $(DEVELOPMENT) ## mypy, strict
 	@$(BIN)/mypy
 
 .PHONY: imports
-imports: $(INSTALLED) ## import-linter: who may import whom
+imports: $(INSTALLED) $(DEVELOPMENT) ## import-linter: who may import whom
 	@$(BIN)/lint-imports
 
 .PHONY: docs-check
-docs-check: $(INSTALLED) ## links of the pages resolve, the README's commands exist
+docs-check: $(INSTALLED) $(DEVELOPMENT) ## links of the pages resolve, the README's commands exist
 	@$(BIN)/python docs/check_links.py
 
+KERNEL_TESTS = tests/unit/native/test_worker_pool.py tests/unit/index/test_quantized_vectors.py \
+	tests/unit/classifier/test_trees.py tests/unit/classifier/test_traits.py tests/unit/graph/test_adjacency.py \
+	tests/unit/graph/test_pagerank.py tests/unit/legs/test_maxscore.py tests/unit/ranking/test_fusion.py \
+	tests/unit/ranking/test_rescoring_kernels.py tests/property/legs/test_bm25_context_properties.py \
+	tests/property/ranking/test_dedup_properties.py tests/property/legs/test_graph_walk_properties.py
+
+.PHONY: sanitize
+sanitize: $(INSTALLED) $(DEVELOPMENT) ## tests of native/ under AddressSanitizer and UndefinedBehaviorSanitizer; needs gcc
+	@native/sanitize.sh $(BIN)/python $(KERNEL_TESTS) -k 'not ranx' # which compiles by LLVM in a process of its own
+
 .PHONY: check
-check: lint types imports docs-check test ## all of the above, as CI does
+check: lint types imports docs-check sanitize test ## all of the above, as CI does
 
 .PHONY: bench
-bench: $(INSTALLED) ## speed on 1,000 to 100,000 memories, peers that are installed beside it; BENCH_ARGS="--sizes 1m"
+bench: $(INSTALLED) $(DEVELOPMENT) ## speed on 1,000 to 100,000 memories, peers that are installed beside it; BENCH_ARGS="--sizes 1m"
 	@$(BIN)/trivet bench --out benchmarks/results $(BENCH_ARGS)
+
+.PHONY: mutants
+mutants: $(INSTALLED) $(DEVELOPMENT) ## small changes of meaning, one by one: a test must notice each; MUTANTS="pack entity" for some
+	@$(BIN)/python benchmarks/mutants.py $(MUTANTS)
 
 FUZZ_PORT ?= 8398
 FUZZ_EXAMPLES ?= 1000
 
 .PHONY: fuzz
-fuzz: $(INSTALLED) ## 1,000 requests of each endpoint, made from the OpenAPI document, to a server of its own
+fuzz: $(INSTALLED) $(DEVELOPMENT) ## 1,000 requests of each endpoint, made from the OpenAPI document, to a server of its own
 	@folder=$$(mktemp -d /tmp/trivet-fuzz-XXXXXX) && chmod 755 "$$folder" || exit 1; \
 	TRIVET_DATABASE_URL=embedded TRIVET_DATA_DIR="$$folder/data" \
 		$(BIN)/trivet serve --port $(FUZZ_PORT) </dev/null >"$$folder/log" 2>&1 & server=$$!; \
@@ -70,38 +93,45 @@ fuzz: $(INSTALLED) ## 1,000 requests of each endpoint, made from the OpenAPI doc
 		|| { tail -40 "$$folder/log"; exit 1; }
 
 .PHONY: models
-models: $(INSTALLED) ## build the embedder and the intent model anew; the weights and the rescorer: CONTRIBUTING.md
+models: $(INSTALLED) $(DEVELOPMENT) ## build the embedder and the intent model anew; the weights and the rescorer: CONTRIBUTING.md
 	@$(BIN)/python -m retrieval.embedding.build_onnx
 	@$(BIN)/python -m classifier.training
 
 .PHONY: lock
-lock: $(LOCKED) ## resolve the lock files anew; UPGRADE=1 takes newer versions
+lock: $(DEVELOPMENT) ## resolve the lock files anew; UPGRADE=1 takes newer versions
 	@for lock in requirements.lock "requirements-dev.lock --extra train --extra dev"; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 			--generate-hashes --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 			pyproject.toml -o $$lock || exit 1; done
 
 .PHONY: wheel
-wheel: $(INSTALLED) ## dist/: the wheel and the source archive
+wheel: $(INSTALLED) $(DEVELOPMENT) ## dist/: the wheel and the source archive
 	@$(BIN)/hatchling build
 
 .PHONY: clean
 clean: ## remove the environment and what the tools left
-	rm -rf $(VENV) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -rf $(VENV) $(DEMO_DATA) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	rm -f native/_kernels-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment holds exactly the lock; it is made anew only when the lock changes.
-$(LOCKED): requirements-dev.lock
+# What serving needs: `make demo` installs no more.
+$(LOCKED): requirements.lock
 	@if [ -z "$(PYTHON)" ]; then \
 		echo "Trivet needs Python 3.11 or newer with its venv module (Debian: apt install python3-venv);" >&2; \
 		echo "if it is somewhere unusual: make PYTHON=/path/to/python3" >&2; exit 1; fi
-	@echo "Setting up $(VENV) with $(PYTHON): takes a minute or two, once"
+	@echo "Setting up $(VENV) with $(PYTHON): takes about a minute, once"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(PIP_INSTALL) --require-hashes -r requirements.lock
 	@touch $@
 
-# Compiles native/, too.
+# Compiles native/, too, with what pip fetches for the build alone.
 $(INSTALLED): $(LOCKED) pyproject.toml $(wildcard native/*.c native/*.h native/*.py)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PIP_INSTALL) --no-deps --editable .
+	@touch $@
+
+# What tests, checks and training need besides.
+$(DEVELOPMENT): $(LOCKED) requirements-dev.lock
+	@echo "Adding what development needs to $(VENV): takes some minutes, once"
+	@$(PIP_INSTALL) --require-hashes -r requirements-dev.lock
 	@touch $@

@@ -1,7 +1,7 @@
 """Collect what the legs find for labelled queries: `python benchmarks/evidence.py FOLDER... --out evidence.jsonl`.
 
-The input of `python -m classifier.training.trust` (features, ids and gold; no text) and, with `--examples`, that of
-`python -m classifier.training.rescorer` (ids, numbers and vectors of the candidates; no text).
+The input of `python -m classifier.training.leg_weights` (features, ids and gold; no text) and, with `--examples`,
+that of `python -m classifier.training.rescorer` (ids, numbers and vectors of the candidates; no text).
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from classifier.evidence import evidence_row
 from classifier.training.examples import Example, write_examples
 from retrieval.engine import Trivet
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
 from retrieval.evaluation.runner import Names, check_complete, ingest
-from retrieval.fusion import weighted_rrf
 from retrieval.pipeline import Answer
-from retrieval.profiles import DEFAULT, Profile
+from retrieval.profiles.profile import DEFAULT, Profile
+from retrieval.ranking.fusion import weighted_rrf
 from retrieval.settings import Settings
-from retrieval.types import Mode, SearchRequest
+from retrieval.types.search import Mode, SearchRequest
 
 PROFILE = structs.replace(DEFAULT, rescore=False, models=structs.replace(DEFAULT.models, rescorer=None))
 """What is collected is what the rescorer is given, not what it makes of it."""
@@ -35,8 +34,8 @@ def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, 
     return {
         "set": folder.name,
         "namespace": query.namespace,
-        "evidence": evidence_row(answer.evidence).tolist(),
-        "rankings": {leg.value: [hit.id for hit in ranking.hits] for leg, ranking in answer.rankings.items()},
+        "evidence": answer.evidence.row.tolist(),
+        "rankings": {leg.value: [hit.id for hit in ranking.hits] for leg, ranking in answer.fused_rankings.items()},
         "relevant": list(query.relevant),
         "rrf_k": round(answer.rrf_k),
     }
@@ -44,7 +43,7 @@ def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, 
 
 async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, answer: Answer) -> Example:
     """One query's example for the rescorer."""
-    known = await engine.particulars(answer, query.text)
+    known = await engine.candidate_inputs(answer, query.text)
     if known is None:
         raise RuntimeError(f"{query.id}: nothing was found")
     return Example(
@@ -60,7 +59,7 @@ async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, ans
 
 def fixed_order(answer: Answer, profile: Profile) -> list[str]:
     """Ids in the order of the profile's fixed weights."""
-    rankings = {leg: [hit.id for hit in ranking.hits] for leg, ranking in answer.rankings.items()}
+    rankings = {leg: [hit.id for hit in ranking.hits] for leg, ranking in answer.fused_rankings.items()}
     return [each.id for each in weighted_rrf(rankings, profile.fixed.weights, rrf_k=profile.fixed.rrf_k)]
 
 
@@ -79,6 +78,7 @@ async def collect(folders: list[Path], out: Path, examples: Path | None, limit: 
                 if len(queries) > limit:
                     queries = random.Random(seed).sample(queries, limit)
                 for query in queries:
+                    await engine.load(names(query.namespace))
                     request = SearchRequest(query=query.text, mode=Mode.ADAPTIVE)
                     answer = await engine.answer(names(query.namespace), request)
                     if answer.degraded:

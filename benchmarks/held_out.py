@@ -10,67 +10,67 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from math import log2
 from pathlib import Path
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from classifier.leg_weights import LEGS
 from classifier.training.examples import Example, read_examples
-from classifier.training.mixtures import GRID, Row, qualities, read_rows
-from classifier.training.rescorer import Options, fit
+from classifier.training.leg_weights import LegWeightOptions, folds, held_out
+from classifier.training.mixtures import GRID, LabelledRankings, qualities, read_rows
+from classifier.training.rescorer import RescorerOptions, fit
 from classifier.training.research_sets import PERMISSIVE
-from classifier.training.trust import Options as TrustOptions
-from classifier.training.trust import folds, held_out
-from classifier.trust import LEGS
-from retrieval.blending import as_fused, blend
-from retrieval.evaluation.intervals import compare
-from retrieval.fusion import Fused, weighted_rrf
-from retrieval.gate import GateReport, Trial
-from retrieval.gate import judge as judge_profile
-from retrieval.profiles import DEFAULT, SHIPPED, Profile
-from retrieval.types import Leg
+from retrieval.evaluation.metrics import ndcg, recall
+from retrieval.profiles.gate import GateReport, Trial
+from retrieval.profiles.gate import judge as judge_profile
+from retrieval.profiles.profile import DEFAULT, SHIPPED, Profile
+from retrieval.ranking.fusion import blend_rankings, weighted_rrf
+from retrieval.significance import compare
+from retrieval.types.search import Leg
 
 STAGES = ("fixed", "adaptive", "fixed + rescorer", "all")
 Floats = NDArray[np.float64]
 
 
-def score(order: Sequence[str], relevant: frozenset[str], cutoff: int = 10) -> tuple[float, float]:
-    """The nDCG and the recall at the cutoff."""
-    gained = sum(1 / log2(rank + 2) for rank, each in enumerate(order[:cutoff]) if each in relevant)
-    ideal = sum(1 / log2(rank + 2) for rank in range(min(cutoff, len(relevant))))
-    return gained / ideal, len(relevant.intersection(order[:cutoff])) / len(relevant)
-
-
-def fused(row: Row, weights: Sequence[float]) -> list[Fused]:
+def fused(row: LabelledRankings, weights: Sequence[float]) -> list[str]:
     """The fusion of a query's rankings under some weights."""
     by_leg = {Leg(leg): weight for leg, weight in zip(LEGS, weights, strict=True)}
-    return weighted_rrf({Leg(leg): list(ids) for leg, ids in row.rankings.items()}, by_leg, rrf_k=row.rrf_k)
+    rankings = {Leg(leg): list(ids) for leg, ids in row.rankings.items()}
+    return [each.id for each in weighted_rrf(rankings, by_leg, rrf_k=row.rrf_k)]
 
 
-def judge(rows: Sequence[Row], examples: Sequence[Example], quality: Floats, groups: Sequence[object]) -> Floats:
+def judge(
+    rows: Sequence[LabelledRankings], examples: Sequence[Example], quality: Floats, groups: Sequence[object]
+) -> Floats:
     """Scores of all stages, shape (queries, stages, 2), each query by models that saw none of its group."""
-    learned = held_out(rows, quality, groups, TrustOptions())
+    learned = held_out(rows, quality, groups, LegWeightOptions())
     fixed = [DEFAULT.fixed.weights[Leg(leg)] for leg in LEGS]
     scores = np.zeros((len(rows), len(STAGES), 2))
     for group in dict.fromkeys(groups):
-        fitted = fit([example for example, other in zip(examples, groups, strict=True) if other != group], Options())
+        fitted = fit(
+            [example for example, other in zip(examples, groups, strict=True) if other != group], RescorerOptions()
+        )
         for at, (row, example) in enumerate(zip(rows, examples, strict=True)):
             if groups[at] != group:
                 continue
             rescored = fitted.rescore(example)
-            trust = rescored.familiarity
+            trust = rescored.in_domain
             guarded = [(1 - trust) * one + trust * other for one, other in zip(fixed, learned[at], strict=True)]
             orders = [fused(row, weights) for weights in (fixed, list(learned[at]), fixed, guarded)]
             for stage, order in enumerate(orders):
-                placed = blend(order, rescored.scores, rescored.confidence) if stage >= 2 else as_fused(order)
-                scores[at, stage] = score([each.fused.id for each in placed], row.relevant)
+                if stage >= 2:
+                    order = [
+                        order[number] for number in blend_rankings(order, rescored.scores, rescored.confidence).numbers
+                    ]
+                grades = dict.fromkeys(row.relevant, 1)
+                scores[at, stage] = ndcg(order, grades, cutoff=10), recall(order, grades, cutoff=10)
         print(f"<!-- judged {group} -->", flush=True)
     return scores
 
 
-def table(rows: Sequence[Row], scores: Floats, best_fixed: Floats) -> str:
+def table(rows: Sequence[LabelledRankings], scores: Floats, best_fixed: Floats) -> str:
     """Means by set and stage with the test of `all` against the fixed weights, in Markdown."""
     sets = list(dict.fromkeys(row.set for row in rows))
     of_set = {name: np.array([row.set == name for row in rows]) for name in sets}
@@ -94,7 +94,7 @@ def table(rows: Sequence[Row], scores: Floats, best_fixed: Floats) -> str:
     return "\n".join(lines)
 
 
-def gate(rows: Sequence[Row], examples: Sequence[Example], scores: Floats, profile: Profile) -> GateReport:
+def gate(rows: Sequence[LabelledRankings], examples: Sequence[Example], scores: Floats, profile: Profile) -> GateReport:
     """The gate's report on a shipped profile: all stages against its fixed weights, on what its models had not seen."""
     likeliest = [max(e.evidence.probabilities, key=e.evidence.probabilities.__getitem__) for e in examples]
     trial = Trial(

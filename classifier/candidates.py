@@ -1,8 +1,8 @@
-"""What the legs and the texts say of each fused candidate, as the numbers that the rescorer orders them by.
+"""Features of the fused candidates, by which the rescorer orders them.
 
-Used alike in training and in serving. Scale-free: shares of the best, differences of cosines, places; never a
-corpus' size, an absolute length or its kind. What kind of memories the candidates are is summed up apart
-(`Described.kind`), and says only how far the rescorer is to be believed.
+Used both in training and in serving. All features are scale-free: shares of the best, differences of cosines, ranks;
+never the size or kind of a corpus, or an absolute length. The kind of memories is summarised separately
+(`FeatureMatrix.corpus`) and only decides how far the rescorer is trusted.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 import native
-from classifier.evidence import FEATURES as QUERY_EVIDENCE
-from classifier.evidence import Evidence
+from classifier.query_performance import FEATURES as QUERY_EVIDENCE
+from classifier.query_performance import QueryPerformanceFeatures
 from classifier.traits import MEMORY_TRAITS, QUERY_TRAITS, unpack_traits
 
 CANDIDATES_VERSION: Final = 1
-"""Counts up when a feature changes its meaning; a model for another version is refused."""
+"""Incremented when a feature changes its meaning; models for another version are rejected."""
 
 Integers = NDArray[np.int32] | Sequence[int]
 Flags = NDArray[np.bool_] | Sequence[bool]
 Shares = NDArray[np.float32] | Sequence[float]
 
 
-class Particulars(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the candidates of one query beside the legs' scores; sequences are aligned with `ids`.
+class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a query's candidates besides the legs' scores; sequences are aligned with `ids`.
 
     Attributes:
         ids: the candidates.
-        own: cosine of the query and each memory's own text, a turn's context left out.
-        mixed: cosine of the query and the stored vector.
-        vectors: of their own texts, shape (n, dimensions), float32; None where the query has no embedding.
-        covered: share of the query's idf that stands in the memory.
-        shared: share of the query's terms that do.
-        rarest: the greatest idf of them, as a share of the query's greatest.
-        traits: as `pack_traits` makes them.
-        assistant: whether an assistant said it.
-        named: whether the query names who said it.
-        speakers, sessions: numbers that stand for them, -1 for none.
-        titled: which share of the title's terms the query has; 0 without a title.
-        has_title: whether it has one.
+        own: cosine of the query with the memory's own text, without a turn's context.
+        mixed: cosine of the query with the stored vector.
+        vectors: embeddings of the own texts, shape (n, dimensions), float32; None if the query has no embedding.
+        covered: share of the query's idf contained in the memory.
+        shared: share of the query's terms contained in the memory.
+        rarest: greatest idf of a contained term, as a share of the greatest idf in the query.
+        traits: from `pack_traits`.
+        assistant: whether the speaker is an assistant.
+        named: whether the query names the speaker.
+        speakers, sessions: codes, -1 for none.
+        titled: share of the title's terms contained in the query; 0 without a title.
+        has_title: whether the memory has a title.
         query: traits of the query.
     """
 
@@ -78,24 +78,24 @@ CANDIDATE_FEATURES: Final = (
     *(f"query_{name}" for name in QUERY_TRAITS),
     *(f"evidence_{name}" for name in QUERY_EVIDENCE),
 )
-"""Names of a candidate's features, in order."""
+"""Names of the features of a candidate, in order."""
 
-KIND_FEATURES: Final = (
+CORPUS_FEATURES: Final = (
     *MEMORY_TRAITS,
     *("named", "speaker_share", "assistant", "titled"),
     *("length", "length_deviation", "has_title", "has_session"),
 )
-"""Names of the numbers that say what kind of memories the candidates are."""
+"""Names of the features that describe the kind of memories, in order."""
 
 
 MOST_RESCORED: Final = 48
-"""Candidates that are ordered anew, the best by `consensus`; what lies behind them is not among the ten that count."""
+"""Most candidates that are rescored, the best by `consensus`; later ones rarely belong in the top ten."""
 
 
 _OF_QUERY = len(QUERY_TRAITS) + len(QUERY_EVIDENCE)
-"""Features that are the same for all candidates, the last ones of a row."""
+"""Number of features shared by all candidates of a query; they come last in a row."""
 
-_PLACE_BYTES = 4
+_POSITION_BYTES = 4
 
 _describe = native.function(
     "trivet_describe",
@@ -106,43 +106,45 @@ _describe = native.function(
 )  # fmt: skip
 
 
-class Described(NamedTuple):
-    """The candidates of one query as the rescorer reads them.
+class FeatureMatrix(NamedTuple):
+    """The candidates of a query as input of the rescorer.
 
     Attributes:
         rows: shape (n, len(CANDIDATE_FEATURES)), float32, finite.
-        kind: shape (len(KIND_FEATURES),), float32: what kind of memories they are.
-        foremost: which rows are ordered anew, best first by `consensus`.
+        corpus: shape (len(CORPUS_FEATURES),), float32: the kind of memories.
+        top_rows: indices of the rows to rescore, best first by `consensus`.
     """
 
     rows: NDArray[np.float32]
-    kind: NDArray[np.float32]
-    foremost: NDArray[np.int64]
+    corpus: NDArray[np.float32]
+    top_rows: NDArray[np.int64]
 
 
-def describe(evidence: Evidence, known: Particulars, at: bytes | None = None) -> Described:
-    """The features of all candidates of one query.
+def describe(
+    evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: bytes | None = None
+) -> FeatureMatrix:
+    """Compute the features of all candidates of a query.
 
     Args:
         evidence: the rankings of the legs.
-        known: of their memories.
-        at: where in `known` what each leg found is, leg after leg, as int32; None where that is still to be looked up.
+        known: the inputs of the candidates.
+        positions: indices into `known.ids` of the hits of each leg, leg after leg, as int32; looked up if None.
 
     Raises:
-        ValueError: there is no candidate, or what is known of them is not of as many.
+        ValueError: there is no candidate, or the inputs differ in length.
     """
     n = len(known.ids)
     if not n:
         raise ValueError("a query without candidates has no features")
     legs = (evidence.vector, evidence.bm25, evidence.graph)
-    if at is None:
+    if positions is None:
         place = dict(zip(known.ids, range(n), strict=True))
-        at = array("i", [place.get(memory_id, n) for leg in legs for memory_id in leg.ids]).tobytes()
+        positions = array("i", [place.get(memory_id, n) for leg in legs for memory_id in leg.ids]).tobytes()
     scores = array("d", chain.from_iterable([leg.scores for leg in legs]))
-    if not len(at) // _PLACE_BYTES == len(scores) == sum([len(leg.ids) for leg in legs]):
+    if not len(positions) // _POSITION_BYTES == len(scores) == sum([len(leg.ids) for leg in legs]):
         raise ValueError("a leg has not as many scores as memories")
     traits, words = unpack_traits(known.traits)
-    # As the structs of the kernel name them.
+    # In the order of the kernel's structs.
     floats = np.empty((7, n), np.float32)
     for row, values in enumerate(
         (known.mixed, known.own, known.covered, known.shared, known.rarest, known.titled, words)
@@ -158,14 +160,15 @@ def describe(evidence: Evidence, known: Particulars, at: bytes | None = None) ->
     query[: len(QUERY_TRAITS)] = known.query
     query[len(QUERY_TRAITS) :] = evidence.row
     rows = np.empty((n, len(CANDIDATE_FEATURES)), np.float32)
-    kind = np.empty(len(KIND_FEATURES), np.float32)
+    corpus = np.empty(len(CORPUS_FEATURES), np.float32)
     order = np.empty(n, np.int64)
     failed = _describe(
-        n, *[len(leg.ids) for leg in legs], at, scores.buffer_info()[0], evidence.attainable, native.at(floats),
-        native.at(codes),
-        None if vectors is None else native.at(vectors), 0 if vectors is None else vectors.shape[1], native.at(traits),
-        len(MEMORY_TRAITS), native.at(query), _OF_QUERY, native.at(rows), native.at(kind), native.at(order),
+        n, *[len(leg.ids) for leg in legs], positions, scores.buffer_info()[0], evidence.score_upper_bound,
+        native.address(floats), native.address(codes),
+        None if vectors is None else native.address(vectors), 0 if vectors is None else vectors.shape[1],
+        native.address(traits), len(MEMORY_TRAITS), native.address(query), _OF_QUERY, native.address(rows),
+        native.address(corpus), native.address(order),
     )  # fmt: skip
     if failed:
         raise MemoryError
-    return Described(rows, kind, order[:MOST_RESCORED])
+    return FeatureMatrix(rows, corpus, order[:MOST_RESCORED])

@@ -1,8 +1,8 @@
-"""Hand-made cues of a query's intent: what kind of question its words and its form announce.
+"""Hand-made cues of a query's intent, from its words and its form.
 
-Patterns are matched against the words of the query (lower case, joined by single spaces, with a
-space at both ends), so that ` both ` means the word. English first; the question words and the
-clearest signals of German, French, Spanish and Italian stand beside it.
+Patterns are matched against the words of the query (lower case, joined by single spaces, with a space at both ends),
+so that ` both ` matches the word. They cover English, and the question words and clearest signals of German, French,
+Spanish and Italian.
 """
 
 import re
@@ -39,7 +39,7 @@ FIRST_WORD: Final[dict[str, str]] = {
     "the": r"the|a|an|both|these|those",
     "preposition": r"in|on|at|by|from|to|between|during|under|through|among|within",
 }
-"""What the query opens with: exactly one of these groups, or none."""
+"""Groups of openings; a query has exactly one or none."""
 
 PATTERNS: Final[dict[str, str]] = {
     "how_quantity": r" (how|hwo|wie|quanti|quante|quanto|combien|cuántos|cuántas) "
@@ -127,7 +127,7 @@ PATTERNS: Final[dict[str, str]] = {
     "of_of": r" of .* of ",
     "determiner": r" (the|a|an|this|these) ",
 }
-"""Independent yes-or-no cues."""
+"""Independent boolean cues."""
 
 _FIRST_WORD = {word: group for group, words in FIRST_WORD.items() for word in words.split("|")}
 _FIRST_GROUPS = {group: number for number, group in enumerate(FIRST_WORD)}
@@ -136,19 +136,19 @@ CUE_COUNT: Final = len(FIRST_WORD) + len(PATTERNS)
 
 
 def cue_numbers(words: list[str]) -> list[int]:
-    """Say which cues are present.
+    """The cues present in a query.
 
     Args:
         words: the lower-cased words of a query, in order.
 
     Returns:
-        Positions in [0, CUE_COUNT), ascending; empty for no words.
+        Ascending indices in [0, CUE_COUNT); empty for no words.
     """
     if not words:
         return []
-    told = list(map(_told_by, words))
-    present = set[int]().union(*(each.cues for each in told))
-    begun = set(_ANYWHERE).union(*(each.phrases for each in told))
+    found = list(map(_word_cues, words))
+    present = set[int]().union(*(each.cues for each in found))
+    begun = set(_ANYWHERE).union(*(each.phrases for each in found))
     joined = f" {' '.join(words)} "
     present.update(number for number in begun - present if _PHRASES[number](joined))
     group = _FIRST_WORD.get(words[0])
@@ -157,65 +157,67 @@ def cue_numbers(words: list[str]) -> list[int]:
     return sorted(present)
 
 
-# Most of a pattern's alternatives are single words, and nearly all others begin with one of a few. What a word tells
-# is looked up, so that of all patterns only those are searched for that a word of the query begins.
+# Most alternatives of a pattern are single words, and nearly all others start with one of a few words. Words are looked
+# up in a dictionary, so that only patterns are searched that a word of the query can start.
 
 
-class _Told(NamedTuple):
-    """What a word tells: the cues that it is by itself, and those of which it may begin a phrase."""
+class _WordCues(NamedTuple):
+    """The cues of a word: those it is itself, and those of phrases that may start with it."""
 
     cues: set[int]
     phrases: set[int]
 
 
 @lru_cache(maxsize=4_096)
-def _told_by(word: str) -> _Told:
-    told = [_LITERAL[word]] if word in _LITERAL else []
+def _word_cues(word: str) -> _WordCues:
+    found = [_LITERAL[word]] if word in _LITERAL else []
     if _ANY_WILD(word):
-        told += [each for fullmatch, each in _WILD if fullmatch(word)]
-    return _Told({cue for each in told for cue in each.cues}, {phrase for each in told for phrase in each.phrases})
+        found += [each for fullmatch, each in _WILD if fullmatch(word)]
+    return _WordCues(
+        {cue for each in found for cue in each.cues}, {phrase for each in found for phrase in each.phrases}
+    )
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """The alternatives of a pattern of the form `(one|two three)`; another is one by itself.
+    """The alternatives of a pattern of the form `(one|two three)`; any other pattern is a single alternative.
 
     >>> _alternatives("(how to|wie (ich|man)|way)"), _alternatives("(a|b) (c|d)")
     (['how to', 'wie (ich|man)', 'way'], ['(a|b) (c|d)'])
     """
     parts, depth = [""], 0
-    for at, character in enumerate(pattern):
+    for position, character in enumerate(pattern):
         depth += (character == "(") - (character == ")")
         if depth == 0:
-            return parts if at and at == len(pattern) - 1 else [pattern]
+            return parts if position and position == len(pattern) - 1 else [pattern]
         if depth == 1 and character == "|":
             parts.append("")
-        elif at:
+        elif position:
             parts[-1] += character
     return [pattern]
 
 
 def _beginning(phrase: str) -> str:
-    """What stands before the first blank outside of parentheses.
+    """The part before the first blank outside parentheses.
 
     >>> _beginning("what(| is|'s) the"), _beginning("in the mood")
     ("what(| is|'s)", 'in')
     """
     depth = 0
-    for at, character in enumerate(phrase):
+    for position, character in enumerate(phrase):
         depth += (character == "(") - (character == ")")
         if character == " " and depth == 0:
-            return phrase[:at]
+            return phrase[:position]
     return phrase
 
 
 _ANYWHERE: list[int] = []
-"""Patterns that do not begin with a word of their own."""
+"""Patterns that do not start with a word of their own."""
 
 _PHRASES: dict[int, Callable[[str], re.Match[str] | None]] = {}
-"""Searches for what is more than a word."""
+"""Search functions of the alternatives of several words, by cue."""
 
-_TOLD: dict[str, _Told] = defaultdict(lambda: _Told(set(), set()))
-"""By expressions of single words."""
+_WORD_CUES: dict[str, _WordCues] = defaultdict(lambda: _WordCues(set(), set()))
+"""By regular expression of a single word."""
 
 for _number, _pattern in enumerate(PATTERNS.values(), len(FIRST_WORD)):
     if not (_pattern.startswith(" ") and _pattern.endswith(" ")):
@@ -227,12 +229,12 @@ for _number, _pattern in enumerate(PATTERNS.values(), len(FIRST_WORD)):
         if " " in _alternative:
             _phrases.append(_alternative)
             for _word in _alternatives(_beginning(_alternative)):
-                _TOLD[_word].phrases.add(_number)
+                _WORD_CUES[_word].phrases.add(_number)
         else:
-            _TOLD[_alternative].cues.add(_number)
+            _WORD_CUES[_alternative].cues.add(_number)
     if _phrases:
         _PHRASES[_number] = re.compile(f" (?:{'|'.join(_phrases)}) ").search
 
-_LITERAL = {word: told for word, told in _TOLD.items() if word.replace("'", "").isalpha()}
-_WILD = [(re.compile(word).fullmatch, told) for word, told in _TOLD.items() if word not in _LITERAL]
-_ANY_WILD = re.compile("|".join(word for word in _TOLD if word not in _LITERAL)).fullmatch
+_LITERAL = {word: found for word, found in _WORD_CUES.items() if word.replace("'", "").isalpha()}
+_WILD = [(re.compile(word).fullmatch, found) for word, found in _WORD_CUES.items() if word not in _LITERAL]
+_ANY_WILD = re.compile("|".join(word for word in _WORD_CUES if word not in _LITERAL)).fullmatch

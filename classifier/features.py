@@ -1,11 +1,11 @@
-"""What the intent classifier sees of a query, in training and in serving alike; numpy only.
+"""Features of a query for the intent classifier, the same in training and in serving; numpy only.
 
-- a row of numbers: the embedding, cues (`classifier.cues`), the form, the counts of the skeleton, and whether there
-  is an embedding;
-- three sets of hashed n-grams: of the words and marks as they were written, of the characters within words, and of
-  the skeleton (`classifier.skeleton`). The model knows which buckets it has seen and what each of them weighs.
+- a row of numbers: the embedding, cues (`classifier.cues`), the form, the skeleton's counts, and whether there is an
+  embedding;
+- three sets of hashed n-grams: of words and punctuation as written, of characters within words, and of the skeleton
+  (`classifier.skeleton`). The model knows which buckets it has seen and their weights.
 
-The hash is zlib.crc32: the same on every machine and in every process.
+The hash is zlib.crc32, which is the same on every machine and in every process.
 """
 
 import re
@@ -28,17 +28,19 @@ FORM_DIM: Final = 32
 LEXICAL: Final = slice(EMBEDDING_DIM, EMBEDDING_DIM + CUE_COUNT + FORM_DIM + COUNT_DIM)
 FEATURE_DIM: Final = LEXICAL.stop + 1
 BUCKETS: Final = 1 << 17
-"""Of each set of n-grams; bucket 0 is for none."""
+"""Number of buckets per set of n-grams; bucket 0 means none."""
 
 FEATURES_VERSION: Final = 2
-"""Raise it with any change here, in `classifier.cues` or in `classifier.skeleton`: a model made for another is
-refused."""
+"""Incremented with any change here, in `classifier.cues` or in `classifier.skeleton`.
+
+Models for another version are rejected.
+"""
 
 MAX_WORDS: Final = 96
-"""A longer query is read at both ends: the question stands in the first or the last words."""
+"""Longer queries are read at both ends, as the question is in the first or the last words."""
 
 _SPELT_WORDS = 32
-"""Of so many words, half from each end, the characters are read."""
+"""The number of words, half from each end, whose characters are read."""
 
 _LONGEST_SPELT = 40
 _CHARACTER_BYTES = 2
@@ -50,56 +52,56 @@ _MARKED = re.compile(r"\w+|[^\w\s]")
 _LENGTH_EDGES = (3, 5, 8, 11, 15, 20, 28, 40, 60)
 _RELATIVES = frozenset(("who", "which", "whose", "that", "where"))
 _NONE: Final = np.zeros(1, dtype=np.int64)
-"""The bucket of a set without n-grams."""
+"""The bucket of an empty set of n-grams."""
 _NONE.flags.writeable = False
 
 
 class QueryFeatures(NamedTuple):
-    """What is known of one query."""
+    """The features of a query."""
 
     row: NDArray[np.float32]
     """Shape (FEATURE_DIM,)."""
 
     words: NDArray[np.int64]
-    """Buckets in [1, BUCKETS) of the 1- to 3-grams of words and marks, none twice; [0] for a query without any."""
+    """Distinct buckets in [1, BUCKETS) of the 1- to 3-grams of words and punctuation; [0] if there are none."""
 
     characters: NDArray[np.int64]
-    """The same of the 2- to 5-grams of characters within words."""
+    """The same for the 2- to 5-grams of characters within words."""
 
     skeleton: NDArray[np.int64]
-    """The same of the 2- to 4-grams of the skeleton."""
+    """The same for the 2- to 4-grams of the skeleton."""
 
 
 def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFeatures:
-    """Describe one query for the model.
+    """Compute the features of a query.
 
     Args:
         text: the query, of any length; only its first and last 2,000 characters and 48 words are read.
-        embedding: its all-MiniLM-L6-v2 vector of unit length, shape (EMBEDDING_DIM,), or None where there is none.
+        embedding: its all-MiniLM-L6-v2 vector of unit length, shape (EMBEDDING_DIM,), or None.
 
     Returns:
-        Its features.
+        The features.
 
     Raises:
         ValueError: the embedding has another shape or is not finite.
     """
-    said = _said(text)
+    features = _text_features(text)
     row = np.zeros(FEATURE_DIM, dtype=np.float32)
     if embedding is not None:
         check_embedding(embedding)
         row[:EMBEDDING_DIM] = embedding
         row[-1] = 1.0
-    row[LEXICAL] = said.lexical
-    return QueryFeatures(row, said.words, said.characters, said.skeleton)
+    row[LEXICAL] = features.lexical
+    return QueryFeatures(row, features.words, features.characters, features.skeleton)
 
 
 def read_ahead(text: str) -> None:
-    """Work out what `query_features` will need of a text that does not depend on its embedding, and keep it a while."""
-    _said(text)
+    """Compute and cache the features of a text that do not depend on its embedding."""
+    _text_features(text)
 
 
-class _Said(NamedTuple):
-    """What is known of a query by its text alone: the lexical part of the row, and the sets."""
+class _TextFeatures(NamedTuple):
+    """The features of the text alone: the lexical part of the row, and the n-grams."""
 
     lexical: NDArray[np.float32]
     words: NDArray[np.int64]
@@ -108,7 +110,7 @@ class _Said(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _said(text: str) -> _Said:
+def _text_features(text: str) -> _TextFeatures:
     read = _read(text)
     tokens = _both_ends(_TOKEN.findall(read), MAX_WORDS)
     words = [token.lower() for token in tokens]
@@ -120,22 +122,22 @@ def _said(text: str) -> _Said:
     lexical[[*cue_numbers(words), *form, *joints]] = _SCALE
     lexical[end_form - 1] = _SCALE * min(len(words), 60) / 60
     marked = _both_ends(_MARKED.findall(read), MAX_WORDS)
-    said = _Said(
+    features = _TextFeatures(
         lexical=lexical,
         words=_buckets(_hashed_grams(marked, 1, 3)),
         characters=_spellings(_both_ends(read.split(), _SPELT_WORDS)),
         skeleton=_buckets(_hashed_grams(["<", *masked, ">"], 2, 4)) if masked else _NONE,
     )
-    for part in said:
+    for part in features:
         part.flags.writeable = False
-    return said
+    return features
 
 
 def _read(text: str) -> str:
     if len(text) > _MAX_CHARS:
         text = f"{text[: _MAX_CHARS // 2]} {text[-_MAX_CHARS // 2 :]}"
     read = unicodedata.normalize("NFC", text).replace("’", "'")
-    return read.lower() if read.isupper() else read  # capitals throughout tell no names
+    return read.lower() if read.isupper() else read  # in an all-capitals text, capitals do not mark names
 
 
 def _both_ends(parts: list[str], most: int) -> list[str]:
@@ -143,7 +145,7 @@ def _both_ends(parts: list[str], most: int) -> list[str]:
 
 
 def check_embedding(embedding: NDArray[np.float32]) -> None:
-    """Refuse what is no embedding.
+    """Validate an embedding.
 
     Raises:
         ValueError: it has another shape or is not finite.
@@ -155,7 +157,7 @@ def check_embedding(embedding: NDArray[np.float32]) -> None:
 
 
 def _form(text: str, words: list[str], masked: list[str]) -> list[int]:
-    """Which places of the form hold, in [0, FORM_DIM - 1); the last place is the number of words."""
+    """Indices of the form features present, in [0, FORM_DIM - 1); the last index is the number of words."""
     names = masked.count("_E") + masked.count("_E'")
     places = [bisect_left(_LENGTH_EDGES, len(words)), 10 + min(names, 4), 15 + min(words.count("of"), 3)]
     flags = (
@@ -177,7 +179,7 @@ def _form(text: str, words: list[str], masked: list[str]) -> list[int]:
 
 
 def _joined(masked: list[str], conjunction: str) -> bool:
-    """Say whether two names are joined by the word, as in `_E and _E`."""
+    """Whether the conjunction joins two names, as in `_E and _E`."""
     return any(
         word == conjunction and before.startswith("_E") and after.startswith("_E")
         for before, word, after in zip(masked, masked[1:], masked[2:], strict=False)
@@ -185,7 +187,7 @@ def _joined(masked: list[str], conjunction: str) -> bool:
 
 
 def _hashed_grams(parts: Sequence[str], least: int, most: int) -> list[int]:
-    """The hashes of the n-grams of so many parts, joined by a blank; each goes on from that of what stands before."""
+    """The hashes of the n-grams of the parts, joined by blanks; each hash extends that of its prefix."""
     encoded = list(map(_encoded, parts))
     hashes = list(map(crc32, encoded))
     found = hashes if least == 1 else []
@@ -198,13 +200,13 @@ def _hashed_grams(parts: Sequence[str], least: int, most: int) -> list[int]:
 
 
 def _spellings(words: Sequence[str]) -> NDArray[np.int64]:
-    """The buckets of the n-grams of characters within some words."""
+    """The buckets of the character n-grams within the words."""
     return _once(np.concatenate([_spelt(word[:_LONGEST_SPELT]) for word in words])) if words else _NONE
 
 
 @lru_cache(maxsize=4_096)
 def _spelt(word: str) -> NDArray[np.int64]:
-    """The same of one word; some hundred bytes, and most words of a query have been in another."""
+    """The same for one word; a few hundred bytes, and most words recur in other queries."""
     padded = _encoded(f" {word} ")
     grams = (
         padded[start : start + size]
@@ -215,8 +217,8 @@ def _spelt(word: str) -> NDArray[np.int64]:
 
 
 def _encoded(text: str) -> bytes:
-    """Two bytes per character, so that a slice of bytes is a slice of characters."""
-    return utf_16_le_encode(text, "surrogatepass")[0]  # `str.encode` looks this codec up each time
+    """Two bytes per character, so that a slice of the bytes is a slice of the characters."""
+    return utf_16_le_encode(text, "surrogatepass")[0]  # `str.encode` looks the codec up on every call
 
 
 def _buckets(hashes: Iterable[int]) -> NDArray[np.int64]:
@@ -227,7 +229,7 @@ def _buckets(hashes: Iterable[int]) -> NDArray[np.int64]:
 
 
 def _once(buckets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each once, ascending; `np.unique` takes several times as long for so few."""
+    """Distinct buckets, ascending; several times as fast as `np.unique` for so few."""
     buckets.sort()
     first = np.empty(len(buckets), dtype=np.bool_)
     first[0] = True

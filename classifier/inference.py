@@ -1,4 +1,4 @@
-"""Reading a query's intent with ONNX Runtime: synchronous, one thread, a fraction of a millisecond."""
+"""Predicts a query's intent with ONNX Runtime: synchronous, single-threaded, a fraction of a millisecond."""
 
 import json
 from dataclasses import dataclass
@@ -20,44 +20,44 @@ from classifier.features import (
 from classifier.intents import INTENTS, Intent
 
 _MOST_KEPT = 512
-"""Predictions that are kept: two kilobytes each, and the same for the same query."""
+"""Size of the cache of predictions, at two kilobytes each."""
 
 
 class ModelMismatch(ValueError):
-    """The ONNX file is not an intent model for this version of the features."""
+    """A model file does not match this version of the features."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IntentPrediction:
-    """What the classifier makes of one query."""
+    """The classifier's prediction for a query."""
 
     label: Intent
-    """The likeliest intent; of equals, the first in `INTENTS`."""
+    """The most probable intent; of ties, the first in `INTENTS`."""
 
     probabilities: dict[Intent, float]
-    """One per intent, in the order of `INTENTS`, summing to 1; calibrated by temperature."""
+    """By intent, in the order of `INTENTS`, summing to 1; calibrated by temperature scaling."""
 
     confidence: float
     """The probability of `label`, in [0.25, 1]."""
 
-    familiarity: float = 1.0
-    """How like the training queries it is, in [0, 1]: 1 as they are, 0 far from anything seen."""
+    in_domain: float = 1.0
+    """Similarity to the training queries, in [0, 1]: 1 like them, 0 unlike anything seen."""
 
 
 class IntentClassifier:
-    """Predicts the intent of queries; safe to share between threads."""
+    """Predicts the intent of queries; thread-safe."""
 
     def __init__(self, model_path: Path) -> None:
-        """Load the model (some milliseconds).
+        """Load the model (a few milliseconds).
 
         Args:
-            model_path: ONNX file that takes the parts of `QueryFeatures` by their names, each with a leading
-                dimension of 1, and gives `probabilities`, float32 of shape (1, 4), and `familiarity`, float32 of
-                shape (1, 1); with the metadata `intents` and `features_version`.
+            model_path: ONNX file with the fields of `QueryFeatures` as inputs, each with a leading dimension of 1; the
+                outputs `probabilities`, float32 of shape (1, 4), and `familiarity`, float32 of shape (1, 1); and the
+                metadata `intents` and `features_version`.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ModelMismatch: the model was made for other features or intents.
+            ModelMismatch: the model is for other features or intents.
         """
         if not model_path.is_file():
             raise FileNotFoundError(f"no intent model at {model_path}")
@@ -66,15 +66,15 @@ class IntentClassifier:
         self._kept = lru_cache(maxsize=_MOST_KEPT)(self._predict)
 
     def predict(self, text: str, embedding: NDArray[np.float32] | None = None) -> IntentPrediction:
-        """Predict the intent of one query.
+        """Predict the intent of a query.
 
         Args:
-            text: the query, of any length; an empty one is answered too, without confidence.
-            embedding: its vector from the bundled embedder, unit length, shape (384,); None when
-                there is none, and the words alone decide.
+            text: the query, of any length; an empty one gets a prediction of low confidence.
+            embedding: its vector from the bundled embedder, unit length, shape (384,); if None, only the words are
+            used.
 
         Returns:
-            The intent with its probabilities, and how familiar the query is.
+            The intent with its probabilities, and whether the query is in domain.
 
         Raises:
             ValueError: the embedding has another shape or is not finite.
@@ -85,12 +85,12 @@ class IntentClassifier:
         return self._kept(text, None if embedding is None else embedding.tobytes())
 
     def read_ahead(self, text: str) -> None:
-        """Do what `predict` will need for a text and what does not depend on its embedding."""
+        """Compute in advance what `predict` needs for a text independent of its embedding."""
         read_ahead(text)
 
     def _predict(self, text: str, embedding: bytes | None) -> IntentPrediction:
         features = query_features(text, None if embedding is None else np.frombuffer(embedding, np.float32))
-        (row,), ((familiarity,),) = self._session.run(["probabilities", "familiarity"], feed(features))
+        (row,), ((in_domain,),) = self._session.run(["probabilities", "familiarity"], feed(features))
         raw = row.tolist()
         total = sum(raw)
         probabilities = {intent: p / total for intent, p in zip(INTENTS, raw, strict=True)}
@@ -99,17 +99,17 @@ class IntentClassifier:
             label=label,
             probabilities=probabilities,
             confidence=probabilities[label],
-            familiarity=min(1.0, max(0.0, float(familiarity))),
+            in_domain=min(1.0, max(0.0, float(in_domain))),
         )
 
 
 def feed(features: QueryFeatures) -> dict[str, NDArray[np.float32] | NDArray[np.int64]]:
-    """The model's inputs for one query."""
+    """The model's inputs for a query."""
     return {name: part[np.newaxis, :] for name, part in features._asdict().items()}
 
 
 def open_session(model_path: Path) -> ort.InferenceSession:
-    """Open a small model on one thread that sleeps between runs."""
+    """Open a small model with a single thread and without spinning."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -1,7 +1,7 @@
-"""The skeleton of a query: its words of content masked by what part they play, the others as they are.
+"""The skeleton of a query: its content words replaced by their role, function words kept.
 
-"Who is the wife of the director of Jaws?" becomes `who is the R of the R of _E`: two relational nouns before a
-name are a second hop, whoever is asked about.
+"Who is the wife of the director of Jaws?" becomes `who is the R of the R of _E`: two relational nouns before a name
+indicate a second hop, whatever the name.
 """
 
 from collections import Counter
@@ -56,26 +56,26 @@ _SINGULARS = _RELATIONS | _KINDS
 _FIRST_PERSON = frozenset(("i", "i'm", "i've", "i'd", "i'll"))
 _CLAUSE_OPENERS = frozenset(("who", "which", "whose", "that", "where", "whom"))
 _COUNTS = (("R", 4), ("T", 3), ("V", 3), ("clauses", 2), ("possessives", 2), ("hops", 5), ("joints", 4), ("nouns", 4))
-"""What is counted, and from which count on it is the same."""
+"""What is counted, with the count at which each is capped."""
 
 _MOST = tuple(most for _, most in _COUNTS)
 _STARTS = tuple(accumulate((most + 1 for most in _MOST), initial=0))
-"""The first place of each count, and of the flags behind them."""
+"""The start index of each count, and of the flags after them."""
 
 COUNT_DIM: Final = _STARTS[-1] + 3
 
 
 def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Mask what the query is about.
+    """Mask the content words of a query.
 
     Args:
-        tokens: as they were written.
-        words: the same in lower case.
+        tokens: as written.
+        words: the same tokens in lower case.
 
     Returns:
-        Per word, runs of names and of content taken as one: `_E` a name, `_N` a figure, `R` a relational noun,
-        `T` another noun for a kind of thing (`Rs`, `Ts` in the plural), `V` a verb that ties things, `*` other
-        content (with `d`, `g`, `y` for -ed, -ing, -ly), a function word itself; `'` marks a possessive.
+        One symbol per word, with runs of names and of content merged: `_E` a name, `_N` a number, `R` a relational
+        noun, `T` another noun for a kind of thing (`Rs`, `Ts` in the plural), `V` a relational verb, `*` other content
+        (with `d`, `g`, `y` for -ed, -ing, -ly), a function word itself; `'` marks a possessive.
     """
     masked: list[str] = []
     for position, (token, word) in enumerate(zip(tokens, words, strict=True)):
@@ -86,10 +86,10 @@ def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def counts(masked: Sequence[str], words: Sequence[str]) -> list[int]:
-    """Say how many joints the query has, each count as one of a few places.
+    """The counts of joints in a query, each one-hot over a few indices.
 
     Returns:
-        Positions in [0, COUNT_DIM), ascending.
+        Ascending indices in [0, COUNT_DIM).
     """
     tally = Counter(masked).get
     relations = tally("R", 0) + tally("R'", 0) + tally("Rs", 0)
@@ -124,7 +124,7 @@ def _part(token: str, word: str, first: bool) -> str:
 
 
 def _inflected(base: str) -> str:
-    """The part of a word whose ending tells it, or nothing."""
+    """The role of a word determined by its ending, or ""."""
     if base in _PARTICIPLES:
         return "V"
     for ending, stem in (("ies", f"{base[:-3]}y"), ("es", base[:-2]), ("s", base[:-1])):

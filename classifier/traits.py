@@ -1,7 +1,7 @@
-"""What kind of statement a memory is and what kind of question a query, by a few words of form.
+"""Traits of a memory and of a query, from a few surface features.
 
-English words; in other languages only digits and question marks are seen, and the rescorer, which
-knows how much of what it was trained on looks so, relies on other evidence.
+For English; in other languages only digits and question marks are recognised, and the rescorer, which is trained on
+such data too, relies on other evidence.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ import native
 MEMORY_TRAITS: Final = (
     *("asks", "asked", "digit", "year", "date", "first_person", "liking", "capitals", "you", "symbols"),
 )
-"""Of a memory's text, each in [0, 1]: whether it ends with a question, holds one, holds a digit, a year, a word of
-time; how much it speaks of its speaker, of likes and dislikes; how many names it has; whether it addresses somebody;
-how thick it is with symbols, as program code is."""
+"""Traits of a memory's text, each in [0, 1]: whether it ends with a question, contains a question, a digit, a year, a
+word of time; how much it uses the first person, and speaks of likes and dislikes; how many capitalised words it has;
+whether it addresses somebody; the density of symbols, as in program code.
+"""
 
 QUERY_TRAITS: Final = (
     *("when", "where", "who", "how_many", "how_much", "how_long", "how", "why", "what", "which"),
     *("supposing", "suggesting", "digit", "words", "question_mark", "first_person"),
 )
-"""Of a query: which question words it has, and its form."""
+"""Traits of a query: its question words and its form."""
 
 _WORD = re.compile(r"\w+")
 _FIRST_PERSON = frozenset({"i", "my", "me", "mine", "we", "our"})
@@ -54,7 +55,7 @@ _CAPITALS = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][a-z]+")
 _SYMBOL = re.compile(r"[_=()\[\]{}<>/\\*#@$%^&|~`+]")
 _YOU = frozenset({"you", "your"})
 _LIKE_ASCII = {0x130: "i", 0x131: "i", 0x17F: "s", 0x212A: "k"}
-"""Letters that a reader takes for one of ASCII in another case."""
+"""Non-ASCII letters whose case mapping is an ASCII letter."""
 
 _QUESTION_WORDS = tuple(
     re.compile(rf"\b(?:{words})\b")
@@ -64,9 +65,9 @@ _QUESTION_WORDS = tuple(
     )
 )
 _MOST_CHARS = 4_000
-"""Of a text that are read: a longer one shows its form in them."""
+"""Most characters read of a text; more would not change its traits."""
 
-# Two bits or three where a trait counts occurrences; 15 in all, and the number of words above them.
+# Caps of the counted traits, of two or three bits; 15 bits in all, with the number of words above them.
 _MOST_FIRST_PERSON, _MOST_LIKING, _MOST_CAPITALS, _MOST_SYMBOLS = 3, 3, 5, 3
 _SYMBOL_STEP = 0.05
 _WORDS_SHIFT, _MOST_WORDS = 15, 0xFFFF
@@ -76,7 +77,7 @@ _SCALES = np.array(
     [1 / most for most in (1, 1, 1, 1, 1, _MOST_FIRST_PERSON, _MOST_LIKING, _MOST_CAPITALS, 1, _MOST_SYMBOLS)],
     np.float32,
 )
-_LAYOUT = len(MEMORY_TRAITS), *map(native.at, (_SHIFTS, _MASKS, _SCALES)), _WORDS_SHIFT
+_LAYOUT = len(MEMORY_TRAITS), *map(native.address, (_SHIFTS, _MASKS, _SCALES)), _WORDS_SHIFT
 
 _unpack = native.function(
     "trivet_unpack_traits",
@@ -86,10 +87,10 @@ _unpack = native.function(
 
 
 def pack_traits(text: str) -> int:
-    """The traits of a memory's text and its number of words in 31 bits, as they are stored.
+    """Pack the traits of a memory's text and its number of words into 31 bits, as stored.
 
     Args:
-        text: what was said, without the speaker's name.
+        text: the text without the speaker's name.
     """
     head = text[:_MOST_CHARS]
     folded = _folded(head)
@@ -117,10 +118,10 @@ def _folded(text: str) -> str:
 
 
 def unpack_traits(packed: NDArray[np.int32] | Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Traits of several memories.
+    """Unpack the traits of several memories.
 
     Returns:
-        Shape (n, len(MEMORY_TRAITS)), each in [0, 1]; and log(1 + words), shape (n,).
+        Traits, shape (n, len(MEMORY_TRAITS)), each in [0, 1]; and log(1 + words), shape (n,).
 
     >>> traits, _ = unpack_traits([pack_traits("I love Rome. Do you?")])
     >>> [name for name, value in zip(MEMORY_TRAITS, traits[0]) if value]
@@ -129,7 +130,7 @@ def unpack_traits(packed: NDArray[np.int32] | Sequence[int]) -> tuple[NDArray[np
     bits = np.ascontiguousarray(packed, np.int32)
     traits = np.empty((len(bits), len(MEMORY_TRAITS)), np.float32)
     words = np.empty(len(bits), np.float32)
-    _unpack(len(bits), native.at(bits), *_LAYOUT, native.at(traits), native.at(words))
+    _unpack(len(bits), native.address(bits), *_LAYOUT, native.address(traits), native.address(words))
     return traits, words
 
 

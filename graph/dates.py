@@ -1,4 +1,4 @@
-"""Dates, months and years in one written form each, whatever way the text writes them."""
+"""Dates, months and years, normalised to one form each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graph.scan import Token
 from graph.stopwords import words
+from graph.tokenizer import Token
 
 _MONTH_NAMES = words("January February March April May June July August September October November December")
 MONTHS = {
@@ -15,7 +15,7 @@ MONTHS = {
     for number, name in enumerate(_MONTH_NAMES, start=1)
     for form in (name.casefold(), name[:3].casefold(), name[:4].casefold() if name == "September" else name.casefold())
 }
-"""Folded names of months, whole and short, with their numbers."""
+"""Month numbers by folded name, full or abbreviated."""
 
 _WORDS_TOO = frozenset(words("may march mar jan sep dec august"))
 _BEFORE_MONTH = frozenset(words("in last next since this of by until during early mid late from before after on"))
@@ -36,21 +36,23 @@ class DateMention(NamedTuple):
 
 
 def find_dates(tokens: Sequence[Token]) -> Iterator[DateMention]:
-    """The dates of a text. A full date also yields its month and, fainter, its year.
+    """The dates of a text. A full date also yields its month and, with less weight, its year.
 
-    >>> from graph.scan import scan
-    >>> [d.name for d in find_dates(scan("Born on 3rd May 2023."))]
+    >>> from graph.tokenizer import tokenize
+    >>> [d.name for d in find_dates(tokenize("Born on 3rd May 2023."))]
     ['2023-05-03', '2023-05', '2023']
     """
     after = 0
-    for at in [at for at, (_, word, _, _) in enumerate(tokens) if word[0].isdigit() or word.casefold() in MONTHS]:
-        if at < after:
+    for position in [
+        position for position, (_, word, _, _) in enumerate(tokens) if word[0].isdigit() or word.casefold() in MONTHS
+    ]:
+        if position < after:
             continue
-        found, size = _date_at(tokens, at)
-        where = range(at, at + size)
+        found, size = _date_at(tokens, position)
+        where = range(position, position + size)
         for name, weight in found:
             yield DateMention(name, weight, where)
-        after = at + size
+        after = position + size
 
 
 def is_year(word: str) -> bool:
@@ -58,42 +60,42 @@ def is_year(word: str) -> bool:
     return _YEAR.fullmatch(word) is not None
 
 
-def _date_at(tokens: Sequence[Token], at: int) -> tuple[list[tuple[str, float]], int]:
-    """The forms of the date that starts at a token, most exact first, and its tokens; none: ([], 0)."""
-    word = tokens[at].text
+def _date_at(tokens: Sequence[Token], position: int) -> tuple[list[tuple[str, float]], int]:
+    """The forms of the date that starts at a token, most exact first, and its length in tokens; ([], 0) if none."""
+    word = tokens[position].text
     if word[0].isdigit():
         if iso := _ISO.match(word):
             year, month, day = iso.groups()
             return _forms(int(year), int(month), int(day) if day else None), 1
         if _DECADE.fullmatch(word):
             return [(word, 0.5)], 1
-        month_at = at + 1 + (_text(tokens, at + 1).casefold() == "of")
+        month_at = position + 1 + (_text(tokens, position + 1).casefold() == "of")
         month_number = MONTHS.get(_text(tokens, month_at).casefold(), 0)
         if month_number and _DAY.fullmatch(word):
             year_at = month_at + 1 + (_text(tokens, month_at + 1) in (",", "."))
             if is_year(_text(tokens, year_at)):
-                return _forms(int(_text(tokens, year_at)), month_number, _day(word)), year_at + 1 - at
-            return _forms(None, month_number, _day(word)), month_at + 1 - at
-        return ([(word, 0.4)], 1) if tokens[at].kind == "number" and is_year(word) else ([], 0)
+                return _forms(int(_text(tokens, year_at)), month_number, _day(word)), year_at + 1 - position
+            return _forms(None, month_number, _day(word)), month_at + 1 - position
+        return ([(word, 0.4)], 1) if tokens[position].kind == "number" and is_year(word) else ([], 0)
     if word[0].isupper() or word.isalpha():
         month_number = MONTHS.get(word.casefold(), 0)
-        return _month_at(tokens, at, month_number) if month_number else ([], 0)
+        return _month_at(tokens, position, month_number) if month_number else ([], 0)
     return [], 0
 
 
-def _month_at(tokens: Sequence[Token], at: int, month: int) -> tuple[list[tuple[str, float]], int]:
-    after = at + 1 + (_text(tokens, at + 1) in (".", ","))
+def _month_at(tokens: Sequence[Token], position: int, month: int) -> tuple[list[tuple[str, float]], int]:
+    after = position + 1 + (_text(tokens, position + 1) in (".", ","))
     if is_year(_text(tokens, after)):
-        return _forms(int(_text(tokens, after)), month, None), after + 1 - at
-    if _DAY.fullmatch(_text(tokens, after)) and after == at + 1:
+        return _forms(int(_text(tokens, after)), month, None), after + 1 - position
+    if _DAY.fullmatch(_text(tokens, after)) and after == position + 1:
         day = _day(_text(tokens, after))
         year_at = after + 1 + (_text(tokens, after + 1) == ",")
         if is_year(_text(tokens, year_at)):
-            return _forms(int(_text(tokens, year_at)), month, day), year_at + 1 - at
-        return _forms(None, month, day), after + 1 - at
-    word = tokens[at].text
+            return _forms(int(_text(tokens, year_at)), month, day), year_at + 1 - position
+        return _forms(None, month, day), after + 1 - position
+    word = tokens[position].text
     sure = word.casefold() not in _WORDS_TOO and len(word) > 3
-    if sure or (word[0].isupper() and at > 0 and tokens[at - 1].text.casefold() in _BEFORE_MONTH):
+    if sure or (word[0].isupper() and position > 0 and tokens[position - 1].text.casefold() in _BEFORE_MONTH):
         return _forms(None, month, None), 1
     return [], 0
 
@@ -109,5 +111,5 @@ def _day(word: str) -> int:
     return int(word.rstrip("stndrh"))
 
 
-def _text(tokens: Sequence[Token], at: int) -> str:
-    return tokens[at].text if at < len(tokens) else ""
+def _text(tokens: Sequence[Token], position: int) -> str:
+    return tokens[position].text if position < len(tokens) else ""

@@ -1,4 +1,4 @@
-"""Which entities a text mentions, by rules alone: no model, no dictionary of the world."""
+"""Rule-based entity extraction: no model, no gazetteer of the world."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from math import log
 from typing import NamedTuple
 
-from graph.capitals import find_names
 from graph.dates import find_dates
 from graph.identifiers import identifier
 from graph.names import normalize, singular_key
 from graph.phrases import CJK, find_cjk, find_phrases
+from graph.proper_nouns import find_names
 from graph.quoted import find_quoted
-from graph.scan import MAX_WORD_CHARS, Token, mostly_capitals, scan
+from graph.tokenizer import MAX_WORD_CHARS, Token, mostly_capitals, tokenize
 
 MAX_MENTIONS = 64
-"""Most entities of one memory; the weightiest stay."""
+"""Maximum entities of one memory; those with the greatest weight are kept."""
 
 MAX_TERMS = 32
-"""Most of them that are single ordinary words."""
+"""How many of them may be single common words."""
 
 WEIGHTS = {
     "title": 1.0,
@@ -30,7 +30,7 @@ WEIGHTS = {
     "phrase": 0.6,
     "term": 0.4,
 }
-"""How much a mention of each kind ties a memory to the entity, in (0, 1]."""
+"""The weight of a mention by kind, in (0, 1]."""
 
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]{0,200}[)\]]\s*$")
 
@@ -45,14 +45,14 @@ class ExtractedMention(NamedTuple):
 
 
 def extract(text: str, *, title: str | None = None, speaker: str | None = None) -> list[ExtractedMention]:
-    """The entities that a memory mentions, weightiest first, each key once, at most 64.
+    """Extract the entities that a memory mentions: by falling weight, each key once, at most 64.
 
-    Time is linear in the length of the text.
+    Takes time linear in the length of the text.
 
     Args:
-        text: the memory; a leading "Speaker:" is not part of it.
-        title: of the document; it counts whole and without a closing bracket.
-        speaker: who said it.
+        text: the memory; a leading "Speaker:" is ignored.
+        title: of the document; added whole and without a closing bracketed part.
+        speaker: the author of the turn.
 
     >>> [(m.name, m.type) for m in extract("Ann: I met Dr. Bob Ray in Rome.", speaker="Ann")]
     [('Dr. Bob Ray', 'name'), ('Rome', 'name'), ('Ann', 'speaker')]
@@ -78,7 +78,7 @@ def extract(text: str, *, title: str | None = None, speaker: str | None = None) 
 
 
 def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[str, str, str, float]]:
-    """Everything found as (name, key, type, weight), repeats included."""
+    """Every mention as (name, key, type, weight), duplicates included."""
     if speaker:
         yield speaker, normalize(speaker), "speaker", WEIGHTS["speaker"]
         if text.startswith(speaker) and text[len(speaker) :].lstrip().startswith(":"):
@@ -87,17 +87,19 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
         bare = _BRACKETS.sub("", title) or title
         for name in dict.fromkeys((bare, title)):
             yield name, normalize(name), "title", WEIGHTS["title"]
-    tokens = scan(text)
+    tokens = tokenize(text)
     taken: set[int] = set()
     for date in find_dates(tokens):
         taken.update(date.tokens)
         yield date.name, normalize(date.name), "date", date.weight
     yield from _names(text, tokens, taken, f"{title or ''} {speaker or ''}")
     codes = {
-        at: code
-        for at, token in enumerate(tokens)
-        # not one of the words that cannot be one: letters with a capital at most in front
-        if not (token.text.isalpha() and token.text[1:].islower()) and at not in taken and (code := identifier(token))
+        position: code
+        for position, token in enumerate(tokens)
+        # Skip words that cannot be identifiers: letters with at most an initial capital.
+        if not (token.text.isalpha() and token.text[1:].islower())
+        and position not in taken
+        and (code := identifier(token))
     }
     for code in codes.values():
         yield code, normalize(code), "identifier", WEIGHTS["identifier"]
@@ -106,7 +108,7 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
         if len(token.text) <= MAX_WORD_CHARS * 8 and token.kind == "word" and CJK.search(token.text):
             for run in find_cjk(token.text):
                 yield run, normalize(run), "phrase", WEIGHTS["phrase"]
-    rest = [_BREAK if at in taken else token for at, token in enumerate(tokens)] if taken else tokens
+    rest = [_BREAK if position in taken else token for position, token in enumerate(tokens)] if taken else tokens
     for words in find_phrases(rest):
         name = " ".join(words)
         type_ = "phrase" if len(words) > 1 else "term"
@@ -116,22 +118,22 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
 _BREAK = Token("mark", "|", -9, -9)
 
 
-def _names(text: str, tokens: list[Token], taken: set[int], told: str) -> Iterator[tuple[str, str, str, float]]:
-    """The names written with capitals; marks the tokens of those that are beyond doubt as taken.
+def _names(text: str, tokens: list[Token], taken: set[int], known_names: str) -> Iterator[tuple[str, str, str, float]]:
+    """The capitalised names; adds the tokens of the certain ones to `taken`.
 
-    The capital of a sentence's first word makes a name if the text writes the word nowhere else in
-    lower case, and it is in `told`, in a longer name or a name elsewhere.
+    A sentence's first word is a name only if the text never writes it in lower case and it is in `known_names`, part
+    of a longer name, or a name elsewhere in the text.
     """
     if mostly_capitals(tokens):
         return
     titles = list(find_quoted(text))
     for title in titles:
         yield title.name, normalize(title.name), "name", WEIGHTS["name"]
-    words = {at for at in taken if tokens[at].kind == "word"}
+    words = {position for position in taken if tokens[position].kind == "word"}
     found = [name for name in find_names(text, tokens) if words.isdisjoint(name.tokens)]
     sure = {part for name in found if not name.doubtful for part in name.name.casefold().split()}
     if len(sure) < len(found):
-        sure.update(normalize(told).split())
+        sure.update(normalize(known_names).split())
         sure.difference_update(token.text for token in tokens)
     for name in found:
         if name.doubtful and name.name.casefold() not in sure:

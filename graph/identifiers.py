@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graph.scan import MAX_WORD_CHARS, Token
+from graph.tokenizer import MAX_WORD_CHARS, Token
 
 _CODE = re.compile(
     r"[A-Z][A-Z0-9]{0,9}-\d{1,8}"  # ABC-123
@@ -19,10 +19,10 @@ _VERSION = re.compile(r"v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}")
 
 
 def identifier(token: Token) -> str | None:
-    """The identifier that a token is, or None.
+    """The identifier that a token contains, or None.
 
-    >>> from graph.scan import scan
-    >>> [i for t in scan("see ABC-123, v1.2.3 and snake_case at 10am") if (i := identifier(t))]
+    >>> from graph.tokenizer import tokenize
+    >>> [i for t in tokenize("see ABC-123, v1.2.3 and snake_case at 10am") if (i := identifier(t))]
     ['ABC-123', 'v1.2.3', 'snake_case']
     """
     if token.kind == "tag":

@@ -1,4 +1,4 @@
-"""Entities joined to those of a walk by relations, stated or inferred at the moment of the query."""
+"""Entities related to those of a walk, by stated relations or by relations inferred at query time."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
-from graph.chaining import DECAY, Edge, Inferred, Stated, infer
+from graph.forward_chaining import DECAY, Edge, Inferred, Stated, infer
 from graph.rules import Rule, fold_relation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinBounds:
-    """How much `joined` reads and infers.
+    """Limits of `joined`.
 
     Attributes:
-        near, far: most stated relations read of the active entities, and of those one step further.
-        each_way: most of one entity as their source, and as many as their target; fewer of each where many
-            share `near` or `far`.
-        scanned: most rows read for each relation that may be taken, to find eligible ones.
-        entities: most entities from which the second step goes on, the most strongly joined first.
-        inferred, rounds: as `max_inferred` and `max_rounds` of `graph.chaining.infer`.
+        near, far: most stated relations read around the active entities, and one step further out.
+        each_way: most relations of one entity as source, and as many as target; fewer if many entities share `near`
+            or `far`.
+        scanned: most rows read per relation taken, to find eligible ones.
+        entities: most entities expanded in the second step, the most strongly related first.
+        inferred, rounds: `max_inferred` and `max_rounds` of `graph.forward_chaining.infer`.
     """
 
     near: int = 160
@@ -44,10 +44,10 @@ class JoinedEdge:
     Attributes:
         entity: the other end.
         joined_to: the active entity.
-        relation: its name, as stated or as the rule has it.
+        relation: its name, as stated or as in the rule.
         forward: whether `joined_to` is the source.
-        strength: of the active entity, times 0.9 ** depth of the inference; undiminished if stated.
-        derivation: the stated relations that it comes down to; of a stated one itself, from the latest memory.
+        strength: of the active entity, times 0.9 ** depth of the inference.
+        derivation: the stated relations it rests on; a stated relation itself, from the latest memory.
         rule: name of the rule applied last; None if stated.
     """
 
@@ -69,20 +69,20 @@ def joined(
     known: Collection[int] = (),
     bounds: JoinBounds | None = None,
 ) -> list[JoinedEdge]:
-    """The relations of the active entities, stated and inferred.
+    """The stated and inferred relations of the active entities.
 
     Args:
         graph: of the namespace.
-        eligible: by ordinal; a relation counts only if an eligible memory states it, and an inferred one only if
-            that is so of all that it comes down to.
-        active: entities with their strength.
-        rules: those in force; with none only stated relations are found.
-        known: entities that are not wanted at the other end.
-        bounds: the caps.
+        eligible: by ordinal; a relation counts only if an eligible memory states it, an inferred one only if all of its
+            evidence is eligible.
+        active: strength by entity.
+        rules: the rules in force; if empty, only stated relations are found.
+        known: entities excluded as the other end.
+        bounds: the limits.
 
     Returns:
-        Strongest first. Two entities may be joined by several edges, one backwards to the other included,
-        and an edge between two active entities comes once for each.
+        Strongest first. Two entities may be joined by several edges, in either direction, and an edge between two
+        active entities is returned once for each.
     """
     bounds = bounds or JoinBounds()
     strongest = sorted(active, key=lambda entity: (-active[entity], entity))
@@ -101,9 +101,9 @@ def joined(
 def _stated(
     graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[int], bounds: JoinBounds, *, most: int
 ) -> list[Stated]:
-    """At most `most` relations: the first of each entity, then the second of each, and so on.
+    """At most `most` relations, round-robin: the first of each entity, then the second of each, and so on.
 
-    Of each up to twice its share each way, as others have fewer.
+    An entity may use up to twice its share in each direction, as others have fewer.
     """
     each_way = min(bounds.each_way, max(1, 2 * most // max(len(entities), 1)))
     ranked: list[tuple[int, int, Stated]] = []
@@ -116,10 +116,10 @@ def _stated(
 
 
 def _onward(stated: Iterable[Stated], active: Mapping[int, float], rules: Iterable[Rule]) -> list[int]:
-    """Where relations further out could matter to a rule, the most strongly joined first.
+    """The entities at which further relations could matter to a rule, the most strongly related first.
 
-    The premises of a conclusion hang together, so its evidence is a connected set of relations that rules
-    speak of; and a rule with one premise alone looks no further than at it.
+    The premises of a rule share variables, so the evidence of a conclusion is a connected set of relations named by
+    the rules. A rule with a single premise needs no further relations.
     """
     wanted = _premises(tuple(rules))
     pull: dict[int, float] = {}
@@ -133,7 +133,7 @@ def _onward(stated: Iterable[Stated], active: Mapping[int, float], rules: Iterab
 
 @lru_cache(maxsize=64)
 def _premises(rules: tuple[Rule, ...]) -> frozenset[str]:
-    """The relations that the rules speak of; none where each rule has a single premise."""
+    """The relation names in the premises of the rules; empty if every rule has a single premise."""
     if not any(len(rule.when) > 1 for rule in rules):
         return frozenset()
     return frozenset(atom.relation for rule in rules for atom in rule.when)
@@ -148,11 +148,11 @@ def _touching(edge: Edge, active: Mapping[int, float], known: Collection[int]) -
 
 
 def sentence(edge: JoinedEdge, names: Mapping[int, str]) -> str:
-    """An edge in words, with what it follows from.
+    """An edge in words, with its derivation.
 
     Args:
-        edge: any.
-        names: of the entities of the edge and of its derivation; one left out is shown as its number.
+        edge: the edge.
+        names: of the entities of the edge and of its derivation; an entity without a name is shown by its number.
 
     >>> names = {1: "Ann", 2: "Team X", 3: "Acme"}
     >>> steps = Stated(1, "part_of", 2, 7), Stated(2, "part_of", 3, 8)
@@ -162,13 +162,13 @@ def sentence(edge: JoinedEdge, names: Mapping[int, str]) -> str:
     'Ann —part of→ Team X'
     """
     ends = (edge.joined_to, edge.entity) if edge.forward else (edge.entity, edge.joined_to)
-    said = _said(ends[0], edge.relation, ends[1], names)
+    text = _triple_text(ends[0], edge.relation, ends[1], names)
     if edge.rule is None:
-        return said
-    *rest, last = (_said(step.source, step.relation, step.target, names) for step in edge.derivation)
-    return f"{said}, since {' and '.join([', '.join(rest), last] if rest else [last])} ({edge.rule})"
+        return text
+    *rest, last = (_triple_text(step.source, step.relation, step.target, names) for step in edge.derivation)
+    return f"{text}, since {' and '.join([', '.join(rest), last] if rest else [last])} ({edge.rule})"
 
 
-def _said(source: int, relation: str, target: int, names: Mapping[int, str]) -> str:
+def _triple_text(source: int, relation: str, target: int, names: Mapping[int, str]) -> str:
     first, second = (names.get(entity, str(entity)) for entity in (source, target))
     return f"{first} —{relation.replace('_', ' ')}→ {second}"

@@ -1,4 +1,4 @@
-"""Which entities of the graph a query may speak of: by exact name, by alias, by part of a name."""
+"""Looks up the entities that a query may mention: by exact name, by alias, or by a word of the name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
 
-from graph.arrays import array_text
 from graph.extraction import extract
 from graph.names import entity_id
-from graph.prepared import Prepared
-from graph.resolution import NOTHING, Candidate, Named, acronyms_of
+from graph.resolution import NOTHING, EntityCandidate, EntityMatches, acronyms_of
 from graph.spellings import Spellings, spellings
+from postgres.arrays import array_text
+from postgres.prepared import PreparedStatement
 
-_UNIT_SEPARATOR = "\x1f"  # no key holds it; one text is adapted many times faster than a list
+_UNIT_SEPARATOR = "\x1f"  # not part of any key; one string is adapted many times faster than a list
 
-_LOOK_UP = Prepared("""
+_LOOK_UP = PreparedStatement("""
     select entity, key, name, type, 'exact', array[key], 0
     from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
     union all
@@ -82,34 +82,33 @@ _COMPLETE: LiteralString = """
 """
 
 MAX_KEPT_CHARS = 200
-"""Of a query that is remembered as it was read; what is longer is pasted, and hardly ever twice."""
+"""Longest query whose reading is cached; longer ones are pasted text and rarely repeat."""
 
 _REACH = 300
-"""Names that are looked through per letter of an acronym; where more begin so, nothing is expanded."""
+"""Most names read per letter of an acronym; if more start with the letter, the acronym is not expanded."""
 
 
-async def look_up(conn: AsyncConnection[Any], ns: int, query: str) -> Named:
-    """What a query may name of what a namespace has, in one statement or two; `resolve` says what it means.
+async def look_up(conn: AsyncConnection[Any], ns: int, query: str) -> EntityMatches:
+    """Look up the entities that a query may mention, in one or two statements; `resolve` picks those it means.
 
-    The second one completes a capitalised word that nothing has ("Caro") if just one name begins
-    so, and finds the only expansion of an acronym. Stored entities stay apart: which of them are
-    the same is decided for each query, from what the namespace has by then.
+    The second statement completes an unknown capitalised word ("Caro") if a single name begins with it, and finds the
+    only expansion of an acronym. Stored entities are never merged: which of them are the same is decided per query.
     """
     asked = _read(query) if len(query) > MAX_KEPT_CHARS else _kept(query)
     if asked is None:
         return NOTHING
     spelled, params = asked
-    found = list(starmap(Candidate, await _LOOK_UP.rows(conn, {"ns": ns, **params})))
+    found = list(starmap(EntityCandidate, await _LOOK_UP.rows(conn, {"ns": ns, **params})))
     known = {part for row in found if row.how != "rival" for key in row.matched for part in key.split()}
     prefixes = [prefix for prefix in spelled.prefixes if prefix not in known]
     acronyms = acronyms_of(spelled, found)
     if prefixes or acronyms:
         found += await _complete(conn, ns, prefixes, acronyms)
-    return Named(spelled, found)
+    return EntityMatches(spelled, found)
 
 
 def _read(query: str) -> tuple[Spellings, dict[str, Any]] | None:
-    """What a query may name, and the parameters of its look-up but for the namespace; None if it names nothing."""
+    """The possible names in a query and the parameters of the lookup except the namespace; None if there are none."""
     spelled = spellings(query, extract(query))
     if not spelled.spans:
         return None
@@ -126,7 +125,7 @@ _kept = lru_cache(maxsize=256)(_read)
 
 async def _complete(
     conn: AsyncConnection[Any], ns: int, prefixes: Sequence[str], acronyms: Iterable[str]
-) -> list[Candidate]:
+) -> list[EntityCandidate]:
     letters = [(acronym, letter, len(set(acronym))) for acronym in acronyms for letter in sorted(set(acronym))]
     params = {
         "ns": ns,
@@ -139,4 +138,4 @@ async def _complete(
         "reach": _REACH,
     }
     rows = await (await conn.execute(_COMPLETE, params)).fetchall()
-    return [Candidate(*row) for row in rows]
+    return [EntityCandidate(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Names of entities as keys: two spellings that normalise alike are one entity."""
+"""Entity names as keys: spellings with the same normal form are one entity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from graph.stopwords import words
 
 MAX_KEY_CHARS = 256
-"""Longest key. Four bytes a character keep it within one entry of a Postgres b-tree."""
+"""Longest key; at four bytes a character it fits an entry of a Postgres b-tree."""
 
 MAX_TOKEN_CHARS = 64
 
@@ -27,7 +27,7 @@ _POSSESSIVE = re.compile(r"['\u2019\u02bc](?:s\b)?(?!\w)")
 
 
 def _mark_ranges() -> str:
-    r"""All combining marks as the inside of a character class: `\\w` leaves most of them out."""
+    r"""The ranges of all combining marks for a character class; `\\w` misses most of them."""
     ranges: list[list[int]] = []
     for point in range(0x300, 0x1F000):
         if unicodedata.category(chr(point)) in ("Mn", "Mc"):
@@ -44,10 +44,10 @@ _PIECE = re.compile(rf"[\w{MARKS}]+(?:\+\+|#(?!\w))?")
 
 @lru_cache(maxsize=16_384)
 def normalize(name: str) -> str:
-    """The key of a name; at most 256 characters, empty only if the name shows nothing.
+    """The key of a name: at most 256 characters, empty only if the name has no visible character.
 
-    Compatibility forms and case are folded, possessives and leading articles go, punctuation
-    becomes a space. A name of punctuation or emoji alone is its own key.
+    Folds compatibility forms and case, drops possessives and leading articles, and replaces punctuation by spaces.
+    A name of punctuation or emoji alone is its own key.
 
     >>> normalize("The  Café\u2019s")
     'café'
@@ -65,9 +65,9 @@ def normalize(name: str) -> str:
 
 @lru_cache(maxsize=8_192)
 def entity_id(key: str) -> int:
-    """A signed 64-bit number for a key, the same on every machine (BLAKE2b, 8 bytes).
+    """The signed 64-bit id of a key, the same on every machine (BLAKE2b, 8 bytes).
 
-    Among ten million keys the chance that any two collide is about 3 in a million.
+    Among ten million keys a collision has a probability of about 3e-6.
     """
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)
 
@@ -78,9 +78,9 @@ def name_tokens(key: str) -> tuple[str, ...]:
 
 
 def singular(word: str) -> str:
-    """A light English singular of a folded word: never shorter than three letters.
+    """A light English singular of a folded word, of at least three letters.
 
-    Harman's S-stemmer (JASIS 42(1), 1991) with its exceptions; words it does not know stay.
+    Harman's S-stemmer (JASIS 42(1), 1991) with its exceptions; other words are returned unchanged.
 
     >>> [singular(w) for w in ("stories", "movies", "groups", "boxes", "houses", "glass", "bus", "gas")]
     ['story', 'movie', 'group', 'box', 'house', 'glass', 'bus', 'gas']

@@ -1,4 +1,4 @@
-"""The part of the graph that a walk has collected, and what it says of each memory."""
+"""The part of the graph that a walk has collected, and the activation of its memories."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
 from graph.paths import Collected, Link, Met, Step
 from graph.resolution import MENTIONS_CAP, Seed
-from native import Array, at, function
+from graph.walk_bounds import Bounds, View
+from native import Array, address, function
 
 __all__ = ["DAMPING", "Link", "Met", "Neighbourhood"]
 
 DAMPING = 0.5
-"""Share of the activation that walks on; Gutierrez et al., HippoRAG, NeurIPS 2024."""
+"""The share of the activation that follows edges; Gutierrez et al., HippoRAG, NeurIPS 2024."""
 
 SEEDS_SHARE = 0.5
 BRIDGES_SHARE = 0.25
 ANCHORS_SHARE = 0.1
-"""Where the walk restarts: at the query's entities, at those that anchors and relations lead to, at the anchors."""
+"""Restart probabilities: the query's entities, the entities that anchors and relations lead to, the anchors."""
 
 _INT, _FLOAT = ctypes.c_int64, ctypes.c_double
-_EDGES = (Array, Array, _INT)  # a chart and who is eligible
+_EDGES = (Array, Array, _INT)  # graph layout, eligibility mask and its length
 _new = function("trivet_walk_new", _INT, _INT, result=Array)
 _free = function("trivet_walk_free", Array)
 _rows = function("trivet_walk_rows", Array, result=_INT)
@@ -42,40 +42,40 @@ _export = function("trivet_walk_export", Array, Array, Array, Array, Array, Arra
 
 
 class Neighbourhood:
-    """Memories and entities as two sides of a bipartite graph with weights w * idf.
+    """A bipartite graph of memories and entities with edge weights w * idf.
 
-    idf(e) = ln(1 + memories / mentions(e)) / ln(1 + memories), mentions counted up to a cap.
-    Anchors are memories that the query is known to be close to before any walk.
+    idf(e) = ln(1 + memories / mentions(e)) / ln(1 + memories), with mentions counted up to a cap.
+    Anchors are memories known to be close to the query before the walk.
     """
 
     def __init__(self, seeds: Sequence[Seed], memories: int, bounds: Bounds) -> None:
-        """Start with nothing; `memories` is the size of the namespace."""
+        """Start empty; `memories` is the size of the namespace."""
         self.bounds = bounds
         self.joined: Mapping[int, JoinedEdge] = {}
-        """Entities that relations join to the seeds, with the strongest one each."""
+        """The strongest relation to a seed, by the entity at its other end."""
         self._seeds = seeds
         self._walk = _new(max(memories, 1), bounds.nodes) or _fail()
         self._steps: list[Step] = []
         self._collected: Collected | None = None
 
     def __del__(self) -> None:
-        """Give its memory back."""
+        """Free the C state."""
         _free(getattr(self, "_walk", None))
 
     @property
     def memories(self) -> int:
-        """How many memories it has."""
+        """The number of memories collected."""
         return int(_rows(self._walk))
 
     @property
     def docs(self) -> list[int]:
-        """All memories collected."""
+        """The memories collected."""
         docs: list[int] = self.collected.docs.tolist()
         return docs
 
     @property
     def entities(self) -> list[int]:
-        """All entities met, seeds first."""
+        """The entities reached, seeds first."""
         entities: list[int] = self.collected.entities.tolist()
         return entities
 
@@ -86,7 +86,7 @@ class Neighbourhood:
 
     @property
     def frontier(self) -> dict[int, float]:
-        """Entities that the last hop came to, with their strength."""
+        """The entities reached by the last hop, with their strength."""
         if len(self._steps) == 1 and self._seeds:
             return {seed.entity: seed.score for seed in self._seeds[: self.bounds.nodes]}
         seen = self.collected
@@ -95,19 +95,27 @@ class Neighbourhood:
 
     @property
     def collected(self) -> Collected:
-        """What it has."""
+        """Everything collected so far."""
         if self._collected is None:
             columns, rows = int(_columns(self._walk)), self.memories
             numbers = np.empty((3, columns), np.int64)
             strengths, docs, matrix = np.empty(columns), np.empty(rows, np.int64), np.zeros((rows, columns))
-            _export(self._walk, at(numbers[0]), at(numbers[1]), at(strengths), at(numbers[2]), at(docs), at(matrix))
+            _export(
+                self._walk,
+                address(numbers[0]),
+                address(numbers[1]),
+                address(strengths),
+                address(numbers[2]),
+                address(docs),
+                address(matrix),
+            )
             self._collected = Collected(numbers[0], numbers[1], strengths, numbers[2], docs, matrix)
         return self._collected
 
     def begin(self, view: View) -> None:
-        """Hop 0: take the seeds and their latest memories.
+        """Hop 0: add the seeds and their latest memories.
 
-        A hub's latest are few of its own, so its edges to the memories of the other seeds are taken too.
+        A hub's latest memories seldom mention the other seeds, so its edges to their memories are added too.
         """
         seeds, bounds = self._seeds, self.bounds
         entities, mentions = array("q", [seed.entity for seed in seeds]), array("q", [seed.mentions for seed in seeds])
@@ -118,13 +126,13 @@ class Neighbourhood:
         self._steps.append(Step({}, {}))
 
     def anchor(self, docs: Mapping[int, float]) -> None:
-        """Let the walk restart at these memories too, each with a share of their part, and go on from them."""
+        """Restart the walk at these memories too, in proportion to their strength."""
         numbers, strengths = _columns_of(docs)
         _anchor(self._walk, _at(numbers), _at(strengths), len(docs))
         self._collected = None
 
     def best(self, count: int) -> dict[int, float]:
-        """The memories that the last hop activated most, with activation in (0, 1], best first."""
+        """The memories most activated by the last hop, with activation in (0, 1], best first."""
         docs, pulls = array("q", bytes(8 * count)), array("d", bytes(8 * count))
         found = self._grown(_best(self._walk, count, _at(docs), _at(pulls)))
         return dict(zip(docs[:found], pulls[:found], strict=True))
@@ -138,54 +146,54 @@ class Neighbourhood:
         entities: int,
         from_anchors: bool,
     ) -> bool:
-        """Take the entities to which some memories and relations lead, most telling first, and their latest memories.
+        """Add the entities that some memories and relations lead to, strongest first, and their latest memories.
 
-        A mention's weight counts squared: a name leads further than a word. The strongest entity has strength 1.
+        The weight of a mention is squared, so that names count more than words. The strongest entity has strength 1.
 
         Args:
-            view: what may be seen.
-            top: memories with the strength in which they activate what they mention.
-            joined: entities not met yet that relations lead to, with the strongest one.
-            entities: most of them.
+            view: the visible part of the namespace.
+            top: activation of the memories to expand.
+            joined: new entities that relations lead to, each with the strongest relation.
+            entities: most entities added.
             from_anchors: whether the memories are the anchors.
 
         Returns:
-            Whether there were any.
+            Whether any entity was added.
         """
         bounds = self.bounds
         docs, strengths = _columns_of(top)
         others, pulls = _columns_of({entity: edge.strength for entity, edge in joined.items()})
         ways = _at(docs), _at(strengths), len(top), _at(others), _at(pulls), len(joined)
-        scan = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity
-        caps = view.memories, entities, *scan, MENTIONS_CAP
+        tokenize = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity
+        caps = view.memories, entities, *tokenize, MENTIONS_CAP
         came = self._grown(_onward(self._walk, *_seen(view), *ways, *caps, from_anchors))
         if came:
             self._steps.append(Step(top, joined))
         return came > 0
 
     def activations(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Every memory collected with its personalised PageRank over the best one's, best first."""
+        """The memories collected with their personalised PageRank, divided by the greatest; best first."""
         rows = self.memories
         docs, activations = np.empty(rows, np.int64), np.empty(rows)
         shares = (SEEDS_SHARE, BRIDGES_SHARE, ANCHORS_SHARE)
-        found = self._grown(_ranked(self._walk, *shares, DAMPING, at(docs), at(activations)))
+        found = self._grown(_ranked(self._walk, *shares, DAMPING, address(docs), address(activations)))
         return docs[:found], activations[:found]
 
     def path(self, doc: int) -> tuple[Link, ...]:
-        """The entities from the first to the one that ties the memory in most strongly.
+        """The entities from a seed to the one with the strongest tie to the memory.
 
-        Empty for a memory that no entity ties in: an anchor that names nothing.
+        Empty if no entity leads to the memory: an anchor without mentions.
         """
         return self.collected.path(doc, self._steps, len(self._seeds))
 
     def _grown(self, done: int) -> int:
-        """What a call gave, when it did what it should."""
+        """Invalidate the export after a call that added nodes; raise if it failed."""
         self._collected = None
         return done if done >= 0 else _fail()
 
 
 def _seen(view: View) -> tuple[int, int, int]:
-    return view.graph.chart, at(view.eligible), len(view.eligible)
+    return view.graph.layout, address(view.eligible), len(view.eligible)
 
 
 def _columns_of(numbers: Mapping[int, float]) -> tuple[array[int], array[float]]:

@@ -1,4 +1,4 @@
-"""English given names and what people are called by them for short."""
+"""English given names and their nicknames."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ ORDINARY_NAMES = frozenset(
         " sue tabby tilly troy val vera vic virginia viv will winnie"
     )
 )
-"""Names that are words too: only a capital inside a sentence makes names of them."""
+"""Names that are also words: they count as names only with a capital inside a sentence."""
 
 FORMAL_NAMES: dict[str, frozenset[str]] = {}
 """Full given names by nickname, folded: "mel" -> melanie, melinda, melissa, melvin."""
@@ -91,7 +91,7 @@ for _entry in _NICKNAMES.split(";"):
         FORMAL_NAMES[_nickname] = FORMAL_NAMES.get(_nickname, frozenset()) | {_formal}
 
 GIVEN_NAMES = frozenset(words(_OTHERS)) | NICKNAMES.keys() | FORMAL_NAMES.keys()
-"""Given names known here, full and short, folded."""
+"""All known given names and nicknames, folded."""
 
 PLAIN_GIVEN_NAMES = frozenset(GIVEN_NAMES - ORDINARY_NAMES)
-"""Those that are hardly ever anything but a name, even in lower case."""
+"""Names that are hardly ever anything else, even in lower case."""

@@ -1,4 +1,4 @@
-"""How a walk got to a memory: the entities on the way, and what led from each to the next."""
+"""How a walk reached a memory: the entities on the path, and what led from each to the next."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from graph.inference import JoinedEdge
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """An entity that a hop came to.
+    """An entity reached by a hop.
 
-    `strength` steers the next hop, `mentions` is capped, `joined_by` is the relation that led here,
-    if one did.
+    `strength` steers the next hop, `mentions` is capped, and `joined_by` is the relation that led here, if any.
     """
 
     entity: int
@@ -29,8 +28,8 @@ class Met:
 class Link:
     """One link of a path: an entity, and the memory or relation that led to it.
 
-    Both are None for an entity of the query. `tied` says whether an entity before it on the path, and
-    not the other legs, led to the memory.
+    Both are None for an entity of the query. `tied` is true if an earlier entity of the path led to the memory, and
+    false if another leg did.
     """
 
     met: Met
@@ -40,7 +39,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a hop went out from: memories with their activation, and relations by the entity that each leads to."""
+    """The origin of a hop: memories with their activation, and relations by the entity they lead to."""
 
     through: Mapping[int, float]
     joined: Mapping[int, JoinedEdge]
@@ -48,12 +47,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """All that a walk has.
+    """What a walk collected.
 
     Attributes:
-        entities, mentions, strengths, hops: of the entities met, seeds first; the hop that came to each.
+        entities, mentions, strengths, hops: of the entities reached, seeds first; the hop that reached each.
         docs: the memories.
-        matrix: weights of the edges, shape (memories, entities).
+        matrix: edge weights, shape (memories, entities).
     """
 
     entities: NDArray[np.int64]
@@ -64,15 +63,15 @@ class Collected:
     matrix: NDArray[np.float64]
 
     def path(self, doc: int, steps: Sequence[Step], seeds: int) -> tuple[Link, ...]:
-        """The entities from the first to the one that ties a memory in most strongly.
+        """The entities from a seed to the one with the strongest tie to a memory.
 
         Args:
             doc: one of the memories.
             steps: the hops.
-            seeds: how many of the entities are the query's.
+            seeds: number of entities of the query.
 
         Returns:
-            Nothing for a memory that no entity ties in: an anchor that names nothing.
+            Empty if no entity leads to the memory: an anchor without mentions.
         """
         column = self._tie(self._row(doc), len(steps))
         links: list[Link] = []
@@ -85,13 +84,13 @@ class Collected:
         return int(np.flatnonzero(self.docs == doc)[0])
 
     def _tie(self, row: int, before_hop: int) -> int | None:
-        """The column that ties a memory in: of the earliest hop, there the strongest."""
+        """The column with the strongest tie to a memory, among the earliest hop that has one."""
         weights = self.matrix[row]
         tied = [column for column in np.flatnonzero(weights).tolist() if self.hops[column] < before_hop]
         return min(tied, key=lambda c: (self.hops[c], -weights[c] * self.strengths[c]), default=None)
 
     def _origin(self, column: int, step: Step, seeds: int) -> tuple[Link, int | None]:
-        """How a hop came to an entity, and the column from which it did; None at the start of a path."""
+        """The link by which a hop reached an entity, and the column it came from; None at the start of a path."""
         entity, hop = int(self.entities[column]), int(self.hops[column])
         met = Met(entity, int(self.mentions[column]), float(self.strengths[column]), step.joined.get(entity))
         if hop == 0 and column < seeds:

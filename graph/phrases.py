@@ -1,7 +1,7 @@
-"""Noun phrases by exclusion: what stands between stop words and punctuation.
+"""Noun phrases by exclusion: the text between stop words and punctuation.
 
-After RAKE (Rose, Engel, Cramer and Cowley, Text Mining, 2010, ch. 1), with phrases cut into
-overlapping pairs, so that "local homeless shelter" and "homeless shelter" meet.
+After RAKE (Rose, Engel, Cramer and Cowley, Text Mining, 2010, ch. 1), with phrases also split into overlapping
+pairs, so that "local homeless shelter" and "homeless shelter" share an entity.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from graph.names import singular
-from graph.scan import Token
 from graph.stopwords import FAINT_WORDS, STOP_WORDS, WEAK_WORDS, words
+from graph.tokenizer import Token
 
 MAX_PHRASE_WORDS = 3
 MIN_TERM_CHARS = 3
@@ -41,7 +41,7 @@ _NOUNS_ALL_THE_SAME = frozenset(
         " watershed"
     )
 )
-"""Nouns that end like adverbs and participles."""
+"""Nouns with the endings of adverbs and participles."""
 
 _BEFORE_VERB = frozenset(
     words(
@@ -63,13 +63,13 @@ class _Word(NamedTuple):
 
 
 def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
-    """Runs of content words, singular and folded: each word, each pair, and runs of three whole.
+    """Runs of content words, singular and folded: each word, each pair, and whole runs of three.
 
-    What follows "I" or "can't" is a verb and part of no phrase. Modifiers end none, and faint
-    nouns such as "idea" do not stand alone.
+    The word after "I" or "can't" is a verb and part of no phrase. Phrases do not end in modifiers, and faint nouns such
+    as "idea" do not stand alone.
 
-    >>> from graph.scan import scan
-    >>> list(find_phrases(scan("I adopted one from animal shelters")))
+    >>> from graph.tokenizer import tokenize
+    >>> list(find_phrases(tokenize("I adopted one from animal shelters")))
     [('adopted',), ('animal',), ('shelter',), ('animal', 'shelter')]
     """
     run: list[_Word] = []
@@ -95,7 +95,7 @@ def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
 
 
 def find_cjk(text: str) -> Iterator[str]:
-    """Katakana words and runs of two to eight Han characters between function characters."""
+    """Katakana words, and runs of two to eight Han characters between function characters."""
     for match in _CJK_RUN.finditer(text):
         for piece in _CHINESE_FUNCTION.split(match.group()):
             if 2 <= len(piece) <= MAX_CJK_RUN:
@@ -120,7 +120,7 @@ _BREAK = _Word("", "break")
 
 @lru_cache(maxsize=16_384)
 def _word(text: str) -> _Word:
-    """What part a word may have in a phrase, with its folded singular."""
+    """The role of a word in a phrase, and its folded singular."""
     folded = text.replace("\u2019", "'").casefold()
     if folded in _BEFORE_VERB:
         return _Word(folded, "before verb")

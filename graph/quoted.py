@@ -14,7 +14,7 @@ _QUOTED = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb\n]{2,80})[\
 
 
 class QuotedTitle(NamedTuple):
-    """A title and where it stands in the text."""
+    """A title and its character range in the text."""
 
     name: str
     start: int
@@ -22,7 +22,7 @@ class QuotedTitle(NamedTuple):
 
 
 def find_quoted(text: str) -> Iterator[QuotedTitle]:
-    """Quoted strings that read like the title of a work: capitalised, at most eight words.
+    """Quoted strings that look like the title of a work: capitalised, at most eight words.
 
     >>> [quoted.name for quoted in find_quoted('We saw "Katy Lied". She said "Yes, I think so."')]
     ['Katy Lied']
@@ -34,7 +34,7 @@ def find_quoted(text: str) -> Iterator[QuotedTitle]:
 
 
 def _is_title(parts: list[str]) -> bool:
-    """Half of the words that carry meaning have a capital, and speech ends in "!" only."""
+    """Whether most words of four letters or more are capitalised; short speech ("Wow!") is no title."""
     if len(parts) > MAX_TITLE_WORDS:
         return False
     folded = [part.strip(".,!'\u2019").casefold() for part in parts]

@@ -1,6 +1,6 @@
-"""Memories are taken out of the graph, and with them the entities that nothing mentions any more.
+"""Removes memories from the graph, and entities that are no longer mentioned.
 
-The locks are explained in `graph/store.py`.
+See `graph/store.py` for the locks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
 
-from graph.arrays import array_text
+from postgres.arrays import array_text
 
 _REMOVE_LINKS: LiteralString = """
     with unmentioned as (
@@ -49,16 +49,16 @@ _REMOVE_ENTITIES: LiteralString = """
 
 
 async def unlink(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> list[int]:
-    """Take the mentions, relations and aliases of some memories away; the entities that they were of."""
+    """Delete the mentions, relations and aliases of some memories; return the entities they linked."""
     rows = await conn.execute(_REMOVE_LINKS, {"ns": ns, "docs": array_text(sorted(docs))})
     return [entity for (entity,) in await rows.fetchall()]
 
 
 async def remove_unused(conn: AsyncConnection[Any], ns: int, touched: Collection[int]) -> None:
-    """Take away those of some entities, locked by the caller, that no memory mentions and no relation joins."""
+    """Delete those of the entities (locked by the caller) that have no mention and no relation left."""
     unused = await _ids(conn, _UNUSED, ns, touched)
     unused = await _ids(conn, _LOCK_UNUSED, ns, unused)
-    # Only a statement that starts after the locks were had sees mentions committed until then.
+    # Only a statement that starts after the locks are held sees mentions committed before that.
     await _ids(conn, _REMOVE_ENTITIES, ns, unused)
 
 

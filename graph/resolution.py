@@ -1,4 +1,4 @@
-"""Which of the entities found for a query are meant, and how surely. Precision goes before recall."""
+"""Which of the entities found for a query it means, with a score. Precision is preferred to recall."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from graph.spellings import HONORIFICS, Spellings, is_acronym
 
 MAX_SEEDS = 8
 MENTIONS_CAP = 256
-"""Mentions are counted up to here: beyond it an entity is a hub, whatever its size."""
+"""Cap of mention counts: an entity beyond it is a hub, whatever its size."""
 
 COVERED_SHARE = 0.1
-"""What is left of the score of a name that lies inside a longer one that was found."""
+"""Factor for a name inside a longer name that was found."""
 
 SHARES = {"exact": 1.0, "spelling": 0.95, "alias": 0.95, "acronym": 0.9, "nickname": 0.8, "prefix": 0.5}
-"""How sure a name is that matches whole, by what it was found."""
+"""Confidence of a whole-name match, by the kind of match."""
 
 SIMILAR_SHARE = 0.5
 ONLY_BEARER_SHARE = 0.7
-"""Of a name of which the query has a part that no other name has."""
+"""Factor for a name of which the query has a word that no other name has."""
 
 MIN_COVERAGE = 0.5
 TOKENIZED_TYPES = frozenset({"phrase", "term", "date", "identifier"})
-"""Types of found entities that have no name of their own: nobody's nickname, no acronym's expansion."""
+"""Types of extracted entities without a proper name, so without nicknames and acronyms."""
 
-_NOWHERE: frozenset[int] = frozenset()
+_NO_POSITIONS: frozenset[int] = frozenset()
 
 How = Literal["exact", "spelling", "alias", "nickname", "acronym", "similar"]
 
 
 class Seed(NamedTuple):
-    """An entity that the query speaks of.
+    """An entity that the query is about.
 
     Attributes:
-        entity, name, key: which one.
+        entity, name, key: its id, display name and key.
         score: how much the query is about it, in (0, 1]; the best has 1.
-        how: by what it was found; "similar" is by a part of its name.
-        mentions: memories that mention it, counted up to 256.
+        how: the kind of match; "similar" is a match of part of the name.
+        mentions: number of memories that mention it, at most 256.
     """
 
     entity: int
@@ -53,13 +53,13 @@ class Seed(NamedTuple):
     mentions: int
 
 
-class Candidate(NamedTuple):
-    """An entity that a look-up found.
+class EntityCandidate(NamedTuple):
+    """An entity found by a lookup.
 
     Attributes:
-        how: the look-up: exact, alias, similar, rival, prefix or acronym.
-        matched: the keys or words by which it was found.
-        bearers: names that have the rarest of these words, counted up to 64; 0 if it is no word.
+        how: the lookup: exact, alias, similar, rival, prefix or acronym.
+        matched: the keys or words that matched.
+        bearers: number of names with the rarest of these words, at most 64; 0 if not matched by words.
     """
 
     entity: int
@@ -71,33 +71,35 @@ class Candidate(NamedTuple):
     bearers: int
 
 
-class Named(NamedTuple):
-    """The ways in which a query may spell names, and the entities that were found by them."""
+class EntityMatches(NamedTuple):
+    """The possible spellings of names in a query, and the entities found for them."""
 
     spelled: Spellings
-    found: Sequence[Candidate]
+    found: Sequence[EntityCandidate]
 
 
-NOTHING = Named(Spellings(), ())
+NOTHING = EntityMatches(Spellings(), ())
 
 
 class _Meant(NamedTuple):
-    row: Candidate
+    row: EntityCandidate
     how: How
     share: float
     where: frozenset[int]
 
 
-def resolve(named: Named, mentions_of: Callable[[NDArray[np.int64]], NDArray[np.int64]], memories: int) -> list[Seed]:
-    """Keep what the query can mean, score it, and cut to the best 8.
+def resolve(
+    named: EntityMatches, mentions_of: Callable[[NDArray[np.int64]], NDArray[np.int64]], memories: int
+) -> list[Seed]:
+    """Score the entities that the query can mean, and keep the best 8.
 
-    Longer names go first, so that what lies inside them is seen as covered. A score grows with
-    the words of the name and with its rarity.
+    Longer names are placed first, so that names inside them are recognised as covered. The score grows with the
+    number of words of the name and with its rarity.
 
     Args:
-        named: what was found.
-        mentions_of: by how many memories each of some entities is mentioned, counted up to `MENTIONS_CAP`; what
-            none mentions is not meant.
+        named: the spellings and the entities found.
+        mentions_of: returns how many memories mention each entity, at most `MENTIONS_CAP`; entities without mentions
+            are dropped.
         memories: size of the namespace.
     """
     meant = list(_meant(*named))
@@ -131,13 +133,13 @@ def _seed(meant: _Meant, score: float, mentions: int) -> Seed:
     return Seed(row.entity, row.name, row.key, score, meant.how, mentions)
 
 
-def acronyms_of(spelled: Spellings, found: Sequence[Candidate]) -> list[str]:
-    """The acronyms whose expansions in the namespace have to be counted."""
+def acronyms_of(spelled: Spellings, found: Sequence[EntityCandidate]) -> list[str]:
+    """The acronyms in the query for which expansions are to be looked up."""
     known = [row.key for row in found if row.how == "exact" and _means(spelled, row.key) == "acronym" and _is_loud(row)]
     return list(dict.fromkeys((*spelled.acronyms, *known)))[:2]
 
 
-def _meant(spelled: Spellings, found: Sequence[Candidate]) -> Iterator[_Meant]:
+def _meant(spelled: Spellings, found: Sequence[EntityCandidate]) -> Iterator[_Meant]:
     people = [row for row in found if row.how in ("exact", "rival", "similar") and row.type not in TOKENIZED_TYPES]
     present = {row.key.partition(" ")[0] for row in people}
     expansions: dict[str, set[str]] = {}
@@ -148,8 +150,8 @@ def _meant(spelled: Spellings, found: Sequence[Candidate]) -> Iterator[_Meant]:
         for word in row.matched if row.how == "similar" else ():
             bearers[word] = bearers.get(word, 0) + 1
     for row in found:
-        places = [spelled.spans.get(key, _NOWHERE) for key in row.matched]
-        where = places[0] if len(places) == 1 else _NOWHERE.union(*places)
+        places = [spelled.spans.get(key, _NO_POSITIONS) for key in row.matched]
+        where = places[0] if len(places) == 1 else _NO_POSITIONS.union(*places)
         if row.how == "exact":
             how: How = _means(spelled, row.key) or "exact"
             if how == "nickname" and not _is_short_for(spelled, row, present):
@@ -179,12 +181,12 @@ def _means(spelled: Spellings, key: str) -> Literal["spelling", "nickname", "acr
     return variant.means if variant else None
 
 
-def _is_loud(row: Candidate) -> bool:
+def _is_loud(row: EntityCandidate) -> bool:
     return row.type not in TOKENIZED_TYPES and row.name.isupper()
 
 
-def _is_short_for(spelled: Spellings, row: Candidate, present: set[str]) -> bool:
-    """Whether a nickname and a full name are of one person: nobody else here could have the nickname."""
+def _is_short_for(spelled: Spellings, row: EntityCandidate, present: set[str]) -> bool:
+    """Whether a nickname and a full name are the same person: no other name here has the nickname."""
     if row.type in TOKENIZED_TYPES:
         return False
     if " " in row.key:
@@ -195,8 +197,10 @@ def _is_short_for(spelled: Spellings, row: Candidate, present: set[str]) -> bool
     return present & FORMAL_NAMES[row.key] <= {said}
 
 
-def _only_bearer(spelled: Spellings, row: Candidate, people: Sequence[Candidate], present: set[str]) -> str | None:
-    """The nickname in the query that the given name of `row` alone can be meant by."""
+def _only_bearer(
+    spelled: Spellings, row: EntityCandidate, people: Sequence[EntityCandidate], present: set[str]
+) -> str | None:
+    """The nickname in the query that can only mean the given name of `row`."""
     given = row.key.partition(" ")[0]
     if row.type in TOKENIZED_TYPES or sum(other.key.partition(" ")[0] == given for other in people) > 1:
         return None
@@ -204,8 +208,8 @@ def _only_bearer(spelled: Spellings, row: Candidate, people: Sequence[Candidate]
     return next((of for of in said if present & FORMAL_NAMES[of] == {given}), None)
 
 
-def _similar_share(spelled: Spellings, row: Candidate, bearers: dict[str, int]) -> float:
-    """Parts of a name count by the share of it that they cover and by how few names have them."""
+def _similar_share(spelled: Spellings, row: EntityCandidate, bearers: dict[str, int]) -> float:
+    """The share of the name's words that match, weighted by how few names have them."""
     parts = row.key.split()
     if not HONORIFICS.isdisjoint(parts):
         parts = [part for part in parts if part not in HONORIFICS] or parts

@@ -1,7 +1,7 @@
-"""Rules over typed relations: when two entities are joined although nobody said so.
+"""Rules over typed relations.
 
-A rule is a Horn clause of one to three premises over binary relations; `graph.chaining` applies rules,
-`graph.inference` does so around some entities of a namespace.
+A rule is a Horn clause of one to three premises over binary relations. `graph.forward_chaining` applies rules,
+`graph.inference` applies them around some entities of a namespace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
 class RuleError(ValueError):
-    """A rule that cannot be used; `loc` is the path of the fault in it, such as `("when", 1)`."""
+    """An invalid rule; `loc` is the path of the fault in it, such as `("when", 1)`."""
 
     def __init__(self, message: str, loc: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
@@ -27,7 +27,7 @@ class RuleError(ValueError):
 
 @lru_cache(maxsize=4_096)
 def fold_relation(name: str) -> str:
-    """The name of a relation as it is compared: case folded, blanks and hyphens as underscores.
+    """The normal form of a relation's name: folded case, underscores for blanks and hyphens.
 
     >>> fold_relation("Married to"), fold_relation("married-to"), fold_relation("MARRIED_TO")
     ('married_to', 'married_to', 'married_to')
@@ -37,7 +37,7 @@ def fold_relation(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Atom:
-    """A relation between two variables, such as x parent_of y; the relation's name is folded."""
+    """A relation between two variables, such as x parent_of y; the name is folded."""
 
     source_var: str
     relation: str
@@ -48,18 +48,17 @@ class Atom:
 
     @property
     def variables(self) -> tuple[str, str]:
-        """Its source and its target."""
+        """Source and target."""
         return self.source_var, self.target_var
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Rule:
-    """Wherever all of `when` hold, `then` holds.
+    """If all of `when` hold, `then` holds.
 
     Raises:
-        RuleError: an empty name, relation or variable; no premise or more than three; premises that no
-            variable ties together; a conclusion with a variable of its own, about one entity alone, or
-            that is one of the premises.
+        RuleError: an empty name, relation or variable; no premise or more than three; premises not connected by
+            variables; a conclusion with an unbound variable, with a single variable, or equal to a premise.
     """
 
     name: str
@@ -73,8 +72,8 @@ class Rule:
             raise RuleError("must not be blank", ("name",))
         if not 1 <= len(self.when) <= MAX_PREMISES:
             raise RuleError(f"must be 1 to {MAX_PREMISES} premises", ("when",))
-        for at, atom in enumerate(self.when):
-            _check_atom(atom, ("when", at))
+        for position, atom in enumerate(self.when):
+            _check_atom(atom, ("when", position))
         _check_atom(self.then, ("then",))
         bound = {variable for atom in self.when for variable in atom.variables}
         for variable in self.then.variables:
@@ -88,11 +87,11 @@ class Rule:
             raise RuleError("is one of the premises", ("then",))
 
     def __hash__(self) -> int:
-        """Computed once: plans are looked up by all rules of a namespace."""
+        """Cached, as plans are looked up by the tuple of all rules of a namespace."""
         return self._hash
 
     def join_order(self, first: int) -> tuple[int, ...]:
-        """Places of the premises from `first` on so that each shares a variable with one before it.
+        """An order of the premises from `first` on in which each shares a variable with an earlier one.
 
         >>> chain = Atom("a", "r", "b"), Atom("c", "r", "d"), Atom("b", "r", "c")
         >>> Rule("chain", chain, Atom("a", "r", "d")).join_order(0)
@@ -101,7 +100,9 @@ class Rule:
         order = [first]
         bound = set(self.when[first].variables)
         while tied := [
-            at for at, atom in enumerate(self.when) if at not in order and bound.intersection(atom.variables)
+            position
+            for position, atom in enumerate(self.when)
+            if position not in order and bound.intersection(atom.variables)
         ]:
             order.append(tied[0])
             bound.update(self.when[tied[0]].variables)
@@ -109,23 +110,23 @@ class Rule:
 
 
 def symmetric(relation: str) -> Rule:
-    """Both ways: if x married_to y, then y married_to x."""
+    """If x married_to y, then y married_to x."""
     return Rule("symmetric", (Atom("x", relation, "y"),), Atom("y", relation, "x"))
 
 
 def inverse(relation: str, inverse: str) -> tuple[Rule, Rule]:
-    """Each is the other one backwards: if x parent_of y, then y child_of x; and the reverse."""
+    """If x parent_of y, then y child_of x, and vice versa."""
     forth, back = Atom("x", relation, "y"), Atom("y", inverse, "x")
     return Rule("inverse", (forth,), back), Rule("inverse", (back,), forth)
 
 
 def transitive(relation: str) -> Rule:
-    """Passed on: if x part_of y and y part_of z, then x part_of z."""
+    """If x part_of y and y part_of z, then x part_of z."""
     return Rule("transitive", (Atom("x", relation, "y"), Atom("y", relation, "z")), Atom("x", relation, "z"))
 
 
 def check_count(rules: Sequence[Rule]) -> None:
-    """Refuse more rules than a query has time for.
+    """Reject more rules than a query has time for.
 
     Raises:
         RuleError: more than 64; an inverse counts as two.
@@ -163,11 +164,11 @@ _TRANSITIVE = ("located_in", "part_of", "contained_in", "subclass_of", "ancestor
 DEFAULT_RULES: tuple[Rule, ...] = (
     *map(symmetric, _SYMMETRIC),
     *(rule for pair in _INVERSE for rule in inverse(*pair)),
-    # One way only: back from employs, works_for would merely repeat works_at.
+    # One direction only: the inverse of employs would merely repeat works_at as works_for.
     Rule("inverse", (Atom("x", "works_for", "y"),), Atom("y", "employs", "x")),
     *map(transitive, _TRANSITIVE),
 )
-"""In force where a namespace does not say otherwise: relations whose names leave no doubt.
+"""The rules of a namespace without its own: relations whose names are unambiguous.
 
-Of a pair of inverses that are transitive one is said to be so, and it follows for the other.
+Of two inverse transitive relations one is declared transitive; it follows for the other.
 """

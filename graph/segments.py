@@ -1,4 +1,4 @@
-"""Edges between entities and memories in arrays, as `native/graph.h` reads them: ten bytes per edge."""
+"""Mention edges in arrays, in the layout of `native/graph.h`: ten bytes per edge."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from native import at
+from native import address
 
 NarrowEdges = tuple[NDArray[np.int64], NDArray[np.integer[Any]], NDArray[np.floating[Any]]]
-"""Entities, memories and weights, one of each per edge, of any precision: all edges of a namespace are many."""
+"""Entities, memories and weights, one each per edge; any precision, as a namespace has many edges."""
 
 LEVELS = 256
-"""Different weights that are kept exactly; extraction gives a dozen. Where there are more, the nearest of as many."""
+"""Distinct weights stored exactly (extraction produces a dozen); others are rounded to the nearest of these."""
 
-NOWHERE = 255
-"""The home of a memory that is in no segment."""
+NO_SEGMENT = 255
+"""The home of a memory without a segment."""
 
 MOST_SEGMENTS = 250
 
 
-class Segment:
-    """Some memories' edges, by entity with the latest memory first and by memory with the weightiest entity first.
+class EdgeSegment:
+    """Edges of some memories, indexed by entity (latest memory first) and by memory (greatest weight first).
 
-    It stays as it is made; memories that are gone from it, or whose edges a later segment has, are left out by
-    whoever reads it.
+    Immutable except for the count of removed edges: readers skip memories that are removed or in a later segment.
     """
 
     def __init__(self, edges: NarrowEdges) -> None:
-        """Arrange edges, each pair of entity and memory once."""
+        """Index the edges; each (entity, memory) pair occurs once."""
         numbers, docs, weights = edges
         self.entities, codes = np.unique(numbers, return_inverse=True)
         self.memories, places = np.unique(docs.astype(np.int32, copy=False), return_inverse=True)
@@ -51,38 +50,38 @@ class Segment:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes."""
+        """Size in bytes."""
         return sum(array.nbytes for array in self._arrays()) + (0 if self.gone is None else self.gone.nbytes)
 
     def __len__(self) -> int:
-        """Edges."""
+        """The number of edges."""
         return len(self.docs)
 
     def remove(self, doc: int) -> None:
-        """Note that a memory of it is here no more."""
+        """Count the edges of a removed memory per entity."""
         place = int(np.searchsorted(self.memories, doc))
         if self.gone is None:
             self.gone = np.zeros(len(self.entities), np.int32)
         self.gone[self.codes[self.memory_starts[place] : self.memory_starts[place + 1]]] += 1
 
     def edges(self, there: NDArray[np.bool_]) -> NarrowEdges:
-        """Its edges, without those of memories that are not `there`, one truth value for each of `memories`."""
+        """The edges of the memories for which the mask `there`, aligned with `memories`, is true."""
         kept = np.repeat(there, np.diff(self.memory_starts))
         docs = np.repeat(self.memories, np.diff(self.memory_starts))
         return self.entities[self.codes[kept]], docs[kept], self.levels[self.code_weights[kept]]
 
-    def described(self) -> Described:
-        """Where its arrays are; good for as long as it lives and nothing more is removed."""
-        gone = None if self.gone is None else at(self.gone)
-        return Described(*map(at, self._arrays()), gone, len(self.entities), len(self.memories), len(self))
+    def described(self) -> SegmentLayout:
+        """The addresses of its arrays, valid while the segment lives and until the next removal."""
+        gone = None if self.gone is None else address(self.gone)
+        return SegmentLayout(*map(address, self._arrays()), gone, len(self.entities), len(self.memories), len(self))
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
         return (self.entities, self.entity_starts, self.docs, self.doc_weights, self.memories, self.memory_starts,
                 self.codes, self.code_weights, self.levels)  # fmt: skip
 
 
-class Described(ctypes.Structure):
-    """A segment for C."""
+class SegmentLayout(ctypes.Structure):
+    """`trivet_segment` of `native/graph.h`."""
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("entities", "entity_starts", "docs", "doc_weights", "memories",
@@ -91,8 +90,8 @@ class Described(ctypes.Structure):
     )  # fmt: skip
 
 
-class Chart(ctypes.Structure):
-    """All segments of a graph and where each memory is at home, for C."""
+class GraphLayout(ctypes.Structure):
+    """`trivet_graph` of `native/graph.h`: all segments of a graph and the home of each memory."""
 
     _fields_ = (
         ("segments", ctypes.c_void_p),
@@ -102,18 +101,18 @@ class Chart(ctypes.Structure):
     )
 
     @classmethod
-    def of(cls, segments: Sequence[Segment], home: NDArray[np.uint8]) -> Chart:
-        """Good for as long as these live and none of them changes."""
-        described = (Described * len(segments))(*(segment.described() for segment in segments))
-        chart = cls(ctypes.addressof(described), at(home), len(segments), len(home))
-        chart.kept = described
-        return chart
+    def from_segments(cls, segments: Sequence[EdgeSegment], home: NDArray[np.uint8]) -> GraphLayout:
+        """Valid while the segments and `home` live unchanged."""
+        described = (SegmentLayout * len(segments))(*(segment.described() for segment in segments))
+        layout = cls(ctypes.addressof(described), address(home), len(segments), len(home))
+        layout.kept = described
+        return layout
 
 
 def _starts(keys: NDArray[np.integer[Any]], count: int) -> NDArray[np.int32]:
-    """Where the run of each key in [0, count) begins once they are sorted, and where the last one ends.
+    """Where the run of each key in [0, count) starts in the sorted keys, and where the last one ends.
 
-    The database hands out at most a gigabyte at once: there are fewer edges than 32 bits count.
+    32 bits suffice, as the database returns at most a gigabyte at once.
     """
     starts = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])

@@ -1,4 +1,4 @@
-"""What else the names of a query may be written like: initials, titles, nicknames, acronyms."""
+"""Other spellings of the names in a query: initials, titles, nicknames, acronyms."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from graph.nicknames import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
 from graph.stopwords import CONNECTORS, ENGLISH_FUNCTION_WORDS, INTERJECTIONS, STOP_WORDS, words
 
 MAX_QUERY_WORDS = 64
-"""Words of the query that are looked at; longer queries are pasted text, not questions."""
+"""Words of the query that are read; a longer query is pasted text."""
 
 MAX_NAME_WORDS = 6
 MAX_ACRONYM_CHARS = 6
 MIN_PREFIX_CHARS = 3
 
 HONORIFICS = frozenset(words("dr doctor mr mister mrs ms miss prof professor sir lady lord madam mx"))
-"""Titles of people: part of a name as written, not of who it is."""
+"""Titles of people: part of the written name, not of the identity."""
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _UNSAID = CONNECTORS | frozenset(words("and for in a an"))
@@ -35,13 +35,13 @@ _UNNAMED = STOP_WORDS | HONORIFICS
 _FAMILIAR = FORMAL_NAMES.keys() | NICKNAMES.keys()
 
 _TWO_LETTERS = frozenset(words("ai dc eu la nz ny sf uk un us"))
-"""Acronyms of two letters that are taken for such; others are the initials of too many people."""
+"""Two-letter acronyms that count as such; others are more often a person's initials."""
 
 Means = Literal["spelling", "nickname", "acronym"]
 
 
-class Variant(NamedTuple):
-    """Another key for words of the query: by what means, and of which word or name."""
+class SpellingVariant(NamedTuple):
+    """Another key for words of the query: the kind of variant, and the word or name it stands for."""
 
     means: Means
     of: str
@@ -49,20 +49,20 @@ class Variant(NamedTuple):
 
 @dataclass(slots=True)
 class Spellings:
-    """The keys that a query's names may have.
+    """The keys that the names in a query may have.
 
     Attributes:
-        spans: keys to look up with the positions of the words that they cover, variants included.
-        variants: those of them that the query does not write itself.
-        words: of the query that may be a part of a name.
-        rivals: full given names that a nickname could mean as well, or another one's nickname does.
-        prefixes: names that may be the beginning of a longer one.
-        acronyms: written in the query.
+        spans: keys to look up with the positions of the words they cover, variants included.
+        variants: the keys of `spans` that the query does not contain itself.
+        words: words of the query that may be part of a name.
+        rivals: other full given names that a nickname in the query may stand for.
+        prefixes: names that may be the start of a longer one.
+        acronyms: acronyms in the query.
         alone: words that are not part of a longer name in the query.
     """
 
     spans: dict[str, frozenset[int]] = field(default_factory=dict)
-    variants: dict[str, Variant] = field(default_factory=dict)
+    variants: dict[str, SpellingVariant] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
     rivals: set[str] = field(default_factory=set)
     prefixes: list[str] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Spellings:
 
 
 def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
-    """Every key worth a look, from the words of a query and what `extract` finds in it.
+    """The keys to look up, from the words of a query and the mentions that `extract` finds in it.
 
     >>> from graph.extraction import extract
     >>> found = spellings("Did J.K. Rowling meet Mel?", extract("Did J.K. Rowling meet Mel?"))
@@ -85,7 +85,11 @@ def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
     found.words = [key for key in found.spans if " " not in key and key not in _UNNAMED and len(key) > 1]
     names = [mention.key for mention in mentions if mention.type == "name"]
     longer = {part for name in names if " " in name for part in name.split()}
-    found.alone = {word for at, word in enumerate(said) if word not in longer and (at == 0 or len(said[at - 1]) > 1)}
+    found.alone = {
+        word
+        for position, word in enumerate(said)
+        if word not in longer and (position == 0 or len(said[position - 1]) > 1)
+    }
     found.acronyms = [
         acronym
         for piece in pieces
@@ -102,7 +106,7 @@ def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
         and " " not in name
         and not (name in GIVEN_NAMES or name in longer or name in found.acronyms)
     ]
-    # Where the query has capitals, what it writes without them is no name with an acronym.
+    # In a query with capitals, a phrase in lower case is not a name with an acronym.
     named_by = ("name", "phrase") if query.islower() else ("name",)
     named = {mention.key for mention in mentions if mention.type in named_by}
     heads = {word for word in said if _is_written_otherwise(word)}
@@ -116,7 +120,7 @@ def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
 
 
 def initials(key: str) -> frozenset[str]:
-    """The acronyms of a name: with its small words and without them.
+    """The acronyms of a name, with and without its small words.
 
     >>> sorted(initials("united states of america"))
     ['usa', 'usoa']
@@ -130,7 +134,7 @@ def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[Extract
     bare = [singular(word) for word in said]
     telling = _next([word not in STOP_WORDS for word in said])
     changed = _next([one != word for one, word in zip(bare, said, strict=True)])
-    starts = [at for at, word in enumerate(said) if word not in _ARTICLES]
+    starts = [position for position, word in enumerate(said) if word not in _ARTICLES]
     for size in range(min(MAX_NAME_WORDS, len(said)), 0, -1):
         for start in starts:
             end = start + size
@@ -142,33 +146,35 @@ def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[Extract
     for mention in mentions:
         if mention.key not in spans:
             parts = set(mention.key.split())
-            spans[mention.key] = frozenset([at for at, word in enumerate(said) if word in parts or bare[at] in parts])
+            spans[mention.key] = frozenset(
+                [position for position, word in enumerate(said) if word in parts or bare[position] in parts]
+            )
 
 
 def _next(flags: Sequence[bool]) -> list[int]:
-    """For each place the first from there on where the flag is set; beyond the last where there is none."""
-    following, at = [0] * len(flags), len(flags)
+    """For each index the next one at which the flag is set, or the length if there is none."""
+    following, position = [0] * len(flags), len(flags)
     for place in range(len(flags) - 1, -1, -1):
         if flags[place]:
-            at = place
-        following[place] = at
+            position = place
+        following[place] = position
     return following
 
 
 @lru_cache(maxsize=MAX_NAME_WORDS * MAX_QUERY_WORDS)
 def _positions(start: int, end: int) -> frozenset[int]:
-    """Of a span; every query has the same ones."""
+    """The word positions of a span; cached, as every query uses the same ones."""
     return frozenset(range(start, end))
 
 
 def _add_variant(found: Spellings, key: str, means: Means, of: str) -> None:
     if key not in found.spans and key not in (_NEVER_ACRONYMS if means == "acronym" else STOP_WORDS):
         found.spans[key] = found.spans[of]
-        found.variants[key] = Variant(means, of)
+        found.variants[key] = SpellingVariant(means, of)
 
 
 def is_acronym(word: str, of: str) -> bool:
-    """Whether a word abbreviates a name, which is not a person's.
+    """Whether a word abbreviates a name that is not a person's.
 
     >>> is_acronym("nba", "national basketball association"), is_acronym("kb", "karen blixen")
     (True, False)
@@ -183,7 +189,7 @@ def _is_written_otherwise(word: str) -> bool:
 
 
 def _other_spellings(key: str, named: bool) -> Iterator[tuple[str, Means]]:
-    """Of words: initials apart and together, titles in full and short; the acronym of what is named."""
+    """Initials joined and split, titles long and short, and the acronym if it is a name."""
     first, _, rest = key.partition(" ")
     if len(first) == 1:
         letters, last = first, rest
@@ -202,7 +208,7 @@ def _other_spellings(key: str, named: bool) -> Iterator[tuple[str, Means]]:
 
 
 def _add_nicknames(found: Spellings, names: set[str]) -> None:
-    """Full names of nicknames and the reverse, for given names at the head of a name of the query."""
+    """Add the full names of nicknames and vice versa, for given names at the start of a name in the query."""
     for key in [key for key in found.spans if key.partition(" ")[0] in _FAMILIAR]:
         first, _, rest = key.partition(" ")
         if key in found.variants:

@@ -1,4 +1,4 @@
-"""Relations that a text states in so many words: few patterns, each of them rarely wrong."""
+"""Extracts the relations that a text states explicitly, by a few patterns of high precision."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from graph.dates import MONTHS, WEEKDAYS, is_year
 from graph.names import normalize, singular
-from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, words
-from graph.wordings import (
+from graph.relation_patterns import (
     ANOTHER_WORK,
     BORNE_BY,
     BOTH,
@@ -21,17 +20,18 @@ from graph.wordings import (
     KIN,
     NO_LONGER,
     NOT_NAMED_SO,
+    PATTERNS,
     POSSESSOR,
     QUOTED_WORK,
     SUBJECT,
     TARGETS,
     TRIGGER,
     UNSURE,
-    WORDINGS,
 )
+from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, words
 
 MAX_SIDE_CHARS = 120
-"""How far from the stating words a name is looked for, and doubt before them twice as far."""
+"""How far from the trigger a name is searched; doubt and denial are searched twice as far before it."""
 
 _STOP = re.compile(
     r"(?<![\s.(][A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bMrs)(?<!\bProf)[.!?]+[\"\u201d')]*(?=\s|\Z)|\n|;"
@@ -52,7 +52,7 @@ _NO_NAMES = WEEKDAYS | frozenset(MONTHS) | frozenset(words("am pm ok tv mom mum 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Source, relation and target; `text[start:end]` states it, but for a source before it.
+    """A relation stated by `text[start:end]`; the source may be before `start`.
 
     `relation` is one of married_to, sibling_of, parent_of, child_of, friend_of, colleague_of,
     works_at, lives_in, born_in, from, founded, owns, has_pet, directed, wrote, created,
@@ -66,19 +66,19 @@ class Statement:
     end: int
 
 
-_Told = tuple[str, str, str, int]
-"""Source, relation, target and where the words that state it end."""
+_RawStatement = tuple[str, str, str, int]
+"""Source, relation, target and the end of the stating words."""
 
 
 class _Place(NamedTuple):
-    """Where a trigger stands.
+    """The context of a trigger.
 
     Attributes:
-        text, end: where to read on after it, and up to where.
-        before: what its sentence has before it.
-        opens: whether the sentence is the text's first.
-        sure: whether nothing before it makes a wish or a guess of it.
-        speaker, title: as given.
+        text, end: the text, and where to stop reading after the trigger.
+        before: the part of the sentence before the trigger.
+        opens: whether the sentence is the first of the text.
+        sure: whether no word before the trigger makes it a wish or a guess.
+        speaker, title: as passed to `find_relations`.
     """
 
     text: str
@@ -91,14 +91,14 @@ class _Place(NamedTuple):
 
 
 def find_relations(text: str, *, speaker: str | None = None, title: str | None = None) -> list[Statement]:
-    """What a text states, in its order, each once; nothing that is denied, asked or supposed.
+    """The relations that a text states, in text order, each once; denials, questions and suppositions are skipped.
 
-    Time is linear in the length of the text.
+    Takes time linear in the length of the text.
 
     Args:
         text: a turn of a conversation or a passage.
-        speaker: who "I" is; without one the first person states nothing.
-        title: what the first sentence of an encyclopaedic text is about.
+        speaker: the referent of "I"; if None, statements in the first person are skipped.
+        title: the subject of the first sentence of an encyclopaedic text.
 
     >>> [(s.source, s.relation, s.target) for s in find_relations("My sister Ann works at Acme.", speaker="Bo")]
     [('Bo', 'sibling_of', 'Ann'), ('Ann', 'works_at', 'Acme')]
@@ -119,21 +119,21 @@ def find_relations(text: str, *, speaker: str | None = None, title: str | None =
         if number < len(stops) and "?" in stops[number].group():
             continue
         reach = min(end, trigger.end() + MAX_SIDE_CHARS)
-        # "I can't cook, but my sister Ann can": a name beside a relative is only denied in its own clause.
+        # "I can't cook, but my sister Ann can": the name of a relative is denied only within its own clause.
         clause = text.rfind(",", near, trigger.start()) + 1 if trigger.lastgroup in ("mine", "whose") else 0
         if DENIED.search(text, max(near, clause), trigger.end()) or NO_LONGER.search(text, trigger.end(), reach):
             continue
         before = text[max(start, trigger.start() - MAX_SIDE_CHARS) : trigger.start()]
         sure = not UNSURE.search(text, near, trigger.end())
-        for told in _read(trigger, _Place(text, reach, before, number == 0, sure, speaker, bare)):
-            statement = Statement(*told[:3], start=trigger.start(), end=told[3])
+        for raw in _read(trigger, _Place(text, reach, before, number == 0, sure, speaker, bare)):
+            statement = Statement(*raw[:3], start=trigger.start(), end=raw[3])
             if normalize(statement.source) != normalize(statement.target):
-                found.setdefault(told[:3], statement)
+                found.setdefault(raw[:3], statement)
     return list(found.values())
 
 
-def _read(trigger: re.Match[str], place: _Place) -> Iterator[_Told]:
-    """The statements of a trigger."""
+def _read(trigger: re.Match[str], place: _Place) -> Iterator[_RawStatement]:
+    """The statements of one trigger."""
     kind = trigger.lastgroup or ""
     if kind in ("mine", "whose"):
         yield from _relatives(trigger, KIN[trigger[kind]], place)
@@ -150,26 +150,26 @@ def _read(trigger: re.Match[str], place: _Place) -> Iterator[_Told]:
             source, target = (who, name) if kind == "has" else (name, who)
             yield source, KIN[trigger[kind]], target, follows.end()
     else:
-        yield from _worded(int(kind[1:]), trigger.end(), place)
+        yield from _pattern_statements(int(kind[1:]), trigger.end(), place)
 
 
-def _worded(number: int, at: int, place: _Place) -> Iterator[_Told]:
-    wording = WORDINGS[number]
-    if wording.said.startswith("moved") and place.title:
+def _pattern_statements(number: int, position: int, place: _Place) -> Iterator[_RawStatement]:
+    pattern = PATTERNS[number]
+    if pattern.said.startswith("moved") and place.title:
         return  # players move to clubs, stations to frequencies
-    match = TARGETS[number].match(place.text, at, place.end)
+    match = TARGETS[number].match(place.text, position, place.end)
     if not match:
         return
     about_title = place.title is not None and place.opens and _is_about(place.before, place.title)
-    if wording.who == "before":
-        source = _subject(place, wording.persons)
-        if source is None and wording.persons == "third" and about_title and not BORNE_BY.search(place.before):
+    if pattern.who == "before":
+        source = _subject(place, pattern.persons)
+        if source is None and pattern.persons == "third" and about_title and not BORNE_BY.search(place.before):
             source = place.title
         target = (
             match["target"].strip('"\u201c\u201d ,.') if match["target"][0] in '"\u201c' else _clean(match["target"])
         )
         if source and target:
-            yield source, wording.relation, target, match.end()
+            yield source, pattern.relation, target, match.end()
         return
     if quoted := QUOTED_WORK.search(place.before):
         work: str | None = quoted[1].strip(" ,.")
@@ -179,11 +179,11 @@ def _worded(number: int, at: int, place: _Place) -> Iterator[_Told]:
         work = _subject(place, "third")
     for maker in match.groups() if work else ():
         if maker and work and (name := _clean(maker)):
-            yield name, wording.relation, work, match.end()
+            yield name, pattern.relation, work, match.end()
 
 
-def _relatives(trigger: re.Match[str], relation: str, place: _Place) -> Iterator[_Told]:
-    """Relatives by name: "my sister Ann", "Bo's sister Ann", "Ann is my sister", "Ann is Bo's sister"."""
+def _relatives(trigger: re.Match[str], relation: str, place: _Place) -> Iterator[_RawStatement]:
+    """Named relatives: "my sister Ann", "Bo's sister Ann", "Ann is my sister", "Ann is Bo's sister"."""
     before, owner = place.before, place.speaker
     if trigger.lastgroup == "whose":
         possessor = POSSESSOR.search(before)
@@ -205,7 +205,7 @@ def _relatives(trigger: re.Match[str], relation: str, place: _Place) -> Iterator
 
 
 def _subject(place: _Place, persons: str) -> str | None:
-    """The subject that ends before the stating words: the speaker for "I", or a name."""
+    """The subject before the stating words: the speaker for "I", or a name."""
     bare = _ASIDE.sub("", place.before)
     match = SUBJECT.search(bare)
     if not match:
@@ -224,7 +224,7 @@ def _is_about(before: str, title: str) -> bool:
 
 
 def _clean(name: str) -> str | None:
-    """The name without what opens a sentence; None for questions, pronouns, months and years."""
+    """The name without sentence openers; None for questions, pronouns, months and years."""
     parts = name.split()
     while parts and parts[0].casefold().replace("\u2019", "'") in _OPENERS:
         if parts[0].casefold() in _ASKS:

@@ -1,15 +1,15 @@
-"""Entities, mentions, aliases and relations in Postgres, written with their memories.
+"""Writes entities, mentions, aliases and relations to Postgres, in the transaction of their memories.
 
-Locks, each kind taken in one pass by ascending id and kept until the transaction ends:
+Locks, each kind taken in one statement by ascending id and held until the transaction ends:
 
-1. `for key share`, the entities that are mentioned; new ones are inserted. Writers share these, however many mention
-   an entity, and wait only for who is adding the same new one, or for a lock of the third kind.
-2. `for no key update`, those that a memory no longer mentions, and those that get another name.
-3. `for update`, those that nothing mentions any more, before they are deleted. This waits for nobody: an entity that
-   another writer holds is about to be mentioned.
+1. `for key share` on the entities that are mentioned; missing ones are inserted. The lock is shared, so writers wait
+   only for another one that inserts the same entity, or for a lock of the third kind.
+2. `for no key update` on entities that a memory no longer mentions, and on those that get another name.
+3. `for update` on entities without mentions, before they are deleted. Locked rows are skipped, not waited for: an
+   entity that another writer holds is about to be mentioned.
 
-So a mention never loses its entity, and nobody waits in a circle: who has locks of the third kind waits for none, who
-takes those of the second waits only for others who do, at a higher id.
+So no mention loses its entity. There is no deadlock: a holder of locks of the third kind waits for nothing, and one
+that takes locks of the second kind waits only for holders of such locks with a higher id.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 from psycopg.errors import SerializationFailure
 
-from graph.arrays import array_text, text_array
-from graph.gathering import Batch, DocGraph, EntityRow, GivenEntity, GivenRelation
+from graph.graph_rows import DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
 from graph.removal import remove_unused, unlink
+from postgres.arrays import array_text, text_array
 
 __all__ = ["DocGraph", "GivenEntity", "GivenRelation", "counts", "remove", "write"]
 
@@ -67,7 +67,7 @@ _DESCRIBE_ENTITIES: LiteralString = """
     order by t.token, t.entity
     on conflict (ns, token, entity) do nothing
 """
-# A memory's ordinal is new, so nothing that these name can be there.
+# Ordinals are new, so these rows cannot exist yet.
 _ADD_LINKS: LiteralString = """
     with named as (
         insert into entity_alias (ns, key, entity, doc, name)
@@ -89,44 +89,52 @@ _ADD_LINKS: LiteralString = """
 async def write(
     conn: AsyncConnection[Any], ns: int, docs: Sequence[DocGraph], *, removed: Collection[int] = ()
 ) -> None:
-    """Add memories to the graph and take others out of it, in the caller's transaction; at most one call of it.
+    """Add memories to the graph and remove others, in the caller's transaction; call it at most once per transaction.
 
-    A found mention whose key is a known alias of exactly one entity counts for that entity. Entities that no memory
-    mentions any more go with those taken out, and so do their aliases and tokens.
+    A mention whose key is an alias of exactly one entity counts for that entity. Entities without mentions are deleted
+    with their aliases and tokens.
 
     Args:
-        conn: inside a transaction at READ COMMITTED, not in autocommit.
+        conn: in a transaction at READ COMMITTED, not in autocommit mode.
         ns: number of the namespace.
-        docs: one per memory, none of which is in the graph; at most a few thousand at once.
-        removed: ordinals of those to take out.
+        docs: new memories, each once; at most a few thousand per call.
+        removed: ordinals of the memories to remove.
 
     Raises:
-        UniqueViolation: a memory is in the graph already.
-        SerializationFailure: others took entities away at this moment; the transaction is to be started again.
+        UniqueViolation: a memory is already in the graph.
+        SerializationFailure: other writers deleted entities at the same time; the transaction must be retried.
     """
     touched = await unlink(conn, ns, removed) if removed else []
     keys = sorted({m.key for doc in docs for m in doc.mentions})
     aliases = (
         dict(await (await conn.execute(_ALIASES, {"ns": ns, "keys": text_array(keys)})).fetchall()) if keys else {}
     )
-    batch = Batch(docs, aliases)
+    batch = GraphRows(docs, aliases)
     types = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
-    # Of two that take an entity's last mentions at once, the later one waits here and sees that none is left.
+    # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
     types = await _lock(conn, _LOCK_CHANGING, ns, stronger.union(touched))
-    await _describe(conn, ns, {at: batch.entities[at] for at in stronger if batch.entities[at].is_stronger(types[at])})
-    if batch.mentions:  # each alias and relation brings mentions of what it joins
+    await _describe(
+        conn,
+        ns,
+        {
+            position: batch.entities[position]
+            for position in stronger
+            if batch.entities[position].is_stronger(types[position])
+        },
+    )
+    if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
     await remove_unused(conn, ns, touched)
 
 
 async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
-    """Take memories out of the graph, as `write` does."""
+    """Remove memories from the graph; see `write`."""
     await write(conn, ns, (), removed=docs)
 
 
-def _links(batch: Batch) -> dict[str, Any]:
-    """The columns of a batch's mentions, aliases and relations, in the order of their keys."""
+def _links(batch: GraphRows) -> dict[str, Any]:
+    """The columns of a batch's mentions, aliases and relations, sorted by key."""
     pairs = sorted(batch.mentions)
     aliases = sorted(batch.aliases.items())
     relations = sorted(batch.relations)
@@ -145,21 +153,21 @@ def _links(batch: Batch) -> dict[str, Any]:
     }
 
 
-async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: Batch) -> dict[int, str]:
-    """Make the batch's entities exist and hold them until the transaction ends; their types."""
+async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) -> dict[int, str]:
+    """Insert the batch's missing entities and lock all of them; returns their types."""
     wanted = batch.entities.keys() | batch.redirected
     held = await _lock(conn, _LOCK_ENTITIES, ns, wanted)
     new = {entity: row for entity, row in batch.entities.items() if entity not in held}
     added = await _add_entities(conn, ns, new)
     held |= {entity: new[entity].type for entity in added}
-    held |= await _lock(conn, _LOCK_ENTITIES, ns, new.keys() - added)  # another transaction has added them meanwhile
-    if wanted - held.keys():  # to insert more now would be out of order
+    held |= await _lock(conn, _LOCK_ENTITIES, ns, new.keys() - added)  # inserted by another transaction since
+    if wanted - held.keys():  # inserting more now would break the lock order
         raise SerializationFailure("other writers took entities away at this moment")
     return held
 
 
 async def _lock(conn: AsyncConnection[Any], sql: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
-    """Lock those of some entities that are there; their types."""
+    """Lock those of the entities that exist; returns their types."""
     if not entities:
         return {}
     rows = await conn.execute(sql, {"ns": ns, "entities": array_text(sorted(entities))})
@@ -167,20 +175,20 @@ async def _lock(conn: AsyncConnection[Any], sql: LiteralString, ns: int, entitie
 
 
 async def _describe(conn: AsyncConnection[Any], ns: int, stronger: Mapping[int, EntityRow]) -> None:
-    """Give entities that are there other names and types."""
+    """Update the names and types of existing entities."""
     if stronger:
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, stronger))
 
 
 async def _add_entities(conn: AsyncConnection[Any], ns: int, new: Mapping[int, EntityRow]) -> set[int]:
-    """Insert entities; those that another transaction has inserted meanwhile are not in the answer."""
+    """Insert entities; returns those that no other transaction inserted first."""
     if not new:
         return set()
     return {entity for (entity,) in await (await conn.execute(_ADD_ENTITIES, _columns(ns, new))).fetchall()}
 
 
 def _columns(ns: int, entities: Mapping[int, EntityRow]) -> dict[str, Any]:
-    """The columns of entities, and their tokens with, beside each, whose it is."""
+    """The columns of entities, and their tokens with the entity of each."""
     rows = entities.values()
     tokens = [(token, entity) for entity, row in entities.items() for token in row.tokens]
     return {
@@ -202,7 +210,7 @@ _COUNTS: LiteralString = """
 
 
 async def counts(conn: AsyncConnection[Any], ns: int) -> tuple[int, int, int]:
-    """Entities, mentions and relations of a namespace."""
+    """The number of entities, mentions and relations in a namespace."""
     row = await (await conn.execute(_COUNTS, {"ns": ns})).fetchone()
     if row is None:
         raise RuntimeError("an aggregate without groups gave no row")

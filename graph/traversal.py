@@ -1,46 +1,37 @@
 """A bounded walk from a query's entities to the memories around them.
 
-Hop 0 takes the memories that mention the seeds. The first hop goes out from anchors: memories known to
-be close to the query, such as the best of the other legs; without any, from the best so far. It goes to
-the entities that they mention and to those joined to the seeds by a relation, and takes their memories.
-Further hops go on from the best of the last one. Personalised PageRank on what was collected says how
-near each memory is (HippoRAG, NeurIPS 2024; the anchors are LinearRAG's passage nodes, arXiv 2510.10114).
+Hop 0 collects the memories that mention the seeds. The first hop starts from anchors (memories known to be close to
+the query, such as the best of the other legs) or, without any, from the best memories so far. It goes to the entities
+they mention and to those related to the seeds, and collects their memories. Further hops start from the best memories
+of the last one. Personalised PageRank over what was collected scores each memory (HippoRAG, NeurIPS 2024; the anchors
+are LinearRAG's passage nodes, arXiv 2510.10114).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from time import monotonic
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.hops import Bounds, View
 from graph.inference import JoinedEdge, joined
 from graph.neighbourhood import Link, Neighbourhood
 from graph.resolution import Seed
 from graph.rules import Rule
+from graph.walk_bounds import Bounds, View
 
-__all__ = ["Bounds", "Reached", "View", "Walk", "begin", "walk"]
-
-
-class Reached(NamedTuple):
-    """A memory that the walk came to: activation in (0, 1], the best has 1."""
-
-    doc: int
-    activation: float
+__all__ = ["Bounds", "View", "Walk", "begin", "walk"]
 
 
 @dataclass(frozen=True)
 class Walk:
-    """What a walk found and how it got there.
+    """The result of a walk.
 
     Attributes:
-        docs, activations: of the memories, best first.
-        hops: that were made beyond the memories of the seeds.
+        docs, activations: of the memories, best first; activations in (0, 1], the best has 1.
+        hops: number of hops made beyond the memories of the seeds.
     """
 
     docs: NDArray[np.int64]
@@ -48,24 +39,19 @@ class Walk:
     hops: int
     neighbourhood: Neighbourhood
 
-    @cached_property
-    def reached(self) -> Sequence[Reached]:
-        """The memories, best first."""
-        return list(map(Reached, self.docs.tolist(), self.activations.tolist()))
-
     def path(self, doc: int) -> tuple[Link, ...]:
-        """The entities that led to a memory, from the first on."""
+        """The entities that led to a memory, starting at a seed."""
         return self.neighbourhood.path(doc)
 
 
 def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:
-    """Hop 0: the memories that mention a query's entities, and the entities that relations join to these.
+    """Hop 0: the memories that mention the query's entities, and the entities related to these.
 
     Args:
-        view: what may be seen.
-        seeds: as `graph.linking.link` gives them.
-        rules: what follows from the relations that memories state.
-        bounds: the caps.
+        view: the visible part of the namespace.
+        seeds: the query's entities, from `graph.resolution.resolve`.
+        rules: the rules in force for inferred relations.
+        bounds: the limits.
     """
     near = Neighbourhood(seeds, view.memories, bounds)
     if seeds:
@@ -75,14 +61,14 @@ def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: B
 
 
 def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> Walk:
-    """The memories around what `begin` found and some anchors, nearest first.
+    """Walk from the result of `begin` and some anchors; returns memories, nearest first.
 
     Args:
-        view: what may be seen.
-        near: what `begin` found, with the caps; the walk adds to it. With `max_hops` 0 only memories that mention a
-            seed, and anchors, are returned.
-        anchors: eligible memories close to the query, with their strength > 0; may be empty.
-        rules: what follows from the relations that memories state.
+        view: the visible part of the namespace.
+        near: the result of `begin`, which the walk extends. With `max_hops` 0 only memories that mention a seed, and
+            anchors, are returned.
+        anchors: strength > 0 of eligible memories close to the query; may be empty.
+        rules: the rules in force for inferred relations.
     """
     started, bounds = monotonic(), near.bounds
     if anchors:
@@ -98,7 +84,7 @@ def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules
         entities = _narrowed(bounds.entities_per_hop, hops)
         if near.onward(view, top, relations, entities=entities, from_anchors=bool(anchors) and not hops):
             hops += 1
-        elif anchors and not hops:  # they name nothing: the way from the seeds is left
+        elif anchors and not hops:  # they mention nothing: continue from the seeds
             anchors = {}
         else:
             break
@@ -106,17 +92,17 @@ def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules
 
 
 def _narrowed(width: int, hops: int) -> int:
-    """Half as wide with every hop, but not a single file: one wrong step would end the walk."""
+    """Half the width with every hop, but at least two: a single wrong step must not end the walk."""
     return max(min(width, 2), width >> hops)
 
 
 def _relations(view: View, near: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
-    """Entities that relations join to the last ones, each with the strongest of these relations."""
+    """The entities related to those of the last hop, each with its strongest relation."""
     active = near.frontier
     if not any(map(view.graph.has_relations, active)):
         return {}
     strongest: dict[int, JoinedEdge] = {}
-    # Strongest first; two entities may be joined by several, inferred from each other.
+    # Strongest first; two entities may be joined by several edges, inferred from each other.
     for edge in joined(view.graph, view.eligible, active, rules=rules, known=near.entities):
         strongest.setdefault(edge.entity, edge)
     return strongest

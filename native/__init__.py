@@ -1,12 +1,15 @@
-"""Inner loops in C, compiled when Trivet is installed: plain functions on arrays, called through ctypes.
+"""Kernels in C, compiled at installation: plain functions on arrays, called through ctypes.
 
-What a loop computes is said where it is called from; here is only how a function is found and how arrays reach it. The
-library is built for a few levels of the processor (see `build.py`), and the best that this one has is loaded.
+Callers document what a kernel computes; this module only looks functions up and passes arrays to them. The library is
+built for a few processor levels (see `build.py`), and the best one that this processor supports is loaded.
+
+There is no fallback in Python: it would be slow, and code that nobody runs soon becomes wrong.
 """
 
 from __future__ import annotations
 
 import ctypes
+import platform
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,49 +17,74 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from native.levels import LEVELS, file_name
+from native.cpu import LEVELS, file_name
 
 _no_bytes = (ctypes.c_char * 0).from_buffer
 
+_ADVICE = """
+Trivet cannot run without this library, which is compiled when Trivet is installed. In a checkout run `make`, elsewhere
+`pip install --force-reinstall --no-deps trivet` on this machine: a wheel is of one platform."""
+
 Array = ctypes.c_void_p
-"""The type of an argument that is an array: pass what `at` gives of it."""
+"""The type of array arguments; pass the result of `address`."""
+
+
+class LibraryError(OSError):
+    """The compiled library is missing, or does not match this machine or this version of Trivet."""
 
 
 def function(name: str, *arguments: Any, result: Any = None, is_long: bool = False) -> Callable[..., Any]:
-    """A function of the library.
+    """Look up a function of the library.
 
     Args:
         name: its name in C.
         arguments: ctypes of its arguments; `Array` for arrays.
-        result: ctypes of what it returns.
-        is_long: whether it takes so long that other threads should go on meanwhile. A short one keeps the
-            interpreter's lock: letting it go again and again keeps those that wait for it from ever getting it.
+        result: ctypes of its result.
+        is_long: whether to release the GIL during the call. Short calls keep it, as releasing it again and again would
+            starve the other threads.
 
     Raises:
-        ImportError: the library was not built.
+        LibraryError: the library or the function is missing.
     """
-    found = getattr(_library(ctypes.CDLL if is_long else ctypes.PyDLL), name)
+    found: Any = _found(_library(ctypes.CDLL if is_long else ctypes.PyDLL), name)
     found.argtypes, found.restype = arguments, result
-    return found  # type: ignore[no-any-return]  # ctypes does not say
+    return found  # type: ignore[no-any-return]  # untyped in ctypes
 
 
-def at(array: NDArray[Any]) -> int:
-    """Where an array begins. The caller sees to its type, that it is contiguous and that it outlives the call."""
+def address(array: NDArray[Any]) -> int:
+    """The address of an array's first element. The caller ensures its type, and that it outlives the call.
+
+    Raises:
+        ValueError: the array is not C-contiguous.
+    """
     try:
-        return ctypes.addressof(_no_bytes(array))  # type: ignore[arg-type]  # NumPy does not say that it is a buffer
-    except TypeError:  # an array that must not be changed; NumPy's own way takes six times as long
+        return ctypes.addressof(_no_bytes(array))  # type: ignore[arg-type]  # not declared as a buffer by NumPy
+    except TypeError:  # not contiguous, or read-only: NumPy's own address takes six times as long
+        if not array.flags.c_contiguous:
+            raise ValueError(f"an array of shape {array.shape} and strides {array.strides} is not contiguous") from None
         return array.ctypes.data
 
 
 @cache
 def _library(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     least = _load(LEVELS[0], kind)
-    best = least.trivet_level()
+    best = _found(least, "trivet_cpu_level")()
     return _load(LEVELS[best], kind) if best else least
 
 
 def _load(level: str, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     path = Path(__file__).parent / file_name(level)
     if not path.exists():
-        raise ImportError(f"{path.name} was not compiled: install Trivet with pip, or run `make`")
-    return kind(str(path))
+        raise LibraryError(f"{path} is missing.{_ADVICE}")
+    try:
+        return kind(str(path))
+    except OSError as exc:
+        machine = f"{platform.system()} on {platform.machine()}"
+        raise LibraryError(f"{path} cannot be loaded by this Python for {machine}: {exc}.{_ADVICE}") from exc
+
+
+def _found(library: ctypes.CDLL, name: str) -> Any:
+    try:
+        return getattr(library, name)
+    except AttributeError as exc:
+        raise LibraryError(f"{library._name} is of another version of Trivet: it has no {name}.{_ADVICE}") from exc

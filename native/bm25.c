@@ -1,22 +1,22 @@
-/* The best memories of a query of BM25, and how much of it stands in some. */
+/* BM25 top-k search, and the coverage of a query by given memories. */
 #include "bm25.h"
 
-/* Ordinals whose sums are held at once: as many as stay in the nearest cache. */
+/* Ordinals whose sums are kept at a time; they fit the L1 cache. */
 #define WINDOW 4096
 #define WORDS (WINDOW / 64)
 
-/* Sums of the same numbers in another order differ by less. */
+/* Upper bound of the ratio of two sums of the same numbers in different order. */
 #define ROUNDING (1 + 1e-9)
 
-/* To look a memory up costs as much as to add up so many postings. */
+/* A lookup costs as much as adding this number of postings. */
 #define LOOK_UP 4
 
 struct list {
     const struct part *part;
-    int64_t at;      /* the first of its memories that was not passed yet */
-    double bound;    /* no memory gets more of it */
-    double below;    /* what the lists of lesser bounds and it add at most together */
-    int is_optional; /* a memory that is in such lists alone is not among the best */
+    int64_t at;      /* index of the first posting not yet passed */
+    double bound;    /* upper bound of what the list adds to a score */
+    double below;    /* upper bound of what it and the lists of lower bounds add together */
+    int is_optional; /* a memory found only in such lists cannot be among the best */
 };
 
 struct search {
@@ -25,10 +25,10 @@ struct search {
     int64_t ordinals;
     struct list *lists;   /* in the order of the parts */
     struct list **bounds; /* by bound, ascending */
-    int64_t optional;     /* how many of the least bounds are optional */
-    double *heap;         /* the best scores so far, the least of them first */
+    int64_t optional;     /* number of lists, by ascending bound, that are optional */
+    double *heap;         /* min-heap of the best scores so far */
     int64_t held, wanted;
-    double least; /* the score that it takes to be among the best */
+    double least; /* score required to be among the best */
     struct scored *found;
     int64_t count, room;
 };
@@ -41,7 +41,7 @@ static int by_bound(const void *one, const void *other)
 
 static int hopeful(const struct search *search, double most) { return most * ROUNDING >= search->least; }
 
-/* Count a score among the best. */
+/* Add a score to the heap. */
 static void count_in(struct search *search, double score)
 {
     double *heap = search->heap;
@@ -74,13 +74,13 @@ static void keep_hopeful(struct search *search)
     search->count = kept;
 }
 
-/* What the optional lists add at most together. */
+/* Upper bound of what the optional lists add together. */
 static double others(const struct search *search)
 {
     return search->optional ? search->bounds[search->optional - 1]->below : 0;
 }
 
-/* Take in a memory with what the optional lists add to it, if it can be among the best; 0 where there is no room. */
+/* Add a memory, with its score from the optional lists, if it can be among the best; 0 if out of memory. */
 static int consider(struct search *search, int64_t doc, double score)
 {
     if (!(score > 0) || doc < 0 || doc >= search->ordinals || !search->allowed[doc])
@@ -110,7 +110,7 @@ static int consider(struct search *search, int64_t doc, double score)
     return 1;
 }
 
-/* Make lists optional that cannot bring a memory among the best, if they are so long that looking up pays. */
+/* Make lists optional that cannot lift a memory among the best alone, if they are long enough for lookups to pay. */
 static void settle(struct search *search)
 {
     int64_t left = 0, parts = search->query->parts;
@@ -126,7 +126,7 @@ static void settle(struct search *search)
     }
 }
 
-/* The first ordinal of the lists that count, from where they stand; INT64_MAX where they are at their ends. */
+/* The next ordinal in the lists that are not optional; INT64_MAX at their ends. */
 static int64_t next_doc(const struct search *search)
 {
     int64_t first = INT64_MAX;
@@ -136,7 +136,7 @@ static int64_t next_doc(const struct search *search)
     return first;
 }
 
-/* Add the memories of a list that are in a window to the sums, and to those met where they were not; how many were met. */
+/* Add a list's postings in the window to the sums, and new memories to `met`; returns the length of `met`. */
 static int64_t add_up(const struct query *query, struct list *list, int64_t first, double *restrict sums,
                       uint16_t *restrict met, int64_t count)
 {
@@ -155,9 +155,9 @@ static int64_t add_up(const struct query *query, struct list *list, int64_t firs
     return count;
 }
 
-/* Add up the lists that count, a window after another; 0 where memory ran out. What the processor cannot foresee costs
-   more than the arithmetic: the memories met are listed without a branch, and only those that can be among the best are
-   put in order, for the optional lists are looked up in theirs, and asked the mask for. */
+/* Sum up the lists that are not optional, window by window; 0 if out of memory. Branch mispredictions cost more than
+   the arithmetic: memories are collected without branches, and only those that can be among the best are put in order,
+   looked up in the optional lists and checked against the mask. */
 static int collect(struct search *search)
 {
     double sums[WINDOW];
@@ -191,7 +191,7 @@ static int collect(struct search *search)
     return 1;
 }
 
-/* Make the scores of what was found sums in the order of the parts, so that equals are equal. */
+/* Recompute the scores by summing in the order of the parts, so that ties are exact. */
 static void add_up_in_order(struct search *search)
 {
     for (struct scored *found = search->found; found < search->found + search->count; found++) {
@@ -204,7 +204,7 @@ static void add_up_in_order(struct search *search)
     }
 }
 
-/* Keep the best: those wanted and the equals of the last one. */
+/* Keep the best `wanted` and those tied with the last one. */
 static void cut(struct search *search)
 {
     keep_hopeful(search);
@@ -243,7 +243,7 @@ static int prepare(struct search *search)
     for (int64_t i = 0; i < parts; i++)
         search->bounds[i]->below = below += search->bounds[i]->bound;
     if (search->wanted > postings)
-        search->wanted = postings + 1; /* never so many */
+        search->wanted = postings + 1; /* never reached */
     search->heap = malloc(search->wanted * sizeof *search->heap);
     return search->heap != NULL;
 }
@@ -269,8 +269,9 @@ int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t o
     return count;
 }
 
-/* How much of a query stands in each of some memories: the share of its idf, of its terms, and the greatest idf there is
-   as a share of the greatest of all. `attainable` and `terms` are of all its terms, those that do not occur included. */
+/* For some memories, the share of the query's idf they contain, the share of its terms, and the greatest idf contained
+   as a share of the query's greatest. `attainable` and `terms` are totals over all terms, including those in no
+   memory. */
 void trivet_bm25_coverage(const struct query *query, double attainable, double terms, const int64_t *docs, int64_t count,
                           float *covered, float *shared, float *rarest)
 {

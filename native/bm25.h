@@ -1,17 +1,18 @@
-/* A query of BM25 and a namespace as retrieval/legs/okapi.py, mirror/terms.py and mirror/columns.py lay them out. */
+/* A BM25 query and a namespace, in the layouts of retrieval/legs/bm25_scoring.py, index/terms.py and
+   index/columns.py. */
 #include "kernels.h"
 
-/* What a term or a period adds to the scores of the memories that it has. */
+/* The contributions of a term or a period to the scores of memories. */
 struct part {
     const int32_t *docs;    /* ordinals, ascending */
-    const uint16_t *tfs;    /* how often the term stands in each; null for a period, which adds the same to all */
-    const int32_t *lengths; /* terms in each */
+    const uint16_t *tfs;    /* term frequencies; null for a period, which adds the same to all */
+    const int32_t *lengths; /* number of terms in each */
     int64_t size;
-    int64_t most, shortest; /* of tfs and of lengths */
-    double weight;          /* the term's idf; what a period adds */
+    int64_t most, shortest; /* maximum of tfs, minimum of lengths */
+    double weight;          /* the term's idf, or what a period adds */
 };
 
-/* The saturation of a memory is k1 * (base + slope * length); the terms come before the period. */
+/* The saturation of a memory is k1 * (base + slope * length). The terms precede the period. */
 struct query {
     int64_t parts;
     double k1, base, slope;
@@ -23,7 +24,7 @@ static inline double saturation(const struct query *query, int64_t length)
     return query->k1 * (query->base + query->slope * (double)length);
 }
 
-/* What a part adds to the memory at a place of it. */
+/* What a part adds to the memory at an index. */
 static inline double added(const struct query *query, const struct part *part, int64_t at)
 {
     if (!part->tfs)
@@ -32,7 +33,7 @@ static inline double added(const struct query *query, const struct part *part, i
     return part->weight * (query->k1 + 1) * tf / (tf + saturation(query, part->lengths[at]));
 }
 
-/* What is known of memories, by ordinal; -1 is no neighbour, no session and no speaker. */
+/* Columns of memories by ordinal; -1 means no neighbour, session or speaker. */
 struct memories {
     int64_t ordinals;
     const int32_t *previous, *next, *lengths, *sessions, *speakers;
@@ -44,12 +45,12 @@ struct scored {
     double score;
 };
 
-/* The best allowed memories with scores above 0: those wanted and the equals of the last one, by ordinal. Gives how many
-   they are, which the caller frees, or -1 where memory ran out. */
+/* The best `wanted` allowed memories with scores above 0 and those tied with the last, by ordinal. Returns their
+   number, or -1 if out of memory; the caller frees `best`. */
 int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t ordinals, int64_t wanted,
                     struct scored **best);
 
-/* The place of the first memory from `at` on that is no less than `doc`: most often it is near. */
+/* The index of the first memory >= doc, from index `at` on; galloping search, as it is usually near. */
 static inline int64_t reached(const struct part *part, int64_t at, int64_t doc)
 {
     int64_t step = 1, end = part->size;
@@ -69,7 +70,7 @@ static inline int64_t reached(const struct part *part, int64_t at, int64_t doc)
     return at;
 }
 
-/* The same of the memories from one place to another, without branches that depend on the data. */
+/* The same within the indices [from, to), without data-dependent branches. */
 static inline int64_t reached_among(const struct part *part, int64_t from, int64_t to, int64_t doc)
 {
     const int32_t *docs = part->docs + from;
@@ -82,7 +83,7 @@ static inline int64_t reached_among(const struct part *part, int64_t from, int64
     return docs - part->docs + (left > 0 && *docs < doc);
 }
 
-/* Where a memory stands among those of a part from one place to another, -1 where it does not. */
+/* The index of a memory within [from, to), or -1. */
 static inline int64_t place(const struct part *part, int64_t from, int64_t to, int64_t doc)
 {
     int64_t at = reached_among(part, from, to, doc);

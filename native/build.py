@@ -1,12 +1,15 @@
-"""Compiles the library when Trivet is installed, for hatchling; by hand: `python native/build.py`.
+"""Compiles the library at installation, as a hatchling build hook; by hand: `python native/build.py`.
 
-The compiler is zig's, which comes as a Python package, so that nobody needs one of their own.
+The compiler is the one named by CC, else `cc` if it works, else zig's, a Python package installed only for the build.
+With CI=true in the environment warnings are errors; elsewhere a newer compiler's warnings must not prevent an
+installation.
 """
 
 from __future__ import annotations
 
 import os
 import runpy
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -17,49 +20,76 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _HERE = Path(__file__).parent
+_CPU = runpy.run_path(str(_HERE / "cpu.py"))  # the package cannot be imported before it is built
+_LEVELS: tuple[str, ...] = _CPU["LEVELS"]
+
 _FLAGS = (
-    "-std=c11", "-O3", "-shared", "-fPIC", "-fno-sanitize=all", "-Wall", "-Wextra", "-Werror",
-    "-ffp-contract=off",  # the same results on every processor
+    "-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-shared", "-fPIC", "-Wall", "-Wextra",
+    "-ffp-contract=off",  # identical results on every processor
 )  # fmt: skip
 
+_ZIG = "ziglang>=0.13,<1"
+_PROBE = "#include <math.h>\n#include <pthread.h>\ndouble probe(double x) { return log(x) + (pthread_self() == 0); }\n"
 
-def build() -> list[Path]:
-    """Compile all C files for each level of the processor; the libraries.
+
+def build() -> None:
+    """Compile all C files for each processor level.
 
     Raises:
-        subprocess.CalledProcessError: the compiler refused; what it said is on standard error.
+        subprocess.CalledProcessError: the compiler failed; its messages are on standard error.
     """
-    levels = runpy.run_path(str(_HERE / "levels.py"))
+    strict = ("-Werror",) if os.environ.get("CI") == "true" else ()
     sources = sorted(str(path) for path in _HERE.glob("*.c"))
-    built = []
+    compiler = system_compiler()
     with tempfile.TemporaryDirectory() as cache:
-        for level in levels["LEVELS"]:
-            library = _HERE / levels["file_name"](level)
-            command = [
-                sys.executable,
-                "-m",
-                "ziglang",
-                "cc",
-                *_FLAGS,
-                f"-mcpu={level}",
-                *sources,
-                "-o",
-                str(library),
-                "-lm",
-            ]
-            subprocess.run(command, check=True, env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache})
-            built.append(library)
-    return built
+        zig_cache = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+        for level, library in zip(_LEVELS, libraries(), strict=True):
+            command = _zig(level) if compiler is None else [*compiler, *_march(level)]
+            command += [*_FLAGS, *strict, *sources, "-o", str(library), "-lm", "-lpthread"]
+            subprocess.run(command, check=True, env={**os.environ, **zig_cache})
+
+
+def libraries() -> list[Path]:
+    """The files that `build` writes, one per processor level."""
+    return [_HERE / _CPU["file_name"](level) for level in _LEVELS]
+
+
+def system_compiler() -> list[str] | None:
+    """The command in CC, else `cc` if it supports the highest processor level, else None."""
+    if named := os.environ.get("CC"):
+        return shlex.split(named)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text(_PROBE)
+        command = ["cc", *_march(_LEVELS[-1]), *_FLAGS, str(source), "-o", str(Path(folder, "probe.so")), "-lm"]
+        try:
+            works = subprocess.run(command, capture_output=True, check=False).returncode == 0
+        except OSError:
+            works = False
+    return ["cc"] if works else None
+
+
+def _march(level: str) -> list[str]:
+    return [] if level == "baseline" else [f"-march={level}"]
+
+
+def _zig(level: str) -> list[str]:
+    return [sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=all", f"-mcpu={level.replace('-', '_')}"]
 
 
 class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Puts the compiled library into the wheel, which is then one of this platform."""
+    """Adds the compiled library to the wheel, which becomes specific to the platform."""
+
+    def dependencies(self) -> list[str]:
+        """Build requirements in addition to hatchling."""
+        return [_ZIG] if self.target_name == "wheel" and system_compiler() is None else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, whether for a wheel or in place."""
+        """Compile for a wheel or an editable installation."""
         if self.target_name != "wheel":
             return
-        build_data["artifacts"] += [f"native/{library.name}" for library in build()]
+        build()
+        build_data["artifacts"] += [f"native/{library.name}" for library in libraries()]
         build_data["pure_python"] = False
         build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 

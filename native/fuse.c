@@ -1,4 +1,4 @@
-/* Several rankings of the same candidates become one order. */
+/* Fuses several rankings of the same candidates. */
 #include "kernels.h"
 
 enum { MOST_LEGS = 3, FOUND = MOST_LEGS, PARTS };
@@ -8,7 +8,7 @@ struct fused {
     int64_t candidate;
 };
 
-/* Best first, equals by number. */
+/* Best first, ties by number. */
 static int by_score(const void *one, const void *other) {
     const struct fused *a = one, *b = other;
     if (a->score != b->score) return a->score > b->score ? -1 : 1;
@@ -19,14 +19,15 @@ struct pair {
     double sum, rest;
 };
 
-/* A sum as it is rounded and what that leaves out (Knuth, "The Art of Computer Programming", volume 2, 4.2.2). */
+/* A rounded sum and its error (Knuth, "The Art of Computer Programming", volume 2, 4.2.2). */
 static struct pair two_sum(double one, double other) {
     double sum = one + other, part = sum - one;
     return (struct pair){sum, (one - (sum - part)) + (other - part)};
 }
 
-/* The sum of three, rounded once: what the first additions leave out is rounded to odd, so that the last one rounds as if
-   it saw all of it (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008, doi:10.1109/TC.2007.70819). */
+/* The sum of three numbers, correctly rounded: the error of the first additions is rounded to odd, so that the last
+   addition rounds as if it were exact (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008,
+   doi:10.1109/TC.2007.70819). */
 static double sum_of_three(double one, double second, double third) {
     struct pair low = two_sum(second, third), high = two_sum(one, low.sum), rest = two_sum(high.rest, low.rest);
     if (rest.rest != 0) {
@@ -40,18 +41,17 @@ static double sum_of_three(double one, double second, double third) {
     return high.sum + rest.sum;
 }
 
-/* One of the rankings: where it begins among the candidates, how many of them count, and how much. */
+/* One ranking: its start among the concatenated candidates, how many of them count, and its weight. */
 struct ranked {
     int64_t start, length;
     double weight;
 };
 
-/* The order of n candidates by the sum over the legs of weight / (smoothing + rank), rank from 1.
+/* Order n candidates by the sum over the legs of weight / (smoothing + rank), rank from 1.
 
-   at: `size` candidates, the rankings after one another. No candidate is twice in one of them. A leg of weight 0 gives
-   nothing.
-   order, scores: out, of those that have something, best first, equals by number; room for n.
-   Returns how many these are, -1 without memory, -2 where the rankings are not of n candidates. */
+   at: `size` candidates, the concatenated rankings, each without duplicates. A leg of weight 0 adds nothing.
+   order, scores: out, of the candidates with a score, best first, ties by number; room for n.
+   Returns their number, -1 if out of memory, -2 if the rankings are not of n candidates. */
 int64_t trivet_fuse(int64_t n, int64_t size, const int32_t *at, int64_t legs, const struct ranked *rankings,
                     double smoothing, int64_t *order, double *scores) {
     if (legs < 0 || legs > MOST_LEGS || n < 0) return -2;
@@ -92,11 +92,11 @@ int64_t trivet_fuse(int64_t n, int64_t size, const int32_t *at, int64_t legs, co
     return count;
 }
 
-/* The order of n candidates by (1 - confidence) / (smoothing + one rank) + confidence / (smoothing + the other).
+/* Order n candidates by (1 - confidence) / (smoothing + original rank) + confidence / (smoothing + rank by value).
 
-   The one rank is where a candidate stands, the other the one by values[], equals as they stand.
-   order, scores: out, best first, equals as they stand.
-   Returns 0, or -1 without memory. */
+   Ties in `values` are in the original order.
+   order, scores: out, best first, ties in the original order.
+   Returns 0, or -1 if out of memory. */
 int32_t trivet_blend(int64_t n, const double *values, double confidence, double smoothing, int64_t *order,
                      double *scores) {
     struct fused *found = malloc(((size_t)n + 1) * sizeof *found);

@@ -1,17 +1,17 @@
-/* Look-ups in the graph of a namespace. Each costs as much as it may scan, whatever the degree of an entity. */
+/* Lookups in the graph of a namespace. The cost of each is bounded by what it may scan, whatever an entity's degree. */
 #include "graph.h"
 
-/* The edges of a key as [first, end), inside the arrays whatever the starts hold. */
+/* The edges of a key as [first, end), within the arrays even if the starts are corrupt. */
 static int64_t cut(const int32_t *starts, int64_t key, int64_t n_edges, int64_t *end) {
     int64_t first = starts[key];
     *end = lesser(starts[key + 1], n_edges);
     return first >= 0 && first < *end ? first : (*end = 0);
 }
 
-/* An entity's code, -1 if it has none. Numbers are hashes, spread evenly, so that the search begins close by. */
+/* An entity's code, or -1. Ids are evenly spread hashes, so interpolation gives a close start for the search. */
 int64_t trivet_code_of(const trivet_segment *segment, int64_t entity) {
     const int64_t *entities = segment->entities;
-    int64_t low = 0, high = segment->n_entities; /* the first that is not less lies in [low, high] */
+    int64_t low = 0, high = segment->n_entities; /* the lower bound is in [low, high] */
     if (!high || entity < entities[0] || entity > entities[high - 1]) return -1;
     double span = (double)entities[high - 1] - (double)entities[0];
     double share = span > 0 ? ((double)entity - (double)entities[0]) / span : 0;
@@ -44,7 +44,7 @@ static int64_t place_of(const trivet_segment *segment, int64_t doc) {
     const int32_t *memories = segment->memories;
     int64_t low = 0, high = segment->n_memories;
     if (!high) return -1;
-    int64_t guess = doc - memories[0]; /* right where none is missing */
+    int64_t guess = doc - memories[0]; /* exact if no memory is missing */
     if (guess >= 0 && guess < high && memories[guess] == doc) return guess;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -56,7 +56,7 @@ static int64_t place_of(const trivet_segment *segment, int64_t doc) {
     return low < segment->n_memories && memories[low] == doc ? low : -1;
 }
 
-/* The weightiest edges of a memory. */
+/* The edges of a memory with the greatest weights. */
 trivet_ways trivet_ways_of(const trivet_graph *graph, int64_t doc, int64_t most) {
     trivet_ways none = {0};
     if (doc < 0 || doc >= graph->n_home || graph->home[doc] >= graph->n_segments) return none;
@@ -68,7 +68,7 @@ trivet_ways trivet_ways_of(const trivet_graph *graph, int64_t doc, int64_t most)
     return (trivet_ways){segment, segment->codes + first, segment->code_weights + first, end - first};
 }
 
-/* How many memories mention an entity, counted up to `cap`. */
+/* The number of memories that mention an entity, at most `cap`. */
 int64_t trivet_mentions_of(const trivet_graph *graph, int64_t entity, int64_t cap) {
     int64_t count = 0;
     for (int64_t at = 0; at < graph->n_segments; at++) {
@@ -81,12 +81,12 @@ int64_t trivet_mentions_of(const trivet_graph *graph, int64_t entity, int64_t ca
     return lesser(count, cap);
 }
 
-/* The latest eligible memories that mention an entity, at most `most` of the `scanned` latest; their number. */
+/* The latest eligible memories that mention an entity, at most `most` of the `scanned` latest; returns their number. */
 int64_t trivet_latest_of(const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible, int64_t entity,
                          int64_t scanned, int64_t most, int64_t *docs, double *weights) {
-    int64_t next[TRIVET_NOWHERE], ends[TRIVET_NOWHERE], where[TRIVET_NOWHERE];
+    int64_t next[TRIVET_NO_SEGMENT], ends[TRIVET_NO_SEGMENT], where[TRIVET_NO_SEGMENT];
     int64_t open = 0, found = 0;
-    for (int64_t at = 0; at < lesser(graph->n_segments, TRIVET_NOWHERE); at++) {
+    for (int64_t at = 0; at < lesser(graph->n_segments, TRIVET_NO_SEGMENT); at++) {
         int64_t code = trivet_code_of(graph->segments + at, entity);
         if (code < 0) continue;
         next[open] = cut(graph->segments[at].entity_starts, code, graph->segments[at].n_edges, &ends[open]);
@@ -112,14 +112,14 @@ int64_t trivet_latest_of(const trivet_graph *graph, const uint8_t *eligible, int
     return found;
 }
 
-/* `trivet_mentions_of` of some entities. */
+/* `trivet_mentions_of` for several entities. */
 void trivet_graph_mentions(const trivet_graph *graph, const int64_t *entities, int64_t n_entities, int64_t cap,
                            int64_t *counts) {
     for (int64_t at = 0; at < n_entities; at++) counts[at] = trivet_mentions_of(graph, entities[at], cap);
 }
 
-/* The latest memories of some entities one after another: entities, memories and weights of the edges, room for
-   `most` of each entity; their number. */
+/* The latest memories of several entities, one entity after the other: entities, memories and weights of the edges,
+   with room for `most` per entity. Returns their number. */
 int64_t trivet_graph_latest(const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
                             const int64_t *entities, int64_t n_entities, int64_t scanned, int64_t most,
                             int64_t *numbers, int64_t *docs, double *weights) {
@@ -132,7 +132,7 @@ int64_t trivet_graph_latest(const trivet_graph *graph, const uint8_t *eligible, 
     return count;
 }
 
-/* The weightiest entities of some memories one after another, as above. */
+/* The entities of several memories with the greatest weights, in the same form. */
 int64_t trivet_graph_weightiest(const trivet_graph *graph, const int64_t *docs, int64_t n_docs, int64_t most,
                                 int64_t *numbers, int64_t *memories, double *weights) {
     int64_t count = 0;

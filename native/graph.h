@@ -1,12 +1,12 @@
-/* The edges between entities and memories as `graph/segments.py` lays them out, and what can be asked of them. */
+/* The edges between entities and memories in the layout of `graph/segments.py`, and lookups in them. */
 #include "kernels.h"
 
-enum { TRIVET_NOWHERE = 255 };
+enum { TRIVET_NO_SEGMENT = 255 };
 
-/* Edges twice: by entity, the latest memory first, and by memory, the weightiest entity first. A weight is the number
-   of one of 256 levels. */
+/* The edges in two orders: by entity with the latest memory first, and by memory with the greatest weight first. A
+   weight is an index into 256 levels. */
 typedef struct {
-    const int64_t *entities; /* numbers, ascending; an entity's code is its place here */
+    const int64_t *entities; /* ids, ascending; an entity's code is its index */
     const int32_t *entity_starts;
     const int32_t *docs;
     const uint8_t *doc_weights;
@@ -15,14 +15,14 @@ typedef struct {
     const int32_t *codes;
     const uint8_t *code_weights;
     const double *levels;
-    const int32_t *gone; /* by code, memories that are here no more; NULL while all are */
+    const int32_t *gone; /* removed memories, by code; NULL if there are none */
     int64_t n_entities, n_memories, n_edges;
 } trivet_segment;
 
 /* A memory's edges count only in the segment that is its home. */
 typedef struct {
     const trivet_segment *segments;
-    const uint8_t *home; /* by ordinal; TRIVET_NOWHERE for none */
+    const uint8_t *home; /* by ordinal; TRIVET_NO_SEGMENT if in none */
     int64_t n_segments, n_home;
 } trivet_graph;
 
@@ -34,7 +34,7 @@ typedef struct {
     int64_t count;
 } trivet_ways;
 
-/* The entity of an edge; whether there is one of that code. */
+/* The entity of an edge; 0 if its code is invalid. */
 static inline int trivet_entity_at(const trivet_ways *ways, int64_t edge, int64_t *entity) {
     int64_t code = ways->codes[edge];
     if (code < 0 || code >= ways->segment->n_entities) return 0;

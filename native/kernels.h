@@ -1,4 +1,4 @@
-/* What all kernels share. */
+/* Shared by all kernels. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@ enum { TRIVET_LANES = 32 };
 
 static inline int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
 
-/* The product of two vectors. Sums are made in lanes, which the compiler keeps in registers: the same order of additions
-   on every processor, and for every row wherever it stands. */
+/* The dot product of two vectors. Sums are kept in lanes, for vector registers, in an order of additions that does not
+   depend on the processor or the alignment. */
 static inline float trivet_dot(const float *one, const float *other, int64_t dimensions) {
     float sums[TRIVET_LANES] = {0};
     int64_t at = 0;

@@ -1,16 +1,16 @@
-/* From what is known of the candidates of a query to the scores that order them. */
+/* Features of a query's candidates, and the models that score them. */
 #include "kernels.h"
 
-/* Products of some rows of a matrix with a vector. */
+/* Dot products of some rows of a matrix with a vector. */
 void trivet_cosines(int64_t n, const float *rows, const int64_t *at, int64_t dimensions, const float *vector,
                     float *products) {
     for (int64_t row = 0; row < n; row++)
         products[row] = trivet_dot(rows + (at ? at[row] : row) * dimensions, vector, dimensions);
 }
 
-/* Which share of the words of n strings is among some others; how many strings have words that are not known yet. Those
-   of the string with code c are `counts[c]` numbers from numbers[firsts[c]] on, where that is not below 0; a code below 0
-   is no string. */
+/* The share of each string's words that are among some others; returns how many strings have words not known yet. The
+   words of the string with code c are the `counts[c]` numbers from numbers[firsts[c]] on, if that is >= 0; a negative
+   code means no string. */
 int64_t trivet_shares(int64_t n, const int32_t *codes, const int64_t *firsts, const int32_t *counts,
                       const int32_t *numbers, int64_t asked, const int32_t *others, float *shares) {
     int64_t unknown = 0;
@@ -27,7 +27,7 @@ int64_t trivet_shares(int64_t n, const int32_t *codes, const int64_t *firsts, co
     return unknown;
 }
 
-/* Traits of n memories, each `values` numbers that are packed in bits, and log(1 + words), which stand above them. */
+/* Unpack the traits of n memories, `values` numbers each, and the log(1 + words) stored above them. */
 void trivet_unpack_traits(int64_t n, const int32_t *packed, int64_t values, const int32_t *shifts, const int32_t *masks,
                           const float *scales, int32_t words_shift, float *traits, float *words) {
     for (int64_t row = 0; row < n; row++) {
@@ -37,7 +37,7 @@ void trivet_unpack_traits(int64_t n, const int32_t *packed, int64_t values, cons
     }
 }
 
-/* The features of a candidate that are its own, in the order of `CANDIDATE_FEATURES`. */
+/* The features specific to a candidate, in the order of `CANDIDATE_FEATURES`. */
 enum own {
     PLACE_VECTOR, PLACE_BM25, PLACE_GRAPH, CONSENSUS,
     COSINE, COSINE_BELOW, COSINE_DEVIATIONS, OWN_COSINE, OWN_BELOW, OWN_DEVIATIONS,
@@ -52,7 +52,7 @@ enum { LEGS = 3, FEW = 5, SMOOTHING = 6 };
 
 static const double SHARES[LEGS] = {0.4, 0.3, 0.3};
 
-/* What Python gives of each candidate, one array after another. */
+/* The inputs per candidate, one array after another. */
 struct floats { const float *mixed, *own, *covered, *shared, *rarest, *titled, *words; };
 struct codes { const int32_t *speakers, *sessions, *assistant, *named, *has_title; };
 
@@ -61,7 +61,7 @@ struct standing {
     int64_t candidate;
 };
 
-/* Best first: by the consensus, equals by the legs in turn. */
+/* Best first by consensus, ties by the legs in turn. */
 static int by_consensus(const void *one, const void *other) {
     const struct standing *a = one, *b = other;
     if (a->consensus != b->consensus) return a->consensus > b->consensus ? -1 : 1;
@@ -75,7 +75,7 @@ static int ascending(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* Sums over the candidates that have the same code, by open addressing; a code below 0 is none. */
+/* Sums over the candidates with the same code, by open addressing; a negative code means none. */
 struct tally {
     int64_t slots;
     int32_t *codes;
@@ -94,7 +94,7 @@ static void clear(const struct tally *tally) {
     memset(tally->sums, 0, (size_t)tally->slots * sizeof *tally->sums);
 }
 
-/* Values, how far each is below the best, and how many deviations above the mean. */
+/* Values, their difference to the best, and their z-scores. */
 static void spread(int64_t n, const float *values, int64_t width, float *rows) {
     double sum = 0, squares = 0;
     float most = values[0];
@@ -118,7 +118,7 @@ static void spread(int64_t n, const float *values, int64_t width, float *rows) {
 
 static double or_one(double value) { return value != 0 ? value : 1.0; }
 
-/* How many legs found each candidate how soon, and what they gave it. */
+/* Reciprocal ranks and scores of each candidate in the legs. */
 static void ranks(int64_t n, const int64_t *found, const int32_t *at, const double *scores, double attainable,
                   struct standing *order, double *bm25, double *graph, int64_t width, float *rows) {
     for (int leg = 0; leg < LEGS; leg++) {
@@ -148,7 +148,7 @@ static void ranks(int64_t n, const int64_t *found, const int32_t *at, const doub
     }
 }
 
-/* How like each candidate is to the first of the known order, and to its few best on average. */
+/* Similarity of each candidate to the first one by consensus, and the mean similarity to the first few. */
 static void likeness(int64_t n, const float *vectors, int64_t dimensions, const struct standing *order, int64_t width,
                      float *rows) {
     int64_t few = n < FEW ? n : FEW;
@@ -164,7 +164,7 @@ static void likeness(int64_t n, const float *vectors, int64_t dimensions, const 
     }
 }
 
-/* Which share of the candidates the same speaker said, and of the consensus the others of the same session have. */
+/* The share of candidates by the same speaker, and the share of consensus of the other candidates of the session. */
 static void company(int64_t n, struct codes codes, const struct standing *by_row, const struct tally *tally,
                     int64_t width, float *rows) {
     double whole = 0;
@@ -186,7 +186,7 @@ static void company(int64_t n, struct codes codes, const struct standing *by_row
     }
 }
 
-/* What is known of each candidate alone, and what of them kind they are. */
+/* Features of each candidate on its own. */
 static void alone(int64_t n, struct floats known, struct codes codes, float *ordered, const float *traits,
                   int64_t trait_count, int64_t width, float *rows) {
     float most_covered = known.covered[0];
@@ -210,7 +210,7 @@ static void alone(int64_t n, struct floats known, struct codes codes, float *ord
     }
 }
 
-/* What kind of memories the candidates are, in the order of `KIND_FEATURES`. */
+/* The kind of memories, in the order of `CORPUS_FEATURES`. */
 static void kind_of(int64_t n, struct floats known, struct codes codes, int64_t trait_count, int64_t width,
                     const float *rows, float *kind) {
     static const int MEANS[] = {NAMED, SPEAKER_SHARE, ASSISTANT, TITLED};
@@ -238,12 +238,12 @@ static void kind_of(int64_t n, struct floats known, struct codes codes, int64_t 
     *kind = (float)(sessions / (double)n);
 }
 
-/* The features of the n candidates of a query, n >= 1; 0, or -1 where there is no memory left.
+/* Compute the features of the n candidates of a query, n >= 1; returns 0, or -1 if out of memory.
 
-   by_vector, by_bm25, by_graph: how many memories each leg found; at: which candidate each of them is, n for none of them, leg after leg, best
-   first; scores: those of the legs. given_floats, given_codes: see the structs, shape (7, n) and (5, n). vectors: of
-   shape (n, dimensions), or NULL. traits: of shape (n, trait_count). query: what is the same for all candidates.
-   rows: of shape (n, OWN_FEATURES + trait_count + query_count); kind: trait_count + 8; order: of n, best first. */
+   by_vector, by_bm25, by_graph: number of hits of each leg. at: the candidate of each hit, n if none, leg after leg,
+   best first. scores: those of the legs. given_floats, given_codes: see the structs, shape (7, n) and (5, n). vectors:
+   shape (n, dimensions), or NULL. traits: shape (n, trait_count). query: features shared by all candidates. rows: shape
+   (n, OWN_FEATURES + trait_count + query_count); kind: trait_count + 8; order: n, best first. */
 int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t by_graph, const int32_t *at, const double *scores, double attainable,
                         const float *given_floats, const int32_t *given_codes, const float *vectors,
                         int64_t dimensions, const float *traits, int64_t trait_count, const float *query,
@@ -285,15 +285,15 @@ int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t b
 
 enum { TOGETHER = 48, MOST_LEAVES = 32 };
 
-/* Scores of some rows by boosted trees; 0, or -1 where there is no memory left.
+/* Score rows with boosted trees; returns 0, or -1 if out of memory.
 
-   Of each tree every condition is tried for many rows at once, without a branch: one that a row does not meet rules out
-   the leaves on its side, and the first leaf that is left is the row's (QuickScorer: Lucchese et al., SIGIR 2015,
+   Each condition of a tree is evaluated for many rows at once, without branches: a false one excludes the leaves on its
+   true side, and a row's leaf is the first that remains (QuickScorer: Lucchese et al., SIGIR 2015,
    doi:10.1145/2766462.2767733).
 
-   chosen: n rows, each of `features` numbers. first: the first condition of each tree, and the end of the last one's.
-   A condition is that the feature is at most the threshold; keep: the leaves that remain where it is not met. leaves:
-   MOST_LEAVES values for each tree, in the order in which a condition that is met comes first. */
+   chosen: n row indices. rows: of `features` numbers each. first: the first condition of each tree, and the end of the
+   last tree. A condition is feature <= threshold; keep: the leaves that remain if it is false. leaves: MOST_LEAVES
+   values per tree, those of a condition's true side first. */
 int32_t trivet_trees(int64_t n, const int64_t *chosen, const float *rows, int64_t features, int64_t trees,
                      const int64_t *first, const int32_t *feature, const float *threshold, const uint32_t *keep,
                      const float *leaves, float *scores) {
@@ -324,9 +324,10 @@ int32_t trivet_trees(int64_t n, const int64_t *chosen, const float *rows, int64_
     return 0;
 }
 
-/* How far a kind of memories is from the nearest of some that are known, on average; -1 where there is no memory left.
+/* The mean distance of a kind of memories to the nearest known ones; -1 if out of memory.
 
-   It is at (kind - mean) / scale @ directions, shape (features, features); known: of shape (features, count). */
+   Its coordinates are (kind - mean) / scale @ directions, shape (features, features); known: shape (features,
+   count). */
 float trivet_distance(int64_t features, const float *kind, const float *mean, const float *scale,
                       const float *directions, int64_t count, const float *known, int64_t neighbours) {
     float *squares = calloc((size_t)(count + neighbours), sizeof *squares);
@@ -352,11 +353,11 @@ float trivet_distance(int64_t features, const float *kind, const float *mean, co
     return sum / (float)neighbours;
 }
 
-/* Weights of the legs, a mean of `choices` weightings by what a quadratic function promises of each; 0, or -1 where
-   there is no memory left.
+/* Weights of the legs: the mean of `choices` weightings, by the softmax of a quadratic function; returns 0, or -1 if
+   out of memory.
 
-   evidence: `features` numbers, taken as ((evidence - mean) / scale), between low and high. linear: of shape (features,
-   choices); quadratic: the same for each pair, the first of a pair never behind the second; grid: (choices, legs). */
+   evidence: `features` numbers, used as (evidence - mean) / scale clipped to [low, high]. linear: shape (features,
+   choices); quadratic: the same per pair of features, first index <= second; grid: shape (choices, legs). */
 int32_t trivet_trust(int64_t features, const float *evidence, const float *mean, const float *scale, float low,
                      float high, int64_t choices, const float *intercept, const float *linear, const float *quadratic,
                      const float *grid, float *weights) {

@@ -1,28 +1,28 @@
-/* A walk over the graph of a namespace: what it has collected, the hops that it makes, how near each memory is.
+/* A walk over the graph of a namespace: the nodes collected so far, the hops, and the scores of memories.
 
-   `graph/neighbourhood.py` says what each call means. Calls that make the walk grow return a negative number where
-   there is no memory left; the walk is then good for nothing but to be freed. */
+   `graph/neighbourhood.py` documents the calls. Calls that extend the walk return a negative number if out of memory;
+   after that the walk may only be freed. */
 #include "graph.h"
 
 enum { NONE = -1 };
 
 typedef struct {
     int64_t entity, mentions;
-    double strength; /* of the entity, as the hop that came to it has it */
+    double strength; /* of the entity, as set by the hop that reached it */
     double rarity;
     int32_t hop;
-    int32_t bridge; /* whether the walk restarts here, beside the seeds */
+    int32_t bridge; /* whether the walk restarts here, besides the seeds */
 } column;
 
 typedef struct {
     int64_t doc;
-    double anchored; /* strength as an anchor, 0 for none */
-    int32_t ways;    /* the first of its edges */
+    double anchored; /* strength as an anchor, 0 if none */
+    int32_t ways;    /* index of the first edge */
 } row;
 
 typedef struct {
     double weight;
-    int32_t column, next; /* the edges of a memory are a list, by the numbers of the entities */
+    int32_t column, next; /* a memory's edges are a linked list, ordered by entity id */
 } way;
 
 typedef struct {
@@ -50,7 +50,7 @@ typedef struct {
     column *columns;
     row *rows;
     way *ways;
-    candidate *latest; /* the memories that the last hop met, whether or not there was room for them */
+    candidate *latest; /* memories met by the last hop, with or without room for them */
     table row_of;
 } trivet_walk;
 
@@ -59,7 +59,7 @@ static int64_t room_of(const trivet_walk *walk) {
     return room > 0 ? room : 0;
 }
 
-/* A table of numbers in which there is place for so many. */
+/* A hash table with room for `most` keys. */
 static int table_make(table *made, int64_t most) {
     int64_t size = 16;
     while (size < 2 * most) size *= 2;
@@ -76,7 +76,7 @@ static void table_free(table *made) {
     free(made->places);
 }
 
-/* Where the place of a number is kept. NONE is there for one that is new, which takes no room until that is set. */
+/* The slot of a key's index. For a new key it holds NONE, and takes no room until it is set. */
 static int32_t *table_at(table *within, int64_t key) {
     uint64_t hash = (uint64_t)key * 0x9e3779b97f4a7c15u;
     int64_t at = (int64_t)(hash >> 32) & within->mask;
@@ -89,7 +89,7 @@ static int is_before(const ranked *one, const ranked *other) {
     return one->key > other->key || (one->key == other->key && one->number < other->number);
 }
 
-/* Sort by key, the greatest first, then by number, the least first. `spare` is as long. */
+/* Sort by descending key, then by ascending number; `spare` has the same length. */
 static void sort(ranked *items, ranked *spare, int64_t count) {
     for (int64_t at = 1; at < count; at++) { /* runs of eight */
         ranked item = items[at];
@@ -112,7 +112,7 @@ static void sort(ranked *items, ranked *spare, int64_t count) {
     if (from != items) memcpy(items, from, (size_t)count * sizeof *items);
 }
 
-/* What a hop meets. Every part is made at once, as long as it may have to be. */
+/* What a hop meets; allocated at once, for the maximum. */
 typedef struct {
     candidate *met;
     int64_t n_met;
@@ -133,7 +133,7 @@ static void harvest_free(harvest *made) {
     table_free(&made->place_of);
 }
 
-/* Put an edge into a list, each entity once; whether there was memory for it. */
+/* Add an edge to a list unless it has one to that entity; 0 if out of memory. */
 static int tie(trivet_walk *walk, int32_t *ways, int32_t to, double weight) {
     int64_t entity = walk->columns[to].entity;
     int32_t *at = ways;
@@ -165,7 +165,7 @@ static double weight_of(const trivet_walk *walk, const way *edge) {
     return edge->weight * walk->columns[edge->column].rarity;
 }
 
-/* Give the memories that a hop has met the places that are left, the most activated first, and their edges. */
+/* Add the memories that a hop met and their edges, the most activated first, as far as there is room. */
 static int settle(trivet_walk *walk, harvest *within) {
     int64_t fresh = 0;
     for (int64_t at = 0; at < within->n_met; at++) {
@@ -210,7 +210,7 @@ void trivet_walk_free(trivet_walk *walk) {
     free(walk);
 }
 
-/* A walk that has collected nothing, in a namespace of so many memories; NULL where there is no memory left. */
+/* An empty walk in a namespace of `memories` memories; NULL if out of memory. */
 trivet_walk *trivet_walk_new(int64_t memories, int64_t most_nodes) {
     trivet_walk *walk = calloc(1, sizeof *walk);
     if (!walk) return NULL;
@@ -227,13 +227,13 @@ int64_t trivet_walk_rows(const trivet_walk *walk) { return walk->n_rows; }
 
 int64_t trivet_walk_columns(const trivet_walk *walk) { return walk->n_columns; }
 
-/* The edges of the memories met so far to those seeds that so many mention that only the latest were taken. */
+/* Edges from the memories met so far to hubs: seeds with so many mentions that only the latest were taken. */
 static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, harvest *within, int64_t most) {
     int64_t n_hubs = 0;
     for (int64_t at = 0; at < walk->n_columns; at++) n_hubs += walk->columns[at].mentions > most;
     if (!n_hubs || walk->n_columns == 1) return 1;
     int64_t n_kept = lesser(within->n_met, walk->most_nodes);
-    int64_t *codes = malloc((size_t)(n_hubs * graph->n_segments + 1) * sizeof *codes); /* of each segment its hubs' */
+    int64_t *codes = malloc((size_t)(n_hubs * graph->n_segments + 1) * sizeof *codes); /* of the hubs, per segment */
     int32_t *hubs = malloc((size_t)n_hubs * sizeof *hubs);
     trivet_ways *ways = malloc((size_t)(n_kept + 1) * sizeof *ways);
     int done = codes && hubs && ways;
@@ -242,14 +242,14 @@ static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, harvest *with
         if (walk->columns[at].mentions > most) hubs[n_hubs++] = at;
     for (int64_t at = 0; done && at < n_hubs * graph->n_segments; at++)
         codes[at] = trivet_code_of(graph->segments + at / n_hubs, walk->columns[hubs[at % n_hubs]].entity);
-    for (int64_t at = 0; at < within->n_met; at++) { /* the latest of equals first */
+    for (int64_t at = 0; at < within->n_met; at++) { /* of ties the latest first */
         double sum = 0;
         for (int32_t edge = within->met[at].ways; edge != NONE; edge = walk->ways[edge].next)
             sum += walk->columns[walk->ways[edge].column].strength * walk->ways[edge].weight;
         within->order[at] = (ranked){sum, -within->met[at].doc, (int32_t)at, 0};
     }
     if (within->n_met > walk->most_nodes) sort(within->order, within->order + within->n_met, within->n_met);
-    for (int64_t at = 0; done && at < n_kept; at++) { /* none of it is in the processor's caches: ask ahead */
+    for (int64_t at = 0; done && at < n_kept; at++) { /* prefetch, as none of it is cached */
         ways[at] = trivet_ways_of(graph, within->met[within->order[at].at].doc, walk->most_nodes);
         for (int64_t edge = 0; edge < ways[at].count; edge += 16) __builtin_prefetch(ways[at].codes + edge);
     }
@@ -296,7 +296,7 @@ int64_t trivet_walk_begin(trivet_walk *walk, const trivet_graph *graph, const ui
     return done ? 0 : NONE;
 }
 
-/* Let the walk restart at some memories, those that there is room for. */
+/* Restart the walk at some memories, as far as there is room. */
 void trivet_walk_anchor(trivet_walk *walk, const int64_t *docs, const double *strengths, int64_t n_docs) {
     int64_t room = room_of(walk);
     for (int64_t at = 0; at < n_docs; at++) {
@@ -311,7 +311,7 @@ void trivet_walk_anchor(trivet_walk *walk, const int64_t *docs, const double *st
     }
 }
 
-/* The memories that the last hop activated most, with activation in (0, 1]; their number, at most `count`. */
+/* The memories most activated by the last hop, with activation in (0, 1]; returns their number, at most `count`. */
 int64_t trivet_walk_best(const trivet_walk *walk, int64_t count, int64_t *docs, double *pulls) {
     ranked *order = malloc((size_t)(2 * walk->n_latest + 1) * sizeof *order);
     if (!order) return NONE;
@@ -329,7 +329,7 @@ int64_t trivet_walk_best(const trivet_walk *walk, int64_t count, int64_t *docs, 
     return count;
 }
 
-/* What leads on: the entities that the strongest of some memories pull most, and those that relations join. */
+/* Candidates of a hop: the entities most activated by some memories, and those joined by relations. */
 typedef struct {
     ranked *pulled; /* key: pull, later strength; number: entity; at: its mentions; joined: by a relation */
     int64_t count;
@@ -375,7 +375,7 @@ static void add_joined(const int64_t *entities, const double *strengths, int64_t
     }
 }
 
-/* One hop on from some memories and along some relations: to how many entities it came. */
+/* One hop from some memories and along some relations; returns the number of entities reached. */
 int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
                            const int64_t *top, const double *strengths, int64_t n_top, const int64_t *joined,
                            const double *joined_strengths, int64_t n_joined, double memories, int64_t entities,
@@ -429,7 +429,7 @@ end:
     return done ? came : NONE;
 }
 
-/* Share of the restart at each entity and memory: of the seeds, of the bridges and of the anchors by their strength. */
+/* The restart distribution over entities and memories: shares for seeds, bridges, and anchors by their strength. */
 static void restart_of(const trivet_walk *walk, const double *shares, double *entities, double *memories) {
     double sums[3] = {0}, total = 0;
     for (int64_t at = 0; at < walk->n_columns; at++)
@@ -447,7 +447,7 @@ static void restart_of(const trivet_walk *walk, const double *shares, double *en
     for (int64_t at = 0; at < walk->n_rows; at++) memories[at] /= total;
 }
 
-/* Solve a system of equations in place, right sides into solutions, by elimination with the greatest pivot. */
+/* Solve a linear system in place by Gaussian elimination with partial pivoting; `sides` becomes the solution. */
 static void solve(double *system, double *sides, int64_t count) {
     for (int64_t step = 0; step < count; step++) {
         int64_t pivot = step;
@@ -477,10 +477,10 @@ static void solve(double *system, double *sides, int64_t count) {
 
 /* Personalised PageRank of the memories; `work` has room for columns * (columns + 3) + rows numbers.
 
-   With P the step along the edges, taken with probability proportional to their weight, p = (1 - d) restart + d P p
-   (Haveliwala, WWW 2002). On two sides that is m = (1 - d) s + d T e for memories and e = (1 - d) r + d U m for
-   entities, so e solves (I - d^2 U T) e = (1 - d) (r + d U s): one small linear system, never singular. An entity
-   without edges sends its walkers back to the restart at the entities; at a memory without edges they end. */
+   With P the transition along edges, in proportion to their weight, p = (1 - d) restart + d P p (Haveliwala, WWW 2002).
+   On the two sides this is m = (1 - d) s + d T e for memories and e = (1 - d) r + d U m for entities, so e solves
+   (I - d^2 U T) e = (1 - d) (r + d U s): a small linear system that is never singular. From an entity without edges the
+   walk restarts at the entities; at a memory without edges it ends. */
 static void pagerank(const trivet_walk *walk, const double *shares, double damping, double *work, double *memories) {
     int64_t n = walk->n_columns;
     double *system = work, *entities = system + n * n, *out = entities + n, *back = out + n, *restart = back + n;
@@ -523,7 +523,7 @@ static void pagerank(const trivet_walk *walk, const double *shares, double dampi
     }
 }
 
-/* The memories collected with their PageRank over the best one's, best first, those that have none left out. */
+/* The collected memories with a positive PageRank, divided by the greatest, best first. */
 int64_t trivet_walk_ranked(const trivet_walk *walk, double seeds_share, double bridges_share, double anchors_share,
                            double damping, int64_t *docs, double *activations) {
     double shares[3] = {seeds_share, bridges_share, anchors_share};
@@ -545,7 +545,7 @@ int64_t trivet_walk_ranked(const trivet_walk *walk, double seeds_share, double b
     return found;
 }
 
-/* All that was collected, for those who ask why: `matrix` holds weights by memory and entity and comes in zeros. */
+/* Export everything collected, for explanations; `matrix` holds weights by memory and entity and must be zeroed. */
 void trivet_walk_export(const trivet_walk *walk, int64_t *entities, int64_t *mentions, double *strengths,
                         int64_t *hops, int64_t *docs, double *matrix) {
     for (int64_t at = 0; at < walk->n_columns; at++) {
@@ -559,10 +559,10 @@ void trivet_walk_export(const trivet_walk *walk, int64_t *entities, int64_t *men
     }
 }
 
-/* The nearest memories, a share of whose activation goes to the turns beside the first few; those that may be seen.
+/* Spread a share of the activation of the first few memories to the turns next to them; returns the eligible memories.
 
-   `docs` and `activations` hold the `n_near` nearest; for each of the `n_passing` first `docs` has room for two more
-   and `activations` for three. */
+   `docs` and `activations` hold the `n_near` nearest memories; per memory of the first `n_passing`, `docs` has room for
+   two more and `activations` for three. */
 int64_t trivet_walk_spread(int64_t *docs, double *activations, int64_t n_near, int64_t n_passing, double share,
                            const int32_t *previous, const int32_t *next, int64_t n_links, const uint8_t *eligible,
                            int64_t n_eligible) {

@@ -1,77 +1,71 @@
-"""Trivet in one object: what the HTTP server and the command line call."""
+"""Trivet as one object, used by the HTTP server and the command line."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 import msgspec
 
-from classifier.candidates import Particulars
-from native.crew import Crew
-from retrieval.answers import as_search, context_response, pack_candidates, search_response, searched
-from retrieval.candidates import Candidates
+from classifier.candidates import CandidateInputs
+from native.worker_pool import WorkerPool
+from retrieval.answer.pack import pack
+from retrieval.answer.response import as_search, context_response, pack_candidates, search_response, searched
+from retrieval.answer.selection import Limits, RankedMemory, within_cap
+from retrieval.answer.token_counter import TokenCounter
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
-from retrieval.errors import InvalidInput, NotFound, StoreUnavailable
-from retrieval.gate import GateReport
-from retrieval.ingest import Ingest
-from retrieval.journal import Journal
+from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
+from retrieval.index.query_vectors import QueryVectors
+from retrieval.index.registry import IndexRegistry
+from retrieval.ingest.service import Ingest
+from retrieval.installation import REMEDY, models_dir
+from retrieval.journal.service import JournalService
+from retrieval.journal.writer import Journal
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
-from retrieval.mirror.registry import Mirrors
-from retrieval.mirror.vectors import Vectors
-from retrieval.model_shelf import ModelShelf
-from retrieval.models_dir import models_dir
-from retrieval.pack import pack
-from retrieval.parsing import check_storable
 from retrieval.pipeline import Answer, Pipeline
-from retrieval.profile_book import ProfileBook
-from retrieval.profile_types import ProfileShadow
-from retrieval.profiles import SHIPPED, Profile
-from retrieval.records import Records
-from retrieval.rescoring import particulars_of
-from retrieval.selection import Found, Limits, within_cap
+from retrieval.profiles.gate import GateReport
+from retrieval.profiles.models import ModelRegistry
+from retrieval.profiles.profile import SHIPPED, Profile
+from retrieval.profiles.registry import ProfileRegistry
+from retrieval.profiles.schema import ProfileShadow
+from retrieval.ranking.candidates import Candidates
+from retrieval.ranking.rescoring import candidate_inputs
+from retrieval.ranking.weighting import adaptive_weighting, intent_to_wire
 from retrieval.settings import Settings
-from retrieval.shadowing import Shadow
-from retrieval.stopwatch import Stopwatch
-from retrieval.store import changes, compaction, memories, migrate, namespaces, query_log, shadow, statistics
-from retrieval.store.embedded import running
-from retrieval.store.namespaces import check_name
+from retrieval.shadow import Shadow
+from retrieval.store import changes, memories, migrate, namespaces, query_log, shadow, statistics
+from retrieval.store.bm25 import compaction
+from retrieval.store.embedded.instance import EmbeddedPostgres
+from retrieval.store.namespaces import check_name, check_new_name
 from retrieval.store.pool import Pool, open_pool, translated
 from retrieval.text.analysis import resolve_language
-from retrieval.text.tokens import TokenCounter
-from retrieval.types import (
-    AddResult,
+from retrieval.timings import Stopwatch
+from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage, MemoryPatch
+from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.types.search import (
     ClassifyRequest,
     ClassifyResponse,
     ContextRequest,
     ContextResponse,
     Filters,
     Leg,
-    Memory,
-    MemoryInput,
-    MemoryPage,
-    MemoryPatch,
-    NamespaceInfo,
-    NamespaceReceipt,
-    NamespaceSettings,
     SearchRequest,
     SearchResponse,
 )
-from retrieval.weighting import adaptive_weighting, report
+from retrieval.validation import check_storable, cursor_position
 
 _MOST_THREADS = 4
-"""That compare vectors; what they read comes from memory, which more of them do not make faster."""
+"""Threads that compare vectors; the scan is bound by memory bandwidth, so more are not faster."""
 
 
 class Trivet:
-    """An open Trivet. Make it with `Trivet.open`."""
+    """A running Trivet; create it with `Trivet.open`."""
 
     def __init__(
         self,
@@ -80,54 +74,55 @@ class Trivet:
         url: str,
         pool: Pool,
         embedder: CachedEmbedder,
-        crew: Crew,
-        profiles: ProfileBook,
-        models: ModelShelf,
+        workers: WorkerPool,
+        profiles: ProfileRegistry,
+        models: ModelRegistry,
+        postgres: EmbeddedPostgres | None,
     ) -> None:
         self.settings = settings
+        self.postgres = postgres
         self.embedder = embedder
         self._url = url
         self._pool = pool
         self.profiles = profiles
         self.models = models
-        self.records = Records(pool)
+        self.records = JournalService(pool)
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedder)
-        self._count_tokens = TokenCounter(models_dir() / "embedder.tokenizer.json").count
-        self._mirrors = Mirrors(pool, most_bytes=settings.mirror_bytes)
+        self._count_tokens = TokenCounter().count
+        self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
         self._pipeline = Pipeline(
             pool=pool,
-            mirrors=self._mirrors,
+            indexes=self._indexes,
             embedder=embedder,
-            book=profiles,
-            shelf=models,
+            profile_registry=profiles,
+            model_registry=models,
             retrievers={
-                Leg.VECTOR: VectorRetriever(pool, crew),
+                Leg.VECTOR: VectorRetriever(pool, workers),
                 Leg.BM25: Bm25Retriever(),
                 Leg.GRAPH: GraphRetriever(pool),
             },
             leg_timeout_s=settings.leg_timeout_s,
-            prompt=(Leg.BM25,),
+            inline_legs=(Leg.BM25,),
         )
         self._shadow = Shadow(self._pipeline, profiles, self._journal)
 
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: Settings, *, profiles: Mapping[str, Profile] | None = None) -> AsyncIterator[Trivet]:
-        """Start or reach the database, migrate it, load the models; close all of it at the end.
+        """Start or connect to the database, migrate it and load the models; close everything on exit.
 
-        `profiles` are some that requests may name besides those of the database; this process alone knows them, and
-        they win over those of the same name.
+        `profiles` adds profiles that only this process knows; they shadow stored ones of the same name.
 
         Raises:
             StoreError: the database cannot be started, reached or migrated.
             InvalidInput: the models of the default profile cannot be opened.
+            ModelFileError: one of them, or the embedder, is missing or damaged.
         """
         models = models_dir()
         async with AsyncExitStack() as stack:
-            url = settings.database_url
-            if settings.uses_embedded:
-                url = await stack.enter_async_context(running(settings.data_dir))
+            postgres = EmbeddedPostgres(settings.data_dir) if settings.uses_embedded else None
+            url = await stack.enter_async_context(postgres.running()) if postgres else settings.database_url
             await migrate.migrate(url)
             pool = await stack.enter_async_context(open_pool(url, settings.pool_size))
             onnx = OnnxEmbedder(
@@ -138,20 +133,27 @@ class Trivet:
             )
             stack.push_async_callback(embedder.aclose)
             await onnx.warm_up()
-            shelf = ModelShelf(pool, models)
-            book = ProfileBook(pool, shelf, own=profiles)
+            model_registry = ModelRegistry(pool, models)
+            profile_registry = ProfileRegistry(pool, model_registry, own=profiles)
             for profile in SHIPPED.values():
-                await book.ship(profile, _shipped_report(models, profile))
-            await shelf.learned((await book.find(None)).models)
-            crew = stack.enter_context(closing(Crew(min(os.cpu_count() or 1, _MOST_THREADS))))
+                await profile_registry.ship(profile, _shipped_report(models, profile))
+            await model_registry.learned((await profile_registry.find(None)).models)
+            workers = stack.enter_context(closing(WorkerPool(min(os.cpu_count() or 1, _MOST_THREADS))))
             engine = cls(
-                settings=settings, url=url, pool=pool, embedder=embedder, crew=crew, profiles=book, models=shelf
+                settings=settings,
+                url=url,
+                pool=pool,
+                embedder=embedder,
+                workers=workers,
+                profiles=profile_registry,
+                models=model_registry,
+                postgres=postgres,
             )
             stack.push_async_callback(engine.settle)
             yield engine
 
     async def list_namespaces(self) -> list[NamespaceInfo]:
-        """All namespaces by name."""
+        """All namespaces, sorted by name."""
         async with self._pool.connection() as conn:
             return list(await namespaces.describe(conn))
 
@@ -159,10 +161,10 @@ class Trivet:
         """Create a namespace or change its settings.
 
         Raises:
-            InvalidInput: a bad name, an unknown language or profile, a rule that cannot be used.
-            Conflict: the language would change under stored memories.
+            InvalidInput: a bad name, an unknown language or profile, an invalid rule.
+            Conflict: the language of a namespace that has memories would change.
         """
-        check_name(name)
+        check_new_name(name)
         check_storable(settings)
         resolve_language(settings.language)
         await self.profiles.find(settings.profile)
@@ -195,8 +197,12 @@ class Trivet:
             return await namespaces.delete(conn, name)
 
     async def add(self, namespace: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
-        """Add or replace memories; a bad one is rejected alone. All legs see them when this returns."""
-        check_name(namespace)
+        """Add or replace memories; an invalid one is rejected alone. All legs find them when this returns.
+
+        Raises:
+            InvalidInput: a bad name.
+        """
+        check_new_name(namespace)
         return await self._ingest.add(namespace, batch)
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
@@ -212,17 +218,15 @@ class Trivet:
             return (await memories.get(conn, found, memory_id)).memory
 
     async def list(self, namespace: str, filters: Filters, *, cursor: str | None, limit: int) -> MemoryPage:
-        """A page of memories in the order of insertion.
+        """A page of memories in order of insertion.
 
         Raises:
             NotFound: no such namespace.
-            InvalidInput: a cursor that no page gave.
+            InvalidInput: a malformed cursor.
         """
         check_name(namespace)
         check_storable(filters, ("filters",))
-        if cursor is not None and not re.fullmatch(r"[0-9]{1,10}", cursor):
-            raise InvalidInput("is not a cursor that an earlier page gave", loc=("cursor",))
-        after = -1 if cursor is None else min(int(cursor), 2**31 - 1)
+        after = cursor_position(cursor, first=-1, last=2**31 - 1)
         async with self._pool.connection() as conn:
             found = await namespaces.find(conn, namespace)
             rows = await memories.page(conn, found.ns, filters, after=after, limit=limit + 1)
@@ -253,7 +257,7 @@ class Trivet:
         await self._ingest.delete(namespace, memory_id)
 
     async def delete_matching(self, namespace: str, filters: Filters) -> int:
-        """Delete all memories that meet the filters; how many.
+        """Delete all memories that match the filters, and return their number.
 
         Raises:
             NotFound: no such namespace.
@@ -276,23 +280,23 @@ class Trivet:
         self._shadow.follow(request, answer)
         return search_response(answer, request)
 
-    def _log(self, answer: Answer, request: SearchRequest, shown: Sequence[Found]) -> None:
-        """Have the search written down where the namespace's owner wants that."""
+    def _log(self, answer: Answer, request: SearchRequest, shown: Sequence[RankedMemory]) -> None:
+        """Record the search if the namespace keeps a query log."""
         if answer.namespace.settings.query_log is not None:
             self._journal.searched(answer.namespace, searched(answer, request, shown))
 
     async def answer(self, namespace: str, request: SearchRequest) -> Answer:
-        """What `search` answers from, with all that each leg found: for experiments; raises as `search` does."""
+        """The full result behind `search`, with each leg's ranking, for experiments; raises as `search` does."""
         check_name(namespace)
         return await self._pipeline.search(namespace, request, Stopwatch())
 
-    async def particulars(self, answer: Answer, query: str) -> Particulars | None:
-        """What is known of the memories that the legs ranked for a query, as the rescorer is given it: for training."""
+    async def candidate_inputs(self, answer: Answer, query: str) -> CandidateInputs | None:
+        """The rescorer's inputs for the memories that the legs ranked, for training."""
         embedding = await self.embedder.embed_query(query)
-        vectors = Vectors(self._pool, answer.mirror)
-        candidates = Candidates.of(answer.ranked)
+        vectors = QueryVectors(self._pool, answer.index)
+        candidates = Candidates.from_rankings(answer.leg_rankings)
         await vectors.read(candidates.docs)
-        return particulars_of(answer.mirror.memories, vectors, query, embedding, candidates)
+        return candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation; raises as `search` does."""
@@ -300,9 +304,9 @@ class Trivet:
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         search = as_search(request)
         answer = await self.answer(namespace, search)
-        cap = Limits.of(request, answer.profile).source_cap
+        cap = Limits.from_request(request, answer.profile).source_cap
         with answer.stopwatch.span("pack"):
-            packed = await asyncio.to_thread(  # counting the tokens of long texts takes its time
+            packed = await asyncio.to_thread(  # counting the tokens of long texts is slow
                 pack,
                 pack_candidates(within_cap(answer.found, cap=cap, top_k=request.top_k)),
                 max_tokens=request.max_tokens,
@@ -318,7 +322,7 @@ class Trivet:
         return context_response(answer, packed, search, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
-        """The intent of a query and the weights that it alone asks for.
+        """The intent of a query and the fusion weights for it.
 
         Raises:
             InvalidInput: an unknown profile.
@@ -328,14 +332,14 @@ class Trivet:
         prediction = await self._pipeline.classify(request.query, profile, stopwatch)
         weights = adaptive_weighting(prediction, profile).weights
         return ClassifyResponse(
-            intent=report(prediction),
+            intent=intent_to_wire(prediction),
             weights={leg.value: round(weight, 4) for leg, weight in weights.items()},
             profile=profile.label,
             timings_ms=stopwatch.timings_ms(),
         )
 
     async def shadow(self, name: str) -> ProfileShadow:
-        """What answers beside the live version of a profile, and how the two compare.
+        """The shadow version of a profile, and how it compares with the live one.
 
         Raises:
             NotFound: there is no profile of that name.
@@ -348,29 +352,33 @@ class Trivet:
         return ProfileShadow(name=name, live=found.live, shadow=found.shadow, compared=compared)
 
     async def settle(self) -> None:
-        """Wait for what searches left to be done beside them: shadow searches, entries of the journal.
-
-        Mirrors that are being made are given up.
-        """
+        """Wait for shadow searches and journal entries; cancel the loading of indexes."""
         await self._shadow.aclose()
         await self._journal.aclose()
-        await self._mirrors.aclose()
+        await self._indexes.aclose()
 
     async def readiness(self) -> dict[str, bool]:
-        """Whether the database answers, the schema is this version's, and the models are loaded."""
+        """Whether the database answers in time, its schema is current, and models and namespaces are loaded."""
+        reachability = self._pool.reachability
         try:
-            with translated():
-                migrated = not await migrate.pending(self._url)
-        except StoreUnavailable:
-            return {"database": False, "migrations": False, "models": True}
-        return {"database": True, "migrations": migrated, "models": True}
+            await reachability.check()
+            async with asyncio.timeout(reachability.limit_s):
+                with translated():
+                    migrated = not await migrate.pending(self._url)
+        except (StoreUnavailable, TimeoutError):
+            return {"database": False, "migrations": False, "models": True, "namespaces": self._indexes.are_warm}
+        return {"database": True, "migrations": migrated, "models": True, "namespaces": self._indexes.are_warm}
+
+    async def load(self, namespace: str) -> None:
+        """Load a namespace completely, so that no search of it is partial; raises NotFound if there is none."""
+        await self._indexes.load(namespace)
 
     async def warm(self) -> None:
-        """Read the largest namespaces, so that no query has to wait for it."""
-        await self._mirrors.warm()
+        """Load the largest namespaces, so that no query waits for them."""
+        await self._indexes.warm()
 
     async def maintain(self) -> None:
-        """One pass of housekeeping: pack the namespaces that need it, refresh the planner's statistics."""
+        """One maintenance pass: compact postings, trim journals, refresh the planner's statistics."""
         async with self._pool.connection() as conn:
             least = self.settings.bm25_tail_docs
             for ns in await compaction.namespaces_to_compact(conn, least=least):
@@ -381,9 +389,12 @@ class Trivet:
 
 
 def _shipped_report(folder: Path, profile: Profile) -> GateReport | None:
-    """What was measured of a profile before it was shipped, if that is there and about these parameters."""
+    """The gate report shipped with a profile; None if it is missing or was measured with other parameters."""
     path = folder / f"{profile.name}.gate.json"
     if not path.is_file():
         return None
-    report = msgspec.json.decode(path.read_bytes(), type=GateReport)
+    try:
+        report = msgspec.json.decode(path.read_bytes(), type=GateReport)
+    except msgspec.MsgspecError as exc:
+        raise ModelFileError(f"the gate report {path} cannot be read ({exc}); {REMEDY}") from exc
     return report if report.candidate_sha256 == profile.fingerprint else None

@@ -1,15 +1,17 @@
-"""Everything Trivet raises on purpose. A docstring is the default message.
+"""Trivet's exceptions. A class's docstring is its default message.
 
 TrivetError
 ├── SettingsError            a setting that cannot be used
-├── InvalidInput             a request that cannot be understood (names the field)
-│   └── FusionError          rankings or weights that cannot be fused
+├── InvalidInput             an invalid request (names the field)
+│   ├── FusionError          rankings or weights that cannot be fused
+│   └── CircularSupersession memories that would supersede each other
 ├── NotFound                 no such namespace or memory
-├── Conflict                 it stands against what is stored
-│   └── Collided             ... by another writer at this moment; trying again may do
+├── Conflict                 it conflicts with stored data
+│   └── Collided             ... because of a concurrent writer; retrying may help
 ├── LegFailed                one leg did not answer
-│   └── LegTimedOut          ... before its deadline
+│   └── LegTimedOut          ... within its deadline
 ├── AllLegsFailed            no leg answered
+├── ModelFileError           a model file of this installation is missing or damaged
 └── StoreError               the database
     ├── StoreUnavailable     cannot be reached, or is not ready
     ├── MigrationError       the schema is not the one this version needs
@@ -17,6 +19,8 @@ TrivetError
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class TrivetError(Exception):
@@ -37,9 +41,23 @@ class InvalidInput(TrivetError):
         super().__init__(message)
         self.loc = loc
 
+    @property
+    def located(self) -> str:
+        """The message prefixed with the path of its field."""
+        return f"{'.'.join(map(str, self.loc))}: {self}" if self.loc else str(self)
+
 
 class FusionError(InvalidInput):
     """The rankings or weights cannot be fused."""
+
+
+class CircularSupersession(InvalidInput):
+    """It would supersede itself through others."""
+
+    def __init__(self, chains: Mapping[str, str]) -> None:
+        """`chains` describes, by memory id, the cycle that each memory would close."""
+        super().__init__("; ".join(chains.values()), loc=("supersedes",))
+        self.chains = chains
 
 
 class NotFound(TrivetError):
@@ -64,6 +82,10 @@ class LegTimedOut(LegFailed):
 
 class AllLegsFailed(TrivetError):
     """No leg could answer."""
+
+
+class ModelFileError(TrivetError):
+    """A model file of this installation is missing or damaged."""
 
 
 class StoreError(TrivetError):

@@ -1,10 +1,10 @@
-"""Classify -> legs side by side -> weigh by what they found -> cut noise -> fuse -> rescore -> select."""
+"""Classify -> run the legs concurrently -> choose weights -> cut noise -> fuse -> rescore -> select."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -13,105 +13,128 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from classifier.evidence import Evidence
 from classifier.inference import IntentClassifier, IntentPrediction
+from classifier.query_performance import QueryPerformanceFeatures
 from classifier.rescorer import Rescored
-from retrieval.candidates import Candidates
+from retrieval.answer.hydration import TextReader
+from retrieval.answer.selection import Limits, RankedMemory, select
 from retrieval.embedding.cache import CachedEmbedder
-from retrieval.embedding.of_query import Embedding
+from retrieval.embedding.pending import Embedding
 from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.ids import uuid7
-from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
-from retrieval.legs.linked import Linked, Linker
-from retrieval.legs.looked import Looked
-from retrieval.mirror.mirror import Mirror
-from retrieval.mirror.registry import Mirrors, Standing
-from retrieval.mirror.vectors import Vectors
-from retrieval.model_shelf import Learned, ModelShelf
-from retrieval.noise import above_noise, heads
-from retrieval.parsing import check_storable
-from retrieval.profile_book import ProfileBook
-from retrieval.profiles import Profile
-from retrieval.reading import Reading
-from retrieval.rescoring import favouring_period, particulars_of
-from retrieval.selection import Found, Limits, select
-from retrieval.stopwatch import Stopwatch
-from retrieval.store import memories
-from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Pool
-from retrieval.types import Degradation, Leg, Mode, SearchRequest
-from retrieval.weighting import (
+from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.index.query_vectors import QueryVectors
+from retrieval.index.registry import IndexRegistry, NamespaceSnapshot, StillReading
+from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever, SearchView, in_a_line, within_deadline
+from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
+from retrieval.legs.partial import PartialReader
+from retrieval.legs.query_terms import QueryTerms
+from retrieval.profiles.models import LoadedModels, ModelRegistry
+from retrieval.profiles.profile import Profile
+from retrieval.profiles.registry import ProfileRegistry
+from retrieval.ranking.candidates import Candidates
+from retrieval.ranking.noise import cut_noise, truncate
+from retrieval.ranking.rescoring import candidate_inputs, favouring_period
+from retrieval.ranking.weighting import (
     Weighting,
     adaptive_weighting,
-    certain,
     check_weights,
     evidence_of,
     explicit_weighting,
-    refined,
+    stated_intent,
     wants_rescoring,
+    with_learned_weights,
 )
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Pool
+from retrieval.timings import Stopwatch
+from retrieval.types.search import Degradation, Leg, Mode, SearchRequest
+from retrieval.validation import check_query, check_storable
 
 log = logging.getLogger(__name__)
 
 
 MOST_AT_ONCE = 8
-"""Searches that a process answers at a time, each on a megabyte or two; others wait once they know their namespace.
+"""Searches that a process runs concurrently, each using 1-2 MB; others wait once their namespace is loaded.
 
-Eight keep an event loop busy: of 64 clients they answer 300 searches a second, where 16 answer 270 and take 8 MB more.
+Eight keep an event loop busy: with 64 clients they answer 300 searches a second; 16 answer 270 and take 8 MB more.
 """
 
 
-class _Ground(NamedTuple):
-    """What a query stands on before anything is asked."""
+class _RequestContext(NamedTuple):
+    """Everything a search needs before its legs run; `degraded` lists the legs that cannot run on this snapshot."""
 
-    standing: Standing
-    looked: Looked
+    snapshot: NamespaceSnapshot
+    query_terms: QueryTerms
+    view: SearchView
     profile: Profile
-    learned: Learned
-    among: NDArray[np.int64] | None
+    learned: LoadedModels
+    degraded: Sequence[Degradation]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Heard:
-    """What the legs and the classifier said of a query.
+class LegResults:
+    """The output of the legs and of the classifier.
 
-    `explicit` is the weighting where it does not depend on the query, `embedding` the query's where it has one, and
-    `vectors` those of memories that legs have read.
+    Attributes:
+        snapshot: the namespace as of the query.
+        profile: the profile in use.
+        learned: its models.
+        explicit: the weighting if it does not depend on the query, else None.
+        prediction: the query's intent.
+        embedding: the query's, shape (dimensions,); None if there is none.
+        vectors: the memory vectors read so far.
+        rankings: by leg.
+        degraded: legs that failed, and why.
     """
 
-    standing: Standing
+    snapshot: NamespaceSnapshot
     profile: Profile
-    learned: Learned
+    learned: LoadedModels
     explicit: Weighting | None
     prediction: IntentPrediction
     embedding: NDArray[np.float32] | None
-    vectors: Vectors
+    vectors: QueryVectors
     rankings: Mapping[Leg, LegRanking]
     degraded: list[Degradation]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a search found, best first, and how.
+    """The result of a search.
 
-    `mirror` is what is known of the namespace. `ranked` is what the legs answered, `rankings` what of it is
-    above their noise, as it was fused; `trusted` are the weights that this asks for, and `rescored` what the rescorer
-    says, where they have a say.
+    Attributes:
+        namespace: its row.
+        index: its in-memory index.
+        found: the memories, best first.
+        prediction: the query's intent.
+        evidence: features of the legs' scores.
+        learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
+        rescored: the rescorer's scores; None if no rescorer ran.
+        weighting: the fusion weights and the reason for them.
+        profile: the profile in use.
+        rrf_k: smoothing constant of the fusion.
+        fan_out: most hits taken from a leg.
+        leg_rankings: the legs' rankings, at most `fan_out` hits each.
+        fused_rankings: the same rankings without noise, as they were fused.
+        degraded: what failed.
+        stopwatch: timings of the stages.
+        search_id: identifies the search in feedback.
     """
 
     namespace: Namespace
-    mirror: Mirror
-    found: Sequence[Found]
+    index: NamespaceIndex
+    found: Sequence[RankedMemory]
     prediction: IntentPrediction
-    evidence: Evidence
-    trusted: Mapping[str, float] | None
+    evidence: QueryPerformanceFeatures
+    learned_weights: Mapping[str, float] | None
     rescored: Rescored | None
     weighting: Weighting
     profile: Profile
     rrf_k: float
     fan_out: int
-    ranked: Mapping[Leg, LegRanking]
-    rankings: Mapping[Leg, LegRanking]
+    leg_rankings: Mapping[Leg, LegRanking]
+    fused_rankings: Mapping[Leg, LegRanking]
     degraded: Sequence[Degradation]
     stopwatch: Stopwatch
     search_id: str = field(default_factory=uuid7)
@@ -119,197 +142,225 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Choice:
-    """What the memories of an answer are chosen by, whatever is left of the rankings."""
+    """Everything fusion and selection need besides the rankings, which may be cut or not."""
 
     candidates: Candidates
     weighting: Weighting
     rrf_k: float
     rescored: Rescored | None
-    reading: Reading
-    vectors: Vectors
+    reader: TextReader
+    vectors: QueryVectors
     limits: Limits
     stopwatch: Stopwatch
 
-    async def of(self, rankings: Mapping[Leg, LegRanking]) -> list[Found]:
-        """The memories that the rankings together put first, and the rescorer where it has a say."""
+    async def fuse_and_select(self, rankings: Mapping[Leg, LegRanking]) -> list[RankedMemory]:
+        """Fuse the rankings, blend in the rescorer's order if it ran, and select the answer's memories."""
         with self.stopwatch.span("fuse"):
-            fused = self.candidates.fused(rankings, self.weighting.weights, rrf_k=self.rrf_k)
-            order = self.candidates.ordered(fused, self.rescored)
+            fused = self.candidates.fuse(rankings, self.weighting.weights, rrf_k=self.rrf_k)
+            order = self.candidates.rank(fused, self.rescored)
         with self.stopwatch.span("hydrate"):
-            return await select(self.reading, order, self.candidates, rankings, self.vectors, self.limits)
+            return await select(self.reader, order, self.candidates, rankings, self.vectors, self.limits)
 
 
 class Pipeline:
-    """Answers searches. It holds no state of its own beyond its parts."""
+    """Answers searches; stateless apart from its parts."""
 
     def __init__(
         self,
         *,
         pool: Pool,
-        mirrors: Mirrors,
+        indexes: IndexRegistry,
         embedder: CachedEmbedder,
-        book: ProfileBook,
-        shelf: ModelShelf,
+        profile_registry: ProfileRegistry,
+        model_registry: ModelRegistry,
         retrievers: Mapping[Leg, Retriever],
         leg_timeout_s: float,
-        prompt: Collection[Leg] = (),
+        inline_legs: Collection[Leg] = (),
     ) -> None:
-        """Ask these parts.
+        """Assemble a pipeline.
 
         Args:
             pool: of the database.
-            mirrors: what is known of the namespaces.
-            embedder: of the queries.
-            book: has the profiles.
-            shelf: has their models.
+            indexes: in-memory indexes of the namespaces.
+            embedder: for queries.
+            profile_registry: looks up profiles.
+            model_registry: loads their models.
             retrievers: the legs.
             leg_timeout_s: deadline of each leg, seconds.
-            prompt: legs that wait for nothing but the query's embedding; where that is there, they need no task.
+            inline_legs: legs that wait for nothing but the query's embedding; they run without a task if it is ready.
         """
         self._pool = pool
-        self._mirrors = mirrors
-        self._linker = Linker(pool)
+        self._indexes = indexes
+        self._entity_lookup = EntityLookup(pool)
         self._embedder = embedder
-        self._book = book
-        self._shelf = shelf
+        self._profile_registry = profile_registry
+        self._model_registry = model_registry
         self._retrievers = retrievers
         self._leg_timeout_s = leg_timeout_s
-        self._prompt = frozenset(prompt)
+        self._inline_legs = frozenset(inline_legs)
+        self._partial = PartialReader(pool, leg_timeout_s=leg_timeout_s)
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
-        """Find the memories of a namespace that answer a query.
+        """Search a namespace.
 
         Raises:
             NotFound: no namespace of that name.
-            InvalidInput: weights or strings that cannot be used, an unknown profile.
+            InvalidInput: a blank query, unusable weights or strings, an unknown profile.
             AllLegsFailed: none of the mode's legs answered.
         """
+        check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
         embedding = self._embedding(request, stopwatch)
-        with self._linked(name, request) as linked:
-            ground = await self._ground(name, request, stopwatch)
+        with self._pending_lookup(name, request) as pending_lookup:
+            # The context holds its view until the answer is complete.
+            context = await self._request_context(name, request, embedding, stopwatch)
             async with self._turns:
-                heard = await self._ask(ground, request, embedding, linked, stopwatch)
-                return await self._answer(heard, request, stopwatch)
+                leg_results = await self._ask(context, request, embedding, pending_lookup, stopwatch)
+                return await self._answer(leg_results, request, stopwatch)
 
-    async def _answer(self, heard: Heard, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
-        """Make an answer of what the legs found."""
-        prediction, profile = heard.prediction, heard.profile
-        weighting = heard.explicit or adaptive_weighting(prediction, profile)
-        if not any(weighting.weights[leg] > 0 for leg in heard.rankings):  # an intent's may count on one leg alone
-            raise _no_answer(heard.degraded)
+    async def _answer(self, leg_results: LegResults, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
+        """Weigh, fuse, rescore and select from the legs' results."""
+        prediction, profile = leg_results.prediction, leg_results.profile
+        weighting = leg_results.explicit or adaptive_weighting(prediction, profile)
+        # The weights of an intent may be 0 for every leg that answered.
+        if not any(weighting.weights[leg] > 0 for leg in leg_results.rankings):
+            raise _no_answer(leg_results.degraded)
         fan_out = _fan_out(weighting.recipe.fan_out, request)
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
-        candidates = Candidates.of(heads(heard.rankings, fan_out))
-        limits, rescores = Limits.of(request, profile), wants_rescoring(request, profile)
-        async with Reading(self._pool, heard.standing.namespace.ns) as reading:
+        candidates = Candidates.from_rankings(truncate(leg_results.rankings, fan_out))
+        limits, rescores = Limits.from_request(request, profile), wants_rescoring(request, profile)
+        async with TextReader(self._pool, leg_results.snapshot, request) as reader:
             wants_vectors = rescores or limits.diversity
-            if not wants_vectors or heard.vectors.take(candidates.docs):  # else these need a connection first
-                likely = candidates.fused(candidates.rankings, weighting.weights, rrf_k=rrf_k)
-                await reading.begin(candidates.docs_of(likely, limits.read_ahead(rescores=rescores)))
+            # Missing vectors are read first: prefetching would hold a second connection meanwhile.
+            if not wants_vectors or leg_results.vectors.take(candidates.docs):
+                likely = candidates.fuse(candidates.rankings, weighting.weights, rrf_k=rrf_k)
+                await reader.prefetch(candidates.docs_of(likely, limits.read_ahead(rescores=rescores)))
             evidence = evidence_of(request.query, candidates, prediction)
-            rescored = await self._rescore(heard, request.query, candidates, evidence, stopwatch) if rescores else None
-            trusted = _trusted(heard, candidates, evidence, stopwatch)
-            if trusted is not None:
-                familiarity = rescored.familiarity if rescored else 1.0
-                weighting = refined(weighting, trusted, profile, familiarity=familiarity)
+            rescored = (
+                await self._rescore(leg_results, request.query, candidates, evidence, stopwatch) if rescores else None
+            )
+            learned_weights = _learned_weights(leg_results, candidates, evidence, stopwatch)
+            if learned_weights is not None:
+                in_domain = rescored.in_domain if rescored else 1.0
+                weighting = with_learned_weights(weighting, learned_weights, profile, in_domain=in_domain)
             choice = _Choice(
                 candidates=candidates,
                 weighting=weighting,
                 rrf_k=rrf_k,
                 rescored=rescored,
-                reading=reading,
-                vectors=heard.vectors,
+                reader=reader,
+                vectors=leg_results.vectors,
                 limits=limits,
                 stopwatch=stopwatch,
             )
-            listened: Mapping[Leg, LegRanking] = above_noise(candidates.rankings, profile, enough=limits.wanted)
-            found = await choice.of(listened)
-            if len(found) < limits.top_k and listened != candidates.rankings:  # duplicates took the places of the cut
-                listened = candidates.rankings
-                found = await choice.of(listened)
+            cut_rankings: Mapping[Leg, LegRanking] = cut_noise(candidates.rankings, profile, enough=limits.wanted)
+            found = await choice.fuse_and_select(cut_rankings)
+            # Duplicates may leave too few memories; the hits that were cut make up for them.
+            if len(found) < limits.top_k and cut_rankings != candidates.rankings:
+                cut_rankings = candidates.rankings
+                found = await choice.fuse_and_select(cut_rankings)
         return Answer(
-            namespace=heard.standing.namespace,
-            mirror=heard.standing.mirror,
+            namespace=leg_results.snapshot.namespace,
+            index=leg_results.snapshot.index,
             found=found,
             prediction=prediction,
             evidence=evidence,
-            trusted=trusted,
+            learned_weights=learned_weights,
             rescored=rescored,
             weighting=weighting,
             profile=profile,
             rrf_k=rrf_k,
             fan_out=fan_out,
-            ranked=candidates.rankings,
-            rankings=listened,
-            degraded=heard.degraded,
+            leg_rankings=candidates.rankings,
+            fused_rankings=cut_rankings,
+            degraded=leg_results.degraded,
             stopwatch=stopwatch,
         )
 
-    async def _ground(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> _Ground:
-        """The namespace as of now, and what the query is answered by."""
+    async def _request_context(
+        self, name: str, request: SearchRequest, embedding: Embedding, stopwatch: Stopwatch
+    ) -> _RequestContext:
+        """Bring the namespace up to date; find the query's terms, profile and models."""
         with stopwatch.span("namespace"):
-            standing, looked = await self._standing(name, request)
-            profile = await self._book.find(request.profile or standing.namespace.settings.profile)
-            learned = await self._shelf.learned(profile.models)
-            among = await self._with_metadata(standing.mirror, request)
-        return _Ground(standing, looked, profile, learned, among)
+            try:
+                snapshot, query_terms = await self._snapshot(name, request)
+            except StillReading as reading:
+                if request.mode is not Mode.GRAPH:
+                    return await self._partial_context(reading.namespace, request, embedding)
+                try:
+                    async with asyncio.timeout(self._leg_timeout_s):
+                        snapshot, query_terms = await self._snapshot(name, request, waits=True)
+                except TimeoutError as exc:
+                    raise AllLegsFailed("graph: the namespace is still being read") from exc
+            view = SearchView.from_request(snapshot, request)
+            profile = await self._profile_registry.find(request.profile or snapshot.namespace.settings.profile)
+            learned = await self._model_registry.learned(profile.models)
+        return _RequestContext(snapshot, query_terms, view, profile, learned, ())
+
+    async def _partial_context(
+        self, namespace: Namespace, request: SearchRequest, embedding: Embedding
+    ) -> _RequestContext:
+        """The context of a query whose namespace is still being loaded."""
+        query_terms = _query_terms(request, namespace.settings.language)
+        profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
+        learned = await self._model_registry.learned(profile.models)
+        fan_out = _legs_fan_out(explicit_weighting(request.mode, request.weights, profile), profile, request)
+        try:
+            snapshot, degraded = await self._partial.read(
+                namespace, request, query_terms, profile, embedding, fan_out=fan_out
+            )
+        except TimeoutError as exc:
+            raise AllLegsFailed("the namespace is still being read, and the database does not answer in time") from exc
+        view = SearchView.from_request(snapshot, request)
+        return _RequestContext(snapshot, query_terms, view, profile, learned, degraded)
 
     async def _ask(
-        self, ground: _Ground, request: SearchRequest, embedding: Embedding, linked: Linked, stopwatch: Stopwatch
-    ) -> Heard:
-        """Ask the classifier and the legs, all side by side."""
-        standing, looked, profile, learned, among = ground
+        self,
+        context: _RequestContext,
+        request: SearchRequest,
+        embedding: Embedding,
+        pending_lookup: PendingLookup,
+        stopwatch: Stopwatch,
+    ) -> LegResults:
+        """Run the legs and the classifier concurrently."""
+        profile = context.profile
         explicit = explicit_weighting(request.mode, request.weights, profile)
-        recipes = (explicit.recipe,) if explicit else profile.recipes
-        legs = [leg for leg in request.mode.legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
+        legs = _weighing_legs(explicit, profile, request, missing={each.leg for each in context.degraded})
         running: dict[Leg, asyncio.Future[LegRanking | Degradation]] = {}
-        query = LegQuery(
-            standing=standing,
-            text=request.query,
-            looked=looked,
-            embedding=embedding,
-            filters=request.filters,
-            as_of=request.as_of,
-            include_superseded=request.include_superseded,
-            among=among,
-            fan_out=_fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request),
-            ef_search=request.ef_search,
-            max_hops=profile.hops if request.max_hops is None else request.max_hops,
-            min_similarity=request.min_similarity,
-            explain=request.explain,
-            vectors=Vectors(self._pool, standing.mirror),
-            profile=profile,
-            rules=standing.namespace.settings.graph_rules(),
-            linked=linked,
-            others=partial(self._others, running),
-            patience_s=self._leg_timeout_s / 4,
-            stopwatch=stopwatch,
+        query = self._leg_query(
+            context,
+            request,
+            embedding,
+            pending_lookup,
+            stopwatch,
+            fan_out=_legs_fan_out(explicit, profile, request),
+            other_hits=partial(self._other_hits, running),
         )
-        here = [leg for leg in legs if leg in self._prompt and embedding.is_there]
+        inline = [leg for leg in legs if leg in self._inline_legs and embedding.is_ready]
         reads = wants_rescoring(request, profile)
         async with asyncio.TaskGroup() as group:
             for leg in legs:
-                if leg in here:
+                if leg in inline:
                     running[leg] = asyncio.get_running_loop().create_future()
                 else:
-                    running[leg] = group.create_task(self._run_leg(leg, query, stopwatch, reads=reads))
-            await asyncio.sleep(0)  # what those with a task ask of the database is on its way from here on
-            for leg in here:
-                running[leg].set_result(await self._run_leg(leg, query, stopwatch, reads=reads))
-            prediction = await self._classify(request, learned.classifier, embedding, stopwatch)
+                    running[leg] = group.create_task(self._run_leg(leg, query, reads=reads))
+            await asyncio.sleep(0)  # let the tasks send their statements first
+            for leg in inline:
+                running[leg].set_result(await self._run_leg(leg, query, reads=reads))
+            prediction = await self._classify(request, context.learned.classifier, embedding, stopwatch)
         vector = await embedding.or_none(timeout_s=0)
-        outcomes = {leg: asked.result() for leg, asked in running.items()}
+        outcomes = {leg: future.result() for leg, future in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
-        degraded = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
+        failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
+        degraded = [*context.degraded, *failures]
         if not rankings:
             raise _no_answer(degraded)
-        return Heard(
-            standing=standing,
+        return LegResults(
+            snapshot=context.snapshot,
             profile=profile,
-            learned=learned,
+            learned=context.learned,
             explicit=explicit,
             prediction=prediction,
             embedding=vector,
@@ -318,70 +369,95 @@ class Pipeline:
             degraded=degraded,
         )
 
-    async def _standing(self, name: str, request: SearchRequest) -> tuple[Standing, Looked]:
-        """The namespace as of now, and what the query looks for in it by terms."""
-        asked_at = request.query_timestamp or request.as_of or datetime.now(UTC)
-        looked: dict[str, Looked] = {}
+    def _leg_query(
+        self,
+        context: _RequestContext,
+        request: SearchRequest,
+        embedding: Embedding,
+        pending_lookup: PendingLookup,
+        stopwatch: Stopwatch,
+        *,
+        fan_out: int,
+        other_hits: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]],
+    ) -> LegQuery:
+        """The query as the legs get it."""
+        snapshot, profile = context.snapshot, context.profile
+        return LegQuery(
+            snapshot=snapshot,
+            view=context.view,
+            text=request.query,
+            query_terms=context.query_terms,
+            embedding=embedding,
+            filters=request.filters,
+            as_of=request.as_of,
+            include_superseded=request.include_superseded,
+            fan_out=fan_out,
+            ef_search=request.ef_search,
+            max_hops=profile.hops if request.max_hops is None else request.max_hops,
+            min_similarity=request.min_similarity,
+            explain=request.explain,
+            vectors=QueryVectors(self._pool, snapshot.index),
+            profile=profile,
+            rules=snapshot.namespace.settings.graph_rules(),
+            pending_lookup=pending_lookup,
+            other_hits=other_hits,
+            optional_wait_s=self._leg_timeout_s / 4,
+            stopwatch=stopwatch,
+        )
+
+    async def _snapshot(
+        self, name: str, request: SearchRequest, *, waits: bool = False
+    ) -> tuple[NamespaceSnapshot, QueryTerms]:
+        """The namespace brought up to date and the query's terms; raises as `IndexRegistry.current` does."""
+        query_terms: dict[str, QueryTerms] = {}
 
         def terms(language: str) -> Sequence[int]:
-            if language not in looked:
-                looked[language] = Looked.of(request.query, language, asked_at=asked_at)
-            return looked[language].numbers
+            if language not in query_terms:
+                query_terms[language] = _query_terms(request, language)
+            return query_terms[language].numbers
 
-        standing = await self._mirrors.current(name, terms)
-        return standing, looked[standing.namespace.settings.language]
-
-    async def _with_metadata(self, mirror: Mirror, request: SearchRequest) -> NDArray[np.int64] | None:
-        """The memories that meet the one filter that a mirror does not know; None where it is not in use."""
-        wanted = request.filters.metadata
-        if not wanted:
-            return None
-        known = mirror.with_metadata(wanted)
-        if known is None:
-            changed = mirror.changed
-            async with self._pool.connection() as conn:
-                known = await memories.with_metadata(conn, mirror.ns, wanted)
-            mirror.keep_metadata(wanted, known, changed=changed)
-        return known
+        snapshot = await self._indexes.current(name, terms, request.filters.metadata, waits=waits)
+        return snapshot, query_terms[snapshot.namespace.settings.language]
 
     async def _rescore(
         self,
-        heard: Heard,
+        leg_results: LegResults,
         query: str,
         candidates: Candidates,
-        evidence: Evidence,
+        evidence: QueryPerformanceFeatures,
         stopwatch: Stopwatch,
     ) -> Rescored | None:
-        """What the rescorer makes of the candidates; its failure is its own, as a leg's is."""
-        if heard.learned.rescorer is None:
-            heard.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
+        """Score the candidates with the rescorer; a failure is recorded in `degraded` and does not fail the search."""
+        if leg_results.learned.rescorer is None:
+            leg_results.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
             return None
         try:
             with stopwatch.span("particulars"):
-                if heard.embedding is not None:
+                if leg_results.embedding is not None:
                     async with asyncio.timeout(self._leg_timeout_s):
-                        await heard.vectors.read(candidates.docs)
-                known = particulars_of(
-                    heard.standing.mirror.memories, heard.vectors, query, heard.embedding, candidates
+                        await leg_results.vectors.read(candidates.docs)
+                known = candidate_inputs(
+                    leg_results.snapshot.index.memories, leg_results.vectors, query, leg_results.embedding, candidates
                 )
             with stopwatch.span("rescore"):
                 if known is None:
                     return None
-                at = candidates.at if known.ids is candidates.ids else None
-                rescored = heard.learned.rescorer.score(evidence, known, at)
-                return favouring_period(rescored, candidates.rankings, heard.profile.period_weight)
+                numbers = candidates.numbers_by_leg if known.ids is candidates.ids else None
+                rescored = leg_results.learned.rescorer.score(evidence, known, numbers)
+                return favouring_period(rescored, candidates.rankings, leg_results.profile.period_weight)
         except TimeoutError:
             reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
         except Exception as exc:
             log.exception("the rescorer failed")
-            reason = _in_a_line(exc)
-        heard.degraded.append(Degradation(leg="rescorer", reason=reason))
+            reason = in_a_line(exc)
+        leg_results.degraded.append(Degradation(leg="rescorer", reason=reason))
         return None
 
     async def classify(self, query: str, profile: Profile, stopwatch: Stopwatch) -> IntentPrediction:
-        """The intent of a query, as the profile's classifier reads it."""
+        """The intent of a query by the profile's classifier."""
+        check_query(query)
         check_storable(query, ("query",))
-        learned = await self._shelf.learned(profile.models)
+        learned = await self._model_registry.learned(profile.models)
         request = SearchRequest(query=query)
         embedding = self._embedding(request, stopwatch)
         return await self._classify(request, learned.classifier, embedding, stopwatch)
@@ -389,60 +465,50 @@ class Pipeline:
     def _embedding(self, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
         return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
 
-    def _linked(self, name: str, request: SearchRequest) -> Linked:
-        ahead = self._mirrors.last(name) if Leg.GRAPH in request.mode.legs else None
-        return Linked(self._linker, request.query, ahead=ahead)
+    def _pending_lookup(self, name: str, request: SearchRequest) -> PendingLookup:
+        ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
+        return PendingLookup(self._entity_lookup, request.query, ahead=ahead)
 
     async def _classify(
         self, request: SearchRequest, classifier: IntentClassifier, embedding: Embedding, stopwatch: Stopwatch
     ) -> IntentPrediction:
         if request.intent is not None:
-            return certain(request.intent)
-        classifier.read_ahead(request.query)  # while the embedding is on its way
+            return stated_intent(request.intent)
+        classifier.read_ahead(request.query)  # while the embedding is being computed
         vector = await embedding.or_none(timeout_s=self._leg_timeout_s)
         with stopwatch.span("classify"):
             return classifier.predict(request.query, vector)
 
-    async def _run_leg(
-        self, leg: Leg, query: LegQuery, stopwatch: Stopwatch, *, reads: bool
-    ) -> LegRanking | Degradation:
-        """One leg within its deadline; its failure is its own and never the query's.
+    async def _run_leg(self, leg: Leg, query: LegQuery, *, reads: bool) -> LegRanking | Degradation:
+        """Run one leg within its deadline; a failure degrades the answer and does not fail the search.
 
-        With `reads`, the vectors of what it found are read while other legs are still at it.
+        With `reads`, copy the vectors of its hits from the index while other legs still run.
         """
-        try:
-            with stopwatch.span(leg.value):
-                async with asyncio.timeout(self._leg_timeout_s):
-                    ranking = await self._retrievers[leg].search(query)
-                    if reads:
-                        query.vectors.take([hit.doc for hit in ranking.hits])
-                    return ranking
-        except TimeoutError:
-            reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
-        except Exception as exc:
-            log.exception("leg %s failed", leg)
-            reason = _in_a_line(exc)
-        return Degradation(leg=leg.value, reason=reason)
+        with query.stopwatch.span(leg.value):
+            ranking = await within_deadline(leg, self._retrievers[leg].search(query), self._leg_timeout_s)
+            if reads and isinstance(ranking, LegRanking):
+                query.vectors.take([hit.doc for hit in ranking.hits])
+            return ranking
 
-    async def _others(
+    async def _other_hits(
         self, running: Mapping[Leg, asyncio.Future[LegRanking | Degradation]]
     ) -> Mapping[Leg, Sequence[Hit]]:
-        """What the legs that wait for no other have found, once they have; half a deadline at most is waited."""
-        asked = {leg: outcome for leg, outcome in running.items() if leg is not Leg.GRAPH}
-        if not all(outcome.done() for outcome in asked.values()):
-            await asyncio.wait(asked.values(), timeout=self._leg_timeout_s / 2)
-        done = {leg: outcome.result() for leg, outcome in asked.items() if outcome.done() and not outcome.cancelled()}
+        """The hits of the legs other than the graph's; waits for them at most half a leg's deadline."""
+        futures = {leg: future for leg, future in running.items() if leg is not Leg.GRAPH}
+        if not all(future.done() for future in futures.values()):
+            await asyncio.wait(futures.values(), timeout=self._leg_timeout_s / 2)
+        done = {leg: future.result() for leg, future in futures.items() if future.done() and not future.cancelled()}
         return {leg: outcome.hits for leg, outcome in done.items() if isinstance(outcome, LegRanking)}
 
 
-def _trusted(
-    heard: Heard, candidates: Candidates, evidence: Evidence, stopwatch: Stopwatch
+def _learned_weights(
+    leg_results: LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures, stopwatch: Stopwatch
 ) -> Mapping[str, float] | None:
-    """The weights that what was found asks for; None where they do not depend on that, or a leg is missing."""
-    if heard.explicit is not None or len(candidates.rankings) < len(Leg):
+    """Weights predicted from the legs' scores; None if the weights are explicit or a leg is missing."""
+    if leg_results.explicit is not None or len(candidates.rankings) < len(Leg):
         return None
     with stopwatch.span("weigh"):
-        return heard.learned.trust.weights(evidence)
+        return leg_results.learned.leg_weights.weights(evidence)
 
 
 def _no_answer(degraded: Sequence[Degradation]) -> AllLegsFailed:
@@ -450,10 +516,25 @@ def _no_answer(degraded: Sequence[Degradation]) -> AllLegsFailed:
     return AllLegsFailed(f"no leg that counts answered: {reasons}")
 
 
-def _in_a_line(exc: Exception) -> str:
-    return f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
+def _query_terms(request: SearchRequest, language: str) -> QueryTerms:
+    asked_at = request.query_timestamp or request.as_of or datetime.now(UTC)
+    return QueryTerms.from_query(request.query, language, asked_at=asked_at)
 
 
-def _fan_out(wished: int, request: SearchRequest) -> int:
-    """How long rankings are: as long as wished, and long enough that duplicates do not cut the answer short."""
-    return max(wished, 2 * request.top_k)
+def _weighing_legs(
+    explicit: Weighting | None, profile: Profile, request: SearchRequest, *, missing: Collection[str]
+) -> list[Leg]:
+    """The mode's legs, without missing ones, that any applicable recipe gives a weight above 0."""
+    recipes = (explicit.recipe,) if explicit else profile.recipes
+    legs = [leg for leg in request.mode.legs if leg.value not in missing]
+    return [leg for leg in legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
+
+
+def _legs_fan_out(explicit: Weighting | None, profile: Profile, request: SearchRequest) -> int:
+    """Hits asked of each leg: enough for whatever intent is predicted."""
+    return _fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request)
+
+
+def _fan_out(wanted: int, request: SearchRequest) -> int:
+    """The recipe's fan-out, but at least twice `top_k`, so that duplicates do not shorten the answer."""
+    return max(wanted, 2 * request.top_k)

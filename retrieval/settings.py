@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_type_hints
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from msgspec import Meta
 
 from retrieval.errors import SettingsError
 
-EmbeddingProvider = Literal["onnx"]
-LogLevel = Literal["debug", "info", "warning", "error"]
+log = logging.getLogger(__name__)
 
 EMBEDDED = "embedded"
 """The `database_url` that stands for the PostgreSQL that Trivet runs itself."""
@@ -29,6 +34,28 @@ def default_data_dir() -> Path:
     return Path(base) / "trivet" if base else Path.home() / ".local" / "share" / "trivet"
 
 
+DatabaseUrl = Annotated[
+    str, Meta(pattern="^(embedded$|postgres(ql)?://)", description="'embedded' or a URL that starts with postgresql://")
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"], Meta(description="one of debug, info, warning, error")
+]
+Port = Annotated[int, Meta(ge=0, le=65_535, description="a whole number from 0 to 65535")]
+PoolSize = Annotated[int, Meta(ge=4, description="a whole number, at least 4")]
+Count = Annotated[int, Meta(ge=0, description="a whole number, at least 0")]
+PositiveCount = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
+BodyBytes = Annotated[int, Meta(ge=1_024, description="a whole number, at least 1024")]
+IndexBytes = Annotated[int, Meta(ge=1024 * 1024, description="a whole number, at least 1048576")]
+Seconds = Annotated[float, Meta(ge=0, description="a number, at least 0")]
+PositiveSeconds = Annotated[float, Meta(gt=0, description="a number above 0")]
+
+_ONE_VALUE: Final[Mapping[str, str]] = {
+    "TRIVET_EMBEDDING_PROVIDER": "onnx",
+    "TRIVET_EMBEDDING_MODEL": "all-MiniLM-L6-v2",
+}
+"""Variables of the public contract that can have one value until there are more embedders."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """How this process runs.
@@ -39,8 +66,6 @@ class Settings:
         host: address to listen on; a public one needs `api_key`.
         port: TCP port to listen on.
         api_key: the bearer key that requests must carry; None for no key.
-        embedding_provider: who computes embeddings.
-        embedding_model: name of the provider's model; None for its default.
         log_level: least severe messages to log.
         pool_size: database connections of one server process.
         leg_timeout_s: deadline of each leg, seconds.
@@ -48,43 +73,30 @@ class Settings:
         embedding_cache_age_s: seconds for which a query embedding is kept.
         max_body_bytes: longest request body outside the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
-        mirror_bytes: most memory for what a process knows of the namespaces asked for last, about.
+        index_bytes: most memory for what a process knows of the namespaces asked for last, about.
     """
 
-    database_url: str = EMBEDDED
-    data_dir: Path = Path()
+    database_url: DatabaseUrl = EMBEDDED
+    data_dir: Path = field(default_factory=default_data_dir)
     host: str = "127.0.0.1"
-    port: int = 8321
+    port: Port = 8321
     api_key: str | None = None
-    embedding_provider: EmbeddingProvider = "onnx"
-    embedding_model: str | None = None
     log_level: LogLevel = "info"
-    pool_size: int = 12
-    leg_timeout_s: float = 2.0
-    embedding_cache_entries: int = 1_024
-    embedding_cache_age_s: float = 600.0
-    max_body_bytes: int = 16 * 1024 * 1024
-    bm25_tail_docs: int = 500
-    mirror_bytes: int = 1024 * 1024 * 1024
+    pool_size: PoolSize = 12
+    leg_timeout_s: PositiveSeconds = 2.0
+    embedding_cache_entries: Count = 1_024
+    embedding_cache_age_s: Seconds = 600.0
+    max_body_bytes: BodyBytes = 16 * 1024 * 1024
+    bm25_tail_docs: PositiveCount = 500
+    index_bytes: IndexBytes = 1024 * 1024 * 1024
 
-    def __post_init__(self) -> None:
-        if self.data_dir == Path():
-            object.__setattr__(self, "data_dir", default_data_dir())
-        for name, least in (
-            ("pool_size", 4),
-            ("embedding_cache_entries", 0),
-            ("max_body_bytes", 1_024),
-            ("bm25_tail_docs", 1),
-            ("mirror_bytes", 1024 * 1024),
-        ):
-            if getattr(self, name) < least:
-                raise SettingsError(f"TRIVET_{name.upper()} must be at least {least}")
-        if not 0 <= self.port <= 65_535:
-            raise SettingsError("TRIVET_PORT must be between 0 and 65535")
-        if not self.leg_timeout_s > 0:
-            raise SettingsError("TRIVET_LEG_TIMEOUT_S must be above 0")
-        if self.database_url != EMBEDDED and not self.database_url.startswith(("postgresql://", "postgres://")):
-            raise SettingsError("TRIVET_DATABASE_URL must be 'embedded' or a URL that starts with postgresql://")
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never reach a log: the key, the database URL and its password, raw and decoded."""
+        password = urlsplit(self.database_url).password if not self.uses_embedded else None
+        url = None if self.uses_embedded else self.database_url
+        found = {self.api_key, url, password, unquote(password) if password else None}
+        return tuple(sorted((secret for secret in found if secret), key=len, reverse=True))
 
     @property
     def uses_embedded(self) -> bool:
@@ -93,7 +105,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
-        """Read `TRIVET_*`; `overrides` that are not None win.
+        """Read `TRIVET_*`; `overrides` that are not None win. An unknown variable is warned of.
 
         Raises:
             SettingsError: a value of the wrong type or out of range, with the variable's name.
@@ -102,40 +114,32 @@ class Settings:
         9000
         """
         environ = os.environ if environ is None else environ
+        types = {variable_of(name): (name, kind) for name, kind in get_type_hints(cls, include_extras=True).items()}
+        given = {variable: raw for variable, raw in environ.items() if variable.startswith("TRIVET_") and raw != ""}
+        given |= {variable_of(name): value for name, value in overrides.items() if value is not None}
         values: dict[str, Any] = {}
-        for field in fields(cls):
-            raw = environ.get(f"TRIVET_{field.name.upper()}")
-            if raw is not None and raw != "":
-                values[field.name] = _parse(field.name, raw)
-        values.update({name: value for name, value in overrides.items() if value is not None})
+        for variable, raw in given.items():
+            if variable in types:
+                name, kind = types[variable]
+                values[name] = _converted(variable, raw, kind)
+            elif variable not in _ONE_VALUE:
+                close = get_close_matches(variable, types, n=1, cutoff=0.8)
+                log.warning("%s is not a setting%s", variable, f"; did you mean {close[0]}?" if close else "")
+            elif raw != _ONE_VALUE[variable]:
+                raise SettingsError(f"{variable} must be {_ONE_VALUE[variable]}, not {raw!r}: there is no other yet")
         return cls(**values)
 
 
-_CHOICES: Mapping[str, tuple[str, ...]] = {
-    "embedding_provider": get_args(EmbeddingProvider),
-    "log_level": get_args(LogLevel),
-}
-_TYPES: Mapping[str, type] = {
-    "data_dir": Path,
-    "port": int,
-    "pool_size": int,
-    "leg_timeout_s": float,
-    "embedding_cache_entries": int,
-    "embedding_cache_age_s": float,
-    "max_body_bytes": int,
-    "bm25_tail_docs": int,
-    "mirror_bytes": int,
-}
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"TRIVET_{name.upper()}"
 
 
-def _parse(name: str, raw: str) -> Any:
+def _converted(variable: str, raw: Any, kind: Any) -> Any:
     """The value of one variable, of the field's type."""
-    variable = f"TRIVET_{name.upper()}"
-    if name in _CHOICES and raw not in _CHOICES[name]:
-        raise SettingsError(f"{variable} must be one of {', '.join(_CHOICES[name])}, not {raw!r}")
-    kind = _TYPES.get(name, str)
     try:
-        return kind(raw)
-    except ValueError as exc:
-        wanted = "a whole number" if kind is int else "a number"
-        raise SettingsError(f"{variable} must be {wanted}, not {raw!r}") from exc
+        return msgspec.convert(raw, kind, strict=False, dec_hook=lambda wanted, value: wanted(value))
+    except msgspec.ValidationError as exc:
+        (meta,) = kind.__metadata__
+        shown = "" if kind is DatabaseUrl else f", not {raw!r}"  # a URL may hold a password
+        raise SettingsError(f"{variable} must be {meta.description}{shown}") from exc

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from retrieval.mirror.terms import Postings, TermPostings
-from retrieval.store import postings
+from retrieval.index.terms import Postings, TermPostings
+from retrieval.store.bm25 import postings
 from retrieval.store.pool import Connection
 from retrieval.text.analysis import bag
 

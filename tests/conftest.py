@@ -8,22 +8,32 @@ import itertools
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from retrieval.store.embedded import DATABASE, EmbeddedPostgres
+from retrieval.embedding import encoder, onnx
+from retrieval.installation import models_dir
+from retrieval.profiles import models
+from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start background jobs so, and the programs that the tests stop by Ctrl-C would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What a test finds must not depend on how busy the machine is.
+hypothesis.settings.register_profile("trivet", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("trivet")
 
 _NUMBERS = itertools.count(1)
 
@@ -82,6 +92,25 @@ def postgres_server() -> Iterator[PostgresServer]:
     finally:
         server.stop()
         shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shipped_models_opened_once() -> Iterator[None]:
+    """To open them takes a third of a second, and hundreds of tests open a Trivet. Sessions may be shared."""
+    folder = models_dir()
+
+    def once(load: Callable[..., Any]) -> Callable[..., Any]:
+        opened = cache(load)
+
+        def of(path: Path, **options: Any) -> Any:
+            return (opened if path.parent == folder else load)(path, **options)
+
+        return of
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx, "open_session", once(encoder.open_session))
+        patch.setattr(models, "LOADERS", {kind: once(load) for kind, load in models.LOADERS.items()})
+        yield
 
 
 @pytest.fixture

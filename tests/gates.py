@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from retrieval.gate import Comparison, GateReport
-from retrieval.profiles import Profile
+from retrieval.profiles.gate import GateReport, PairedComparison
+from retrieval.profiles.profile import Profile
 
 
 def report_on(profile: Profile, *, passed: bool = True) -> GateReport:
     """A report about these very parameters."""
-    same = Comparison(
+    same = PairedComparison(
         n=60, candidate=0.5, baseline=0.5, difference=0.0, low=-0.1, high=0.1, p=1.0, wins=5, ties=50, losses=5
     )
     return GateReport(

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.legs import okapi
-from retrieval.legs.okapi import AFTER_SHARES, BEFORE_SHARES, K1, Query, length_penalty
-from retrieval.mirror.columns import Columns
+from retrieval.index.columns import Columns
+from retrieval.legs import bm25_scoring
+from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, K1, TermQuery, length_penalty
 
 NONE = -1
 
@@ -40,11 +40,11 @@ class Said:
         return np.ones(self.ordinals, np.bool_)
 
     def columns(self) -> Columns:
-        """As a mirror has it."""
+        """As an index has it."""
         columns = Columns()
         every = (columns.previous, columns.next, columns.length, columns.asks)
         for array in (*every, columns.sessions.codes, columns.speakers.codes):
-            array.reach(self.ordinals)
+            array.ensure(self.ordinals)
         for doc, length in self.lengths.items():
             columns.length.values[doc] = length
         for doc, code in self.speakers.items():
@@ -62,18 +62,18 @@ def link(columns: Columns, session: Sequence[int], *, last: int = NONE) -> None:
     columns.link(*(struct.pack(f">{len(each)}i", *each) for each in turns))
 
 
-def plain_score(query: Query, doc: int) -> float:
+def plain_score(query: TermQuery, doc: int) -> float:
     """A memory's score; 0 where it has nothing of the query."""
     b, score = length_penalty(query.average), 0.0
     for postings, idf in query.terms:
         for at in np.flatnonzero(postings.docs == doc).tolist():
             tf, length = float(postings.tfs[at]), float(postings.lengths[at])
             score += idf * (K1 + 1) * tf / (tf + K1 * (1 - b + b / query.average * length))
-    return score + (query.timeliness if doc in query.timely else 0.0)
+    return score + (query.timeliness if doc in query.period_docs else 0.0)
 
 
 def plain_score_in_context(
-    query: Query, doc: int, length: int, before: Sequence[int], after: Sequence[int], share: float
+    query: TermQuery, doc: int, length: int, before: Sequence[int], after: Sequence[int], share: float
 ) -> float:
     """A turn's score given those before and after it, nearest first."""
     b, score = length_penalty(query.average), 0.0
@@ -84,10 +84,10 @@ def plain_score_in_context(
             for turn, one_share in zip(turns, shares, strict=False):
                 tf += share * one_share * tfs.get(turn, 0.0)
         score += idf * (tf * (K1 + 1) / (tf + K1 * (1 - b + b / query.average * length)))
-    return score + (query.timeliness if doc in query.timely else 0.0)
+    return score + (query.timeliness if doc in query.period_docs else 0.0)
 
 
-def best(query: Query, allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
+def best(query: TermQuery, allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
     """The best memories, all scored alone."""
-    docs, scores = okapi.ranked(query, Said(ordinals=allowed.size).columns(), allowed, allowed, count=count)
+    docs, scores = bm25_scoring.ranked(query, Said(ordinals=allowed.size).columns(), allowed, allowed, count=count)
     return docs.tolist(), scores.tolist()

@@ -9,10 +9,11 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.hops import Bounds, View
 from graph.inference import JoinedEdge
 from graph.neighbourhood import ANCHORS_SHARE, BRIDGES_SHARE, DAMPING, SEEDS_SHARE
 from graph.resolution import MENTIONS_CAP, Seed
+from graph.walk_bounds import Bounds, View
+from tests.graph_edges import latest_edges, weightiest_edges
 
 
 @dataclass
@@ -142,11 +143,11 @@ class PlainWalk:
         bounds, numbers = self.bounds, np.array(entities, np.int64)
         scanned = bounds.scanned_per_seed if hop_0 else bounds.scanned_per_entity
         most = bounds.memories_per_seed if hop_0 else bounds.memories_per_entity
-        found = self.view.graph.latest_of(numbers, self.view.eligible, scanned=scanned, most=most)
+        found = latest_edges(self.view.graph, numbers, self.view.eligible, scanned=scanned, most=most)
         return _ways(found)
 
     def _mentioned(self, docs: Sequence[int], most: int) -> dict[tuple[int, int], float]:
-        return _ways(self.view.graph.weightiest_of(np.array(docs, np.int64), most=most))
+        return _ways(weightiest_edges(self.view.graph, np.array(docs, np.int64), most=most))
 
     def _mentions(self, entities: Sequence[int]) -> list[int]:
         counts: list[int] = self.view.graph.mentions(np.array(entities, np.int64), cap=MENTIONS_CAP).tolist()

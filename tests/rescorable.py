@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from classifier.candidates import Particulars
-from classifier.evidence import Evidence, Findings
+from classifier.candidates import CandidateInputs
 from classifier.intents import INTENTS
+from classifier.query_performance import LegScores, QueryPerformanceFeatures
 from classifier.training.examples import Example
 from classifier.traits import MEMORY_TRAITS, QUERY_TRAITS, pack_traits, unpack_traits
 
 if TYPE_CHECKING:
-    from classifier.training.rescorer import Fitted
+    from classifier.training.rescorer import FittedRescorer
 
 SETS = ("chats", "notes", "papers")
 
@@ -42,37 +42,37 @@ def require_training() -> None:
         pytest.skip(f"lightgbm cannot be loaded: {exc}", allow_module_level=True)
 
 
-def findings(rng: np.random.Generator, ids: Sequence[str], least: float = 0.0, most: float = 1.0) -> Findings:
+def findings(rng: np.random.Generator, ids: Sequence[str], least: float = 0.0, most: float = 1.0) -> LegScores:
     """A ranking of these ids, in this order."""
     scores = np.sort(rng.uniform(least, most, len(ids)))[::-1]
-    return Findings(list(ids), scores.tolist())
+    return LegScores(list(ids), scores.tolist())
 
 
-def evidence(rng: np.random.Generator, ids: Sequence[str]) -> Evidence:
+def evidence(rng: np.random.Generator, ids: Sequence[str]) -> QueryPerformanceFeatures:
     """Legs of which each found two thirds of the ids and together all of them, in some order."""
     third = len(ids) // 3
     order = rng.permutation(len(ids))
     parts = [[ids[at] for at in rng.permutation(np.roll(order, third * turn)[: len(ids) - third])] for turn in range(3)]
     shares = rng.dirichlet(np.ones(len(INTENTS))).tolist()
-    return Evidence(
+    return QueryPerformanceFeatures(
         vector=findings(rng, parts[0], 0.2, 0.8),
         bm25=findings(rng, parts[1], 0.5, 9.0),
         graph=findings(rng, parts[2]),
-        attainable=12.5,
-        rarities=rng.random(2).tolist(),
+        score_upper_bound=12.5,
+        entity_idfs=rng.random(2).tolist(),
         words=int(rng.integers(1, 20)),
         probabilities=dict(zip(INTENTS, shares, strict=True)),
     )
 
 
-def particulars(rng: np.random.Generator, ids: Sequence[str], said: Sequence[str] = SAID) -> Particulars:
+def particulars(rng: np.random.Generator, ids: Sequence[str], said: Sequence[str] = SAID) -> CandidateInputs:
     """Of memories of 8 dimensions, by up to 3 speakers in up to 4 sessions, that say some of these texts."""
     n = len(ids)
     vectors = rng.normal(size=(n, 8))
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
     own, mixed, covered, shared, rarest = (rng.random(n).astype(np.float32) for _ in range(5))
     has_title = rng.random(n) < 0.3
-    return Particulars(
+    return CandidateInputs(
         ids=list(ids),
         own=own,
         mixed=mixed,
@@ -119,10 +119,10 @@ def examples(count: int = 120, *, first: int = 0) -> list[Example]:
     ]
 
 
-def learned(*, seed: int = 0, floor: float = 0.3, queries: Sequence[Example] | None = None) -> Fitted:
+def learned(*, seed: int = 0, floor: float = 0.3, queries: Sequence[Example] | None = None) -> FittedRescorer:
     """A rescorer of a few small trees."""
-    from classifier.training.rescorer import Options, fit
-    from classifier.training.trees import Options as TreeOptions
+    from classifier.training.rescorer import RescorerOptions, fit
+    from classifier.training.trees import TreeOptions
 
     trees = TreeOptions(trees=20, rate=0.2, leaves=7, least_in_leaf=20, seed=seed)
-    return fit(examples() if queries is None else queries, Options(trees=trees, floor=floor, seed=seed))
+    return fit(examples() if queries is None else queries, RescorerOptions(trees=trees, floor=floor, seed=seed))

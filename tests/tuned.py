@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from classifier.intents import INTENTS, Intent
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
-from retrieval.types import Leg
+from retrieval.types.search import Leg
 
 EVEN = (0.25, 0.25, 0.25, 0.25)
 
@@ -45,7 +45,7 @@ def saved(
         gains=dict(gains or {"gold": 1.0}),
         weight=weight,
         probabilities=probabilities,
-        familiarity=1.0,
+        in_domain=1.0,
         learned=dict.fromkeys(DEPTHS, learned),
         rankings={Leg.VECTOR: list(vector), Leg.BM25: list(bm25)},
         graph={depth: list(graph)[:depth] for depth in DEPTHS},

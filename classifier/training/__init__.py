@@ -1,1 +1,1 @@
-"""From labelled queries to `models/intent.onnx`; run as `python -m classifier.training`."""
+"""Trains `models/intent.onnx` from labelled queries; run as `python -m classifier.training`."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from classifier.inference import IntentClassifier
 from classifier.training.calibration import softmax
-from classifier.training.card import Facts, file_sha256, record_checksum, render
+from classifier.training.card import IntentFacts, render
+from classifier.training.checksums import file_sha256, record_checksum
 from classifier.training.data import TRAINING_FILE, read_judge, read_training, shared_texts
 from classifier.training.embedder import Embed, bundled_embedder, remembering
 from classifier.training.export import check_parity, export
@@ -17,30 +18,30 @@ from classifier.training.robustness import robustness
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """What to train on and where to write."""
+class IntentOptions:
+    """Training data and output folder."""
 
     data: Path
     models: Path
-    """Holds the embedder; takes `intent.onnx`, `intent.md` and the line in `SHA256SUMS`."""
+    """Contains the embedder; receives `intent.onnx`, `intent.md` and a line in `SHA256SUMS`."""
     judge: Path | None
-    """A folder of labelled queries to report on; the model that is written is never trained on them."""
+    """A folder of labelled queries to report on; the written model is never trained on them."""
     seed: int
 
 
-def train(options: Options, embed: Embed) -> Facts:
-    """Train, export, check, judge and write everything; the same seed gives the same bytes.
+def train(options: IntentOptions, embed: Embed) -> IntentFacts:
+    """Train, export, verify, evaluate and write everything; the same seed gives the same bytes.
 
     Args:
-        options: what to train on and where to write.
-        embed: texts to unit rows.
+        options: training data and output folder.
+        embed: embeds texts into unit rows.
 
     Returns:
-        What the card states.
+        The facts stated in the card.
 
     Raises:
-        ValueError: the data are malformed or share a text with the judge, or the exported model
-            differs from scikit-learn's; then no card is written.
+        ValueError: the data are malformed or share a text with the judging set, or the exported model differs from
+            scikit-learn's; then no card is written.
     """
     queries = read_training(options.data)
     judged = None if options.judge is None else read_judge(options.judge)
@@ -60,7 +61,7 @@ def train(options: Options, embed: Embed) -> Facts:
     if judged is not None:
         answers = fold_answers(queries, judged, embed, options.seed, model.temperature)
         verdict = judge(classifier, judged, embed, answers)
-    facts = Facts(
+    facts = IntentFacts(
         queries=queries,
         data_sha256=file_sha256(options.data),
         model_sha256=file_sha256(path),
@@ -79,7 +80,7 @@ def train(options: Options, embed: Embed) -> Facts:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run from the command line; `--help` says how."""
+    """Run the command line; see `--help`."""
     parser = argparse.ArgumentParser(prog="python -m classifier.training", description=__doc__)
     models = Path(__file__).resolve().parents[2] / "models"
     parser.add_argument("--data", type=Path, default=TRAINING_FILE, help="labelled queries (default: %(default)s)")
@@ -87,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--judge", type=Path, help="evaluation folder of labelled queries to report on")
     parser.add_argument("--seed", type=int, default=20251121)
     given = parser.parse_args(arguments)
-    options = Options(data=given.data, models=given.models, judge=given.judge, seed=given.seed)
+    options = IntentOptions(data=given.data, models=given.models, judge=given.judge, seed=given.seed)
     facts = train(options, remembering(bundled_embedder(options.models)))
     print(render(facts))
 

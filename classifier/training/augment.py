@@ -1,4 +1,4 @@
-"""Training copies as people type: in haste, with slips, or with the question at the end of a long story."""
+"""Augmentation with typing habits: hasty spelling, typos, and the question at the end of a long story."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,7 @@ from random import Random
 from classifier.training.data import DATA, LabelledQuery
 
 STORIES = 0.12
-"""The share of copies that begin with a story."""
+"""Share of the copies that start with a story."""
 
 
 def augmented(queries: list[LabelledQuery], rng: Random) -> list[LabelledQuery]:
@@ -17,10 +17,10 @@ def augmented(queries: list[LabelledQuery], rng: Random) -> list[LabelledQuery]:
 
     Args:
         queries: the originals.
-        rng: decides what is altered.
+        rng: decides on the alterations.
 
     Returns:
-        The copies that differ from their original, in order; the originals are not among them.
+        The copies that differ from their original, in order, without the originals.
     """
     copies = [replace(query, text=_altered(query.text, rng)) for query in queries]
     return [copy for copy, query in zip(copies, queries, strict=True) if copy.text != query.text]
@@ -28,22 +28,22 @@ def augmented(queries: list[LabelledQuery], rng: Random) -> list[LabelledQuery]:
 
 @cache
 def stories(use: str, path: Path = DATA / "preambles.jsonl") -> tuple[str, ...]:
-    """The stories to put before a question, for `training` or for the `check` of robustness."""
+    """The stories to put before a question, for `training` or for the robustness `check`."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return tuple(row["text"] for row in rows if row["use"] == use)
 
 
 def misspelt(word: str, rng: Random) -> str:
-    """Drop, swap or double one inner letter of a word of four or more."""
+    """Drop, swap or double an inner letter of a word of at least four letters."""
     if len(word) < 4:
         return word
-    at = rng.randrange(1, len(word) - 1)
+    position = rng.randrange(1, len(word) - 1)
     kind = rng.random()
     if kind < 0.4:
-        return word[:at] + word[at + 1 :]
+        return word[:position] + word[position + 1 :]
     if kind < 0.8:
-        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
-    return word[:at] + word[at] + word[at:]
+        return word[:position] + word[position + 1] + word[position] + word[position + 2 :]
+    return word[:position] + word[position] + word[position:]
 
 
 def _altered(text: str, rng: Random) -> str:

@@ -1,4 +1,4 @@
-"""Are probabilities what they say? Temperature scaling and the expected calibration error."""
+"""Calibration of probabilities: temperature scaling and the expected calibration error."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ def log_loss(probabilities: NDArray[np.float64], labels: NDArray[np.intp]) -> fl
 
 
 def fit_temperature(logits: NDArray[np.float64], labels: NDArray[np.intp]) -> float:
-    """Find the temperature of least log-loss on a grid from 1/4 to 4.
+    """The temperature with the least log loss, on a grid from 1/4 to 4.
 
     Guo, Pleiss, Sun and Weinberger, ICML 2017, arXiv:1706.04599.
 
@@ -47,15 +47,15 @@ def fit_temperature(logits: NDArray[np.float64], labels: NDArray[np.intp]) -> fl
 
 
 def expected_calibration_error(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int = 15) -> float:
-    """Mean gap between confidence and accuracy over equal-width bins of confidence.
+    """Mean difference between confidence and accuracy over bins of confidence of equal width.
 
     Args:
         probabilities: shape (n, classes), n > 0.
         labels: true class numbers, shape (n,).
-        bins: how many.
+        bins: number of bins.
 
     Returns:
-        In [0, 1], 0 best; bins weigh by their share of the rows.
+        In [0, 1], 0 is best; bins are weighted by their share of the rows.
     """
     confidence = probabilities.max(axis=1)
     correct = probabilities.argmax(axis=1) == labels
@@ -65,28 +65,28 @@ def expected_calibration_error(probabilities: NDArray[np.float64], labels: NDArr
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """The predictions of about one confidence."""
+class ReliabilityBin:
+    """The predictions in one bin of confidence."""
 
     count: int
     confidence: float
-    """Their mean."""
+    """Their mean confidence."""
     accuracy: float
 
 
-def reliability(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int = 10) -> list[Bin]:
-    """Accuracy by confidence over equal-width bins, those without predictions left out.
+def reliability(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int = 10) -> list[ReliabilityBin]:
+    """Accuracy by confidence, in bins of equal width; empty bins are left out.
 
     Args:
         probabilities: shape (n, classes).
         labels: true class numbers, shape (n,).
-        bins: how many.
+        bins: number of bins.
     """
     confidence = probabilities.max(axis=1)
     correct = probabilities.argmax(axis=1) == labels
     number = np.minimum((confidence * bins).astype(int), bins - 1)
     return [
-        Bin(int(chosen.sum()), float(confidence[chosen].mean()), float(correct[chosen].mean()))
+        ReliabilityBin(int(chosen.sum()), float(confidence[chosen].mean()), float(correct[chosen].mean()))
         for chosen in (number == n for n in range(bins))
         if chosen.any()
     ]

@@ -1,28 +1,26 @@
-"""The model card, `models/intent.md`, and the line of `models/SHA256SUMS`."""
+"""The model card, `models/intent.md`."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
 
 from classifier.features import BUCKETS, EMBEDDING_DIM, FEATURE_DIM, LEXICAL
 from classifier.intents import INTENTS
 from classifier.training.data import LabelledQuery
 from classifier.training.fit import AT_LEAST, FOLDS, FORM_C, MIN_TEMPERATURE, TOPICS, WORDS_C
-from classifier.training.intent_familiarity import USUAL, USUAL_SHARE
-from classifier.training.judge import JUDGE_WEIGHT, Verdict
-from classifier.training.metrics import Metrics
+from classifier.training.intent_domain import USUAL, USUAL_SHARE
+from classifier.training.judge import JUDGE_WEIGHT, IntentVerdict
+from classifier.training.metrics import IntentMetrics
 from classifier.training.model import IntentModel
 from classifier.training.robustness import Robustness
 
 ASKED = {"macro-F1 unseen": 0.75, "macro-F1 in folds": 0.87, "ECE unseen": 0.05, "ECE in folds": 0.05}
-"""What the project asks of the judging set."""
+"""The project's targets on the judging set."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
-    """Everything the card states."""
+class IntentFacts:
+    """The facts stated in the card."""
 
     queries: Sequence[LabelledQuery]
     data_sha256: str
@@ -32,28 +30,14 @@ class Facts:
     seed: int
     parity: float
     model: IntentModel
-    folds: tuple[Metrics, Metrics]
+    folds: tuple[IntentMetrics, IntentMetrics]
     """On held-out folds of our own queries, with and without embedding."""
-    verdict: Verdict | None
+    verdict: IntentVerdict | None
     robustness: Robustness | None
 
 
-def file_sha256(path: Path) -> str:
-    """Checksum of a file, hexadecimal."""
-    return sha256(path.read_bytes()).hexdigest()
-
-
-def record_checksum(path: Path) -> None:
-    """Put the file's line into `SHA256SUMS` beside it (sha256sum format), keeping other lines."""
-    sums = path.parent / "SHA256SUMS"
-    lines = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
-    kept = [line for line in lines if line and line[66:] != path.name]
-    ordered = sorted([*kept, f"{file_sha256(path)}  {path.name}"], key=lambda line: line[66:])
-    sums.write_text("".join(f"{line}\n" for line in ordered), encoding="utf-8")
-
-
-def render(facts: Facts) -> str:
-    """Write the card, Markdown."""
+def render(facts: IntentFacts) -> str:
+    """Render the card in Markdown."""
     sections = [_what(facts), _data(facts), _how(facts), _folds(facts)]
     if facts.verdict is not None:
         sections.append(_judged(facts.verdict))
@@ -63,8 +47,8 @@ def render(facts: Facts) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def confusion_table(metrics: Metrics) -> str:
-    """Truth by prediction, Markdown."""
+def confusion_table(metrics: IntentMetrics) -> str:
+    """The confusion matrix, true by predicted, in Markdown."""
     rows = [
         f"| **{intent}** | {' | '.join(str(n) for n in row)} |"
         for intent, row in zip(INTENTS, metrics.confusion, strict=True)
@@ -72,8 +56,8 @@ def confusion_table(metrics: Metrics) -> str:
     return "\n".join([f"| truth \\ prediction | {' | '.join(INTENTS)} |", "|---|---|---|---|---|", *rows])
 
 
-def metrics_table(rows: Sequence[tuple[str, Metrics]]) -> str:
-    """A row of figures per name, Markdown."""
+def metrics_table(rows: Sequence[tuple[str, IntentMetrics]]) -> str:
+    """One row of metrics per name, in Markdown."""
     head = f"| | n | accuracy | macro-F1 | {' | '.join(f'F1 {i}' for i in INTENTS)} | ECE | log-loss |"
     lines = [
         f"| {name} | {m.n} | {m.accuracy:.3f} | {m.macro_f1:.3f} | {' | '.join(f'{m.f1[i]:.3f}' for i in INTENTS)} "
@@ -83,7 +67,7 @@ def metrics_table(rows: Sequence[tuple[str, Metrics]]) -> str:
     return "\n".join([head, "|---|---|---|---|---|---|---|---|---|---|", *lines])
 
 
-def _what(facts: Facts) -> str:
+def _what(facts: IntentFacts) -> str:
     return f"""# intent.onnx: what does a query want?
 
 Four intents, in this order: {", ".join(INTENTS)}. Probabilities are calibrated and meant to be
@@ -102,7 +86,7 @@ mixed (`classifier.weights`), not cut to a hard label. Familiarity says how like
 | made by | `python -m classifier.training --judge ../shared/data/intents`, seed {facts.seed} |"""
 
 
-def _data(facts: Facts) -> str:
+def _data(facts: IntentFacts) -> str:
     sources = list(dict.fromkeys(query.source for query in facts.queries))
     counts = Counter((query.intent, query.source) for query in facts.queries)
     rows = "\n".join(f"| {i} | {' | '.join(str(counts[i, source]) for source in sources)} |" for i in INTENTS)
@@ -121,7 +105,7 @@ of most queries (lower case, no question mark, a typing slip, a chatty paragraph
 {rows}"""
 
 
-def _how(facts: Facts) -> str:
+def _how(facts: IntentFacts) -> str:
     model = facts.model
     seen = ", ".join(f"{len(each.idf) - 1:,} of {name}" for name, each in model.vocabularies.items())
     least = ", ".join(f"{count} for {name}" for name, count in AT_LEAST.items())
@@ -139,13 +123,13 @@ bear out. Isotonic regression per intent, tried once on the same folds, had a lo
 unbounded temperature, and of .508 against .497 on the judging set; the temperature with its floor had .456.
 
 Familiarity: a logistic regression over the shares of n-grams that were seen in training and the cosine to the nearest
-of {len(model.familiarity.centroids)} centroids, against texts that are no queries (`classifier/training/strange.py`
+of {len(model.in_domain.centroids)} centroids, against texts that are no queries (`classifier/training/out_of_domain.py`
 makes them up); scaled so that {1 - USUAL_SHARE:.0%} of held-out queries reach {USUAL} and their middle one 1.
 
 The ONNX file against numpy, all training queries with and without embedding: largest difference {facts.parity:.1e}."""
 
 
-def _folds(facts: Facts) -> str:
+def _folds(facts: IntentFacts) -> str:
     rows = [("with embedding", facts.folds[0]), ("words alone", facts.folds[1])]
     return f"""## On our own data
 
@@ -155,7 +139,7 @@ originals.
 {metrics_table(rows)}"""
 
 
-def _judged(verdict: Verdict) -> str:
+def _judged(verdict: IntentVerdict) -> str:
     rows = [
         ("unseen, with embedding", verdict.with_embedding),
         ("unseen, words alone", verdict.without_embedding),
@@ -183,8 +167,8 @@ in the repository. But these are figures of development, not of a blind test: sa
 first training queries were written, its errors guided a second batch of about 690 and the kinds of a third, and the
 kind of model, the strength of its regularisation, the floor of the temperature, the share of templates, foreign sets
 and stories, and the bar of familiarity were chosen with its figures in view; so was that bar with those of
-`strange.jsonl`. Some thirty variants were compared; they lie within about .015 of each other, about the standard error.
-"In folds": each
+`out_of_domain.jsonl`. Some thirty variants were compared; they lie within about .015 of each other, about the standard
+error. "In folds": each
 fifth of the set is answered by a model that had the other four fifths beside our data, each of their queries counting
 {JUDGE_WEIGHT:g} times.
 
@@ -213,7 +197,7 @@ Where most errors are, unseen:
 {errors}"""
 
 
-def _robust(found: Robustness, verdict: Verdict | None) -> str:
+def _robust(found: Robustness, verdict: IntentVerdict | None) -> str:
     languages = "\n".join(
         f"| {name} | {n} | {accuracy:.3f} | {familiarity:.2f} |"
         for name, (n, accuracy, familiarity) in found.languages.items()
@@ -235,7 +219,7 @@ each intent, so a query is worth .083):
 |---|---|---|---|
 {languages}
 
-Familiarity of texts that are no queries, never trained on (`classifier/data/strange.jsonl`):
+Familiarity of texts that are no queries, never trained on (`classifier/data/out_of_domain.jsonl`):
 
 | kind | n | mean familiarity |
 |---|---|---|

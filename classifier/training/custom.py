@@ -1,4 +1,4 @@
-"""A classifier for somebody's own labelled queries, beside ours or alone: what `trivet train` does."""
+"""Trains a classifier on a user's labelled queries, with or without ours: `trivet train`."""
 
 import json
 from collections import Counter
@@ -9,50 +9,52 @@ from pathlib import Path
 import numpy as np
 
 from classifier.intents import INTENTS, Intent
-from classifier.training.calibration import Bin, reliability, softmax
-from classifier.training.card import confusion_table, file_sha256, metrics_table, record_checksum
+from classifier.training.calibration import ReliabilityBin, reliability, softmax
+from classifier.training.card import confusion_table, metrics_table
+from classifier.training.checksums import file_sha256, record_checksum
 from classifier.training.data import LabelledQuery, comparable, read_training
 from classifier.training.embedder import Embed
 from classifier.training.export import check_parity, export
 from classifier.training.fit import FOLDS, Advance, learn, prepare
-from classifier.training.metrics import Metrics, measure
+from classifier.training.metrics import IntentMetrics, measure
 
 FEWEST = 5
-"""Queries that every intent needs."""
+"""Minimum queries per intent."""
 GIVEN = "given"
-"""The source of the queries that are given."""
+"""The `source` of the user's queries."""
 _SHARE, _MOST = 0.5, 20.0
-"""The given ones together count this share of ours, but one of them never more than so many of ours, nor less than
-one."""
+"""Together, the given queries have this share of the weight of ours, but each has the weight of at least one and at
+most `_MOST` of ours.
+"""
 
 
 class BadQueries(ValueError):
-    """The labelled queries cannot be trained on; the message names the line."""
+    """Labelled queries that cannot be used for training; the message names the line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trained:
-    """What was made, and how good it is on given queries that it had not seen."""
+    """A trained classifier and its metrics on given queries held out in cross-validation."""
 
     queries: int
-    """Given ones."""
+    """Number of given queries."""
     base: int
-    """Ours beside them."""
+    """Number of our queries trained on."""
     weight: float
-    """How many of ours a given one counts."""
+    """Weight of a given query; one of ours has 1."""
     seed: int
     folds: int
     temperature: float
-    with_embedding: Metrics
-    without_embedding: Metrics
-    reliability: list[Bin]
+    with_embedding: IntentMetrics
+    without_embedding: IntentMetrics
+    reliability: list[ReliabilityBin]
     """With embedding."""
     parity: float
     sha256: str
 
 
 def read_labelled(path: Path) -> list[LabelledQuery]:
-    """Read queries, one JSON object per line: `text` and `intent`, and whatever else.
+    """Read queries, one JSON object per line with `text` and `intent`; other fields are ignored.
 
     Args:
         path: the file, UTF-8.
@@ -61,7 +63,7 @@ def read_labelled(path: Path) -> list[LabelledQuery]:
         The queries in file order.
 
     Raises:
-        BadQueries: it is not UTF-8, a line is not such an object, a text is there twice, or an intent has too few.
+        BadQueries: not UTF-8, a malformed line, a duplicate text, or too few queries of an intent.
     """
     queries: list[LabelledQuery] = []
     first_seen: dict[str, int] = {}
@@ -91,18 +93,18 @@ def train_custom(
     seed: int,
     advance: Advance = lambda more: None,
 ) -> Trained:
-    """Train on given queries and write `intent.onnx`, its card `intent.md` and its line in `SHA256SUMS`.
+    """Train on the given queries and write `intent.onnx`, its card `intent.md` and its line in `SHA256SUMS`.
 
     Args:
         given: from `read_labelled`.
-        out: the folder, which is made.
-        embed: texts to unit rows.
-        base: whether our queries are learned too; one with a given text gives way to it.
-        seed: the same one gives the same bytes.
-        advance: is told of every model fitted, FOLDS + 1 in all.
+        out: the output folder; created if missing.
+        embed: embeds texts into unit rows.
+        base: whether to add our queries; one with the same text as a given query is left out.
+        seed: the same seed gives the same bytes.
+        advance: called after each fit, FOLDS + 1 times in all.
 
     Returns:
-        What was made, measured by cross-validation on the given queries.
+        The result, with metrics from cross-validation on the given queries.
     """
     texts = {comparable(query.text) for query in given}
     ours = [query for query in read_training() if comparable(query.text) not in texts] if base else []

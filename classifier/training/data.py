@@ -12,7 +12,7 @@ TRAINING_FILE = DATA / "intents.jsonl"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledQuery:
-    """A query, what it wants, and where it comes from."""
+    """A query with its intent and source."""
 
     text: str
     intent: Intent
@@ -29,8 +29,7 @@ def read_training(path: Path = TRAINING_FILE) -> list[LabelledQuery]:
         The queries in file order.
 
     Raises:
-        ValueError: a line is not such an object, a text is blank, or two are the same but for
-            case and space; the message names the line.
+        ValueError: a malformed line, a blank text, or texts equal up to case and space; the message names the line.
     """
     queries: list[LabelledQuery] = []
     first_seen: dict[str, int] = {}
@@ -51,10 +50,10 @@ def read_training(path: Path = TRAINING_FILE) -> list[LabelledQuery]:
 
 
 def read_judge(folder: Path) -> list[LabelledQuery]:
-    """Read the queries of an evaluation folder whose `type` is an intent.
+    """Read the queries of an evaluation folder that have an intent as `type`.
 
     Args:
-        folder: it holds `queries.jsonl` with `text`, `type` and `metadata.source`.
+        folder: contains `queries.jsonl` with `text`, `type` and `metadata.source`.
 
     Returns:
         The queries in file order.
@@ -65,11 +64,11 @@ def read_judge(folder: Path) -> list[LabelledQuery]:
 
 
 def shared_texts(training: list[LabelledQuery], judge: list[LabelledQuery]) -> list[str]:
-    """List the training texts that are also judged, but for case and space; there must be none."""
+    """The training texts that are also in the judging set, up to case and space; there must be none."""
     judged = {comparable(query.text) for query in judge}
     return [query.text for query in training if comparable(query.text) in judged]
 
 
 def comparable(text: str) -> str:
-    """Fold case and space, so that the same text written twice is seen as such."""
+    """Fold case and space, to detect duplicates."""
     return " ".join(text.casefold().split())

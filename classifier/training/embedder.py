@@ -1,4 +1,4 @@
-"""The bundled embedder, read straight from `models/`; `classifier` may not import `retrieval`."""
+"""The bundled embedder, loaded directly from `models/`, as `classifier` must not import `retrieval`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,22 +11,21 @@ from tokenizers import Tokenizer
 from classifier.features import EMBEDDING_DIM
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
-"""Texts to unit rows of shape (len(texts), EMBEDDING_DIM)."""
+"""Embeds texts into unit rows of shape (len(texts), EMBEDDING_DIM)."""
 
 _MAX_PIECES = 256
 
 
 def bundled_embedder(models: Path) -> Embed:
-    """Load `embedder.onnx` and `embedder.tokenizer.json`, one thread.
+    """Load `embedder.onnx` and `embedder.tokenizer.json` with a single thread.
 
-    Each text runs alone, as a query does in serving: the int8 model's rows depend slightly on
-    what else is in a batch.
+    Each text is run alone, as in serving: the int8 model's rows depend slightly on the rest of the batch.
 
     Args:
-        models: the folder that holds both files.
+        models: the folder with both files.
 
     Returns:
-        A function that embeds texts.
+        The embedding function.
     """
     tokenizer = Tokenizer.from_file(str(models / "embedder.tokenizer.json"))
     tokenizer.no_padding()
@@ -50,7 +49,7 @@ def bundled_embedder(models: Path) -> Embed:
 
 
 def remembering(embed: Embed) -> Embed:
-    """The same embedder, but each text is embedded once."""
+    """The same embedder with a cache of texts."""
     known: dict[str, NDArray[np.float32]] = {}
 
     def remember(texts: Sequence[str]) -> NDArray[np.float32]:

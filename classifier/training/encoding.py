@@ -1,4 +1,4 @@
-"""Queries as matrices, by the very code that serves: rows of numbers and sparse sets of n-grams."""
+"""Encodes queries as matrices with the serving code: rows of numbers and sparse sets of n-grams."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ GRAM_SETS = QueryFeatures._fields[1:]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Encoded:
-    """n queries."""
+    """The features of n queries."""
 
     rows: NDArray[np.float32]
     """Shape (n, FEATURE_DIM)."""
     grams: dict[str, csr_matrix]
-    """Per set of n-grams, shape (n, BUCKETS): 1 where a query has one of the bucket."""
+    """By set of n-grams, shape (n, BUCKETS): 1 if the query has an n-gram in the bucket."""
 
     def __getitem__(self, chosen: NDArray[np.intp]) -> "Encoded":
-        """Some of the queries, in that order."""
+        """The chosen queries, in that order."""
         return Encoded(rows=self.rows[chosen], grams={name: grams[chosen] for name, grams in self.grams.items()})
 
 
@@ -38,15 +38,15 @@ def encode(texts: Sequence[str], embeddings: NDArray[np.float32]) -> Encoded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vocabulary:
-    """The n-grams of one set that the training queries have more than once; others count as unseen."""
+    """The n-grams of one set that are frequent enough in the training queries; others count as unseen."""
 
     slots: NDArray[np.int32]
-    """Shape (BUCKETS,): the row of a bucket's n-gram in tables of the vocabulary; 0, a row of zeros, for others."""
+    """Shape (BUCKETS,): row of the bucket in the vocabulary's tables; 0, a row of zeros, if unseen."""
     idf: NDArray[np.float64]
-    """Shape (1 + seen,): how rare each is, log((1 + n) / (1 + df)) + 1; 0 for slot 0."""
+    """Shape (1 + seen,): inverse document frequency, log((1 + n) / (1 + df)) + 1; 0 for slot 0."""
 
     def scaled(self, grams: csr_matrix) -> csr_matrix:
-        """Rows of unit length over the slots, shape (n, 1 + seen), weighed by idf; of 0 where nothing was seen."""
+        """tf-idf rows of unit length over the slots, shape (n, 1 + seen); zero rows if nothing was seen."""
         coo = grams.tocoo()
         slots = self.slots[coo.col]
         values = self.idf[slots]
@@ -55,14 +55,14 @@ class Vocabulary:
         return (diags(1.0 / np.maximum(norms, 1e-6)) @ matrix).tocsr()
 
     def known(self, grams: csr_matrix) -> NDArray[np.float64]:
-        """Which share of each query's n-grams was seen, shape (n,)."""
+        """The share of each query's n-grams that was seen, shape (n,)."""
         seen = np.asarray(grams[:, np.flatnonzero(self.slots)].sum(axis=1)).ravel()
         found: NDArray[np.float64] = seen / np.maximum(np.asarray(grams.sum(axis=1)).ravel(), 1.0)
         return found
 
 
 def vocabulary(grams: csr_matrix, originals: NDArray[np.bool_], at_least: int) -> Vocabulary:
-    """Learn the n-grams that at least so many originals have."""
+    """Collect the n-grams that occur in at least `at_least` originals."""
     counted = grams[np.flatnonzero(originals)]
     frequency = np.asarray(counted.sum(axis=0)).ravel()
     seen = np.flatnonzero(frequency >= at_least)
@@ -73,7 +73,7 @@ def vocabulary(grams: csr_matrix, originals: NDArray[np.bool_], at_least: int) -
 
 
 def _sparse(sets: Sequence[NDArray[np.int64]]) -> csr_matrix:
-    """One row per set of buckets; bucket 0 is for none."""
+    """One row per set of buckets; bucket 0 means none."""
     kept = [buckets[buckets > 0] for buckets in sets]
     ends = np.cumsum([0, *(len(buckets) for buckets in kept)])
     columns = np.concatenate(kept) if kept else np.zeros(0, np.int64)

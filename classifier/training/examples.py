@@ -1,7 +1,7 @@
-"""Queries with gold and all that the rescorer is given of their candidates, as a file.
+"""Queries with relevance labels and the rescorer's inputs, stored in a file.
 
-Each is one MessagePack object, preceded by its length in 4 bytes, big-endian. All is stored as it was, so that features
-made of an example are, bit for bit, those that were served.
+Each query is a MessagePack object preceded by its length, 4 bytes big-endian. Values are stored exactly, so that
+features computed from an example equal those in serving bit for bit.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
 
-from classifier.candidates import Particulars
-from classifier.evidence import Evidence, Findings
-from classifier.intents import Intent
+from classifier.candidates import CandidateInputs
+from classifier.query_performance import QueryPerformanceFeatures
 
 _LENGTH_BYTES = 4
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
-    """One query.
+    """A query with its candidates.
 
     Attributes:
         set: the evaluation set.
-        namespace: within it.
-        type: of the query.
-        relevant: the gold.
-        evidence: what the legs answered.
-        known: of the candidates.
+        namespace: the namespace within the set.
+        type: type of the query.
+        relevant: ids of the relevant memories.
+        evidence: the results of the legs.
+        known: the inputs of the candidates.
         fused: the candidates in the order of the fusion with the fixed weights.
     """
 
@@ -37,19 +38,9 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     type: str
     relevant: frozenset[str]
-    evidence: Evidence
-    known: Particulars
+    evidence: QueryPerformanceFeatures
+    known: CandidateInputs
     fused: Sequence[str]
-
-
-class _Evidence(msgspec.Struct):
-    vector: tuple[list[str], list[float]]
-    bm25: tuple[list[str], list[float]]
-    graph: tuple[list[str], list[float]]
-    attainable: float
-    rarities: list[float]
-    words: int
-    probabilities: dict[Intent, float]
 
 
 class _Known(msgspec.Struct):
@@ -74,18 +65,18 @@ class _Stored(msgspec.Struct):
     set: str
     namespace: str
     type: str
-    relevant: list[str]
-    evidence: _Evidence
+    relevant: frozenset[str]
+    evidence: QueryPerformanceFeatures
     known: _Known
     fused: list[str]
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
-    """Write a file anew."""
-    encoder = msgspec.msgpack.Encoder()
+    """Write a file, replacing an existing one."""
+    encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
     with path.open("wb") as file:
         for example in examples:
-            content = encoder.encode(_stored(example))
+            content = encoder.encode(structs.asdict(example) | {"relevant": sorted(example.relevant)})
             file.write(len(content).to_bytes(_LENGTH_BYTES, "big") + content)
 
 
@@ -93,7 +84,7 @@ def read_examples(path: Path) -> list[Example]:
     """Read a file.
 
     Raises:
-        ValueError: it is not one of this version.
+        ValueError: the file is not of this version.
     """
     decoder = msgspec.msgpack.Decoder(_Stored)
     try:
@@ -103,60 +94,25 @@ def read_examples(path: Path) -> list[Example]:
 
 
 def _parts(content: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(content):
-        start = at + _LENGTH_BYTES
-        at = start + int.from_bytes(content[at:start], "big")
-        if at > len(content):
+    offset = 0
+    while offset < len(content):
+        start = offset + _LENGTH_BYTES
+        offset = start + int.from_bytes(content[offset:start], "big")
+        if offset > len(content):
             raise ValueError("the last example is cut off")
-        yield content[start:at]
+        yield content[start:offset]
 
 
-def _stored(example: Example) -> _Stored:
-    evidence, known = example.evidence, example.known
-    values: dict[str, Any] = {name: getattr(known, name) for name in Particulars.__struct_fields__}
-    values |= {name: value.tolist() for name, value in values.items() if isinstance(value, np.ndarray)}
-    values["vectors"] = None if known.vectors is None else known.vectors.tobytes()
-    return _Stored(
-        set=example.set,
-        namespace=example.namespace,
-        type=example.type,
-        relevant=sorted(example.relevant),
-        evidence=_Evidence(
-            vector=(list(evidence.vector.ids), list(evidence.vector.scores)),
-            bm25=(list(evidence.bm25.ids), list(evidence.bm25.scores)),
-            graph=(list(evidence.graph.ids), list(evidence.graph.scores)),
-            attainable=evidence.attainable,
-            rarities=list(evidence.rarities),
-            words=evidence.words,
-            probabilities=dict(evidence.probabilities),
-        ),
-        known=_Known(**values),
-        fused=list(example.fused),
-    )
+def _plain(array: NDArray[np.generic]) -> bytes | list[Any]:
+    """The rows of a matrix as bytes, the values of a vector as numbers."""
+    return array.tobytes() if array.ndim == 2 else array.tolist()
 
 
 def _restored(stored: _Stored) -> Example:
-    evidence, known = stored.evidence, stored.known
-    values: dict[str, Any] = msgspec.structs.asdict(known)
+    known = stored.known
+    values = structs.asdict(known)
     for name in ("own", "mixed", "covered", "shared", "rarest"):
         values[name] = np.array(values[name], np.float32)
     if known.vectors is not None:
         values["vectors"] = np.frombuffer(known.vectors, np.float32).reshape(len(known.ids), -1)
-    return Example(
-        set=stored.set,
-        namespace=stored.namespace,
-        type=stored.type,
-        relevant=frozenset(stored.relevant),
-        evidence=Evidence(
-            vector=Findings(*evidence.vector),
-            bm25=Findings(*evidence.bm25),
-            graph=Findings(*evidence.graph),
-            attainable=evidence.attainable,
-            rarities=evidence.rarities,
-            words=evidence.words,
-            probabilities=evidence.probabilities,
-        ),
-        known=Particulars(**values),
-        fused=stored.fused,
-    )
+    return Example(**structs.asdict(stored) | {"known": CandidateInputs(**values)})

@@ -1,4 +1,4 @@
-"""The intent model as one ONNX graph, with the proof that it says what scikit-learn's numbers say."""
+"""Exports the intent model as an ONNX graph, and checks its equality with scikit-learn's."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from classifier.features import EMBEDDING_DIM, FEATURE_DIM, FEATURES_VERSION, LE
 from classifier.inference import IntentClassifier
 from classifier.intents import INTENTS
 from classifier.training.encoding import GRAM_SETS, encode
-from classifier.training.intent_familiarity import Scale, evidence
+from classifier.training.intent_domain import Scale, evidence
 from classifier.training.model import FORM_SETS, IntentModel
 
 PARITY_TOLERANCE = 1e-4
@@ -30,7 +30,7 @@ _IR_VERSION = 8
 
 
 def golden_embedding() -> NDArray[np.float32]:
-    """Make the unit vector, shape (384,), that the golden answers with an embedding were got by."""
+    """The unit vector, shape (384,), used for the golden answers with an embedding."""
     wave = np.sin(np.arange(EMBEDDING_DIM, dtype=np.float64))
     unit: NDArray[np.float32] = (wave / np.linalg.norm(wave)).astype(np.float32)
     return unit
@@ -38,7 +38,7 @@ def golden_embedding() -> NDArray[np.float32]:
 
 def export(model: IntentModel, path: Path) -> None:
     """Write the model with its metadata: intents, features_version and golden answers."""
-    graph = _Graph()
+    graph = _IntentGraph()
     embedded = graph.add(
         "Slice", "row", graph.constant([FEATURE_DIM - 1]), graph.constant([FEATURE_DIM]), graph.constant([1])
     )
@@ -68,28 +68,28 @@ def export(model: IntentModel, path: Path) -> None:
     )
     cooled = graph.add("Div", graph.add("Log", mean), temperature)
     graph.add("Softmax", cooled, axis=1, output="probabilities")
-    cosines = _product(graph, embedding, model.familiarity.centroids.T)
+    cosines = _product(graph, embedding, model.in_domain.centroids.T)
     nearest = graph.add("ReduceMax", cosines, axes=[1], keepdims=1)
-    near = _scaled(graph, graph.add("Concat", *shares, nearest, axis=1), model.familiarity.embedded)
-    known = _scaled(graph, graph.add("Concat", *shares, axis=1), model.familiarity.bare)
+    near = _scaled(graph, graph.add("Concat", *shares, nearest, axis=1), model.in_domain.embedded)
+    known = _scaled(graph, graph.add("Concat", *shares, axis=1), model.in_domain.bare)
     graph.add("Where", has, near, known, output="familiarity")
     path.write_bytes(graph.serialised(_metadata(model)))
 
 
 def check_parity(model: IntentModel, path: Path, texts: Sequence[str], embeddings: NDArray[np.float32]) -> float:
-    """Compare the numpy model with the exported file, through the very code that serves.
+    """Compare the numpy model with the exported file, through the serving code.
 
     Args:
-        model: what was exported.
+        model: the exported model.
         path: the ONNX file.
         texts: n queries, each tried with and without its embedding.
         embeddings: shape (n, 384).
 
     Returns:
-        The largest difference of a probability or a familiarity.
+        The largest difference of a probability or of in_domain.
 
     Raises:
-        ValueError: it is above `PARITY_TOLERANCE`.
+        ValueError: the difference is above `PARITY_TOLERANCE`.
     """
     classifier = IntentClassifier(path)
     worst = 0.0
@@ -97,7 +97,7 @@ def check_parity(model: IntentModel, path: Path, texts: Sequence[str], embedding
         expected = _expected(model, texts, embeddings, embedded=embedded)
         for text, vector, row in zip(texts, embeddings, expected, strict=True):
             served = classifier.predict(text, vector if embedded else None)
-            found = [*served.probabilities.values(), served.familiarity]
+            found = [*served.probabilities.values(), served.in_domain]
             worst = max(worst, float(np.abs(row - found).max()))
     if worst > PARITY_TOLERANCE:
         raise ValueError(f"{path} differs from scikit-learn by {worst}")
@@ -107,11 +107,11 @@ def check_parity(model: IntentModel, path: Path, texts: Sequence[str], embedding
 def _expected(
     model: IntentModel, texts: Sequence[str], embeddings: NDArray[np.float32], *, embedded: bool
 ) -> NDArray[np.float64]:
-    """Probabilities and familiarity in numpy, shape (n, 5)."""
+    """Probabilities and in_domain from numpy, shape (n, 5)."""
     encoded = encode(texts, embeddings)
-    seen = evidence(encoded, model.vocabularies, model.familiarity.centroids)
-    scale = model.familiarity.embedded if embedded else model.familiarity.bare
-    familiar = scale.of(seen[:, : len(scale.weights)])
+    seen = evidence(encoded, model.vocabularies, model.in_domain.centroids)
+    scale = model.in_domain.embedded if embedded else model.in_domain.bare
+    familiar = scale.in_domain(seen[:, : len(scale.weights)])
     return np.column_stack([model.probabilities(encoded, embedded=embedded), familiar])
 
 
@@ -126,8 +126,8 @@ def _metadata(model: IntentModel) -> dict[str, str]:
     return {"intents": json.dumps(INTENTS), "features_version": str(FEATURES_VERSION), "golden": json.dumps(golden)}
 
 
-class _Graph:
-    """Nodes and constants as they are added, each value named by its number."""
+class _IntentGraph:
+    """Builds a graph; values are named by number."""
 
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
@@ -140,14 +140,14 @@ class _Graph:
         return name
 
     def constant(self, value: object) -> str:
-        """Add a constant and return its name; lists are int64, arrays keep their type."""
+        """Add a constant and return its name; lists become int64, arrays keep their type."""
         array = np.array(value, dtype=np.int64) if isinstance(value, list) else np.asarray(value)
         name = f"constant_{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
     def serialised(self, metadata: dict[str, str]) -> bytes:
-        """The file's bytes: the same for the same nodes, constants and metadata."""
+        """The file's bytes; deterministic for the same nodes, constants and metadata."""
         inputs = [
             helper.make_tensor_value_info("row", TensorProto.FLOAT, [1, FEATURE_DIM]),
             *(helper.make_tensor_value_info(name, TensorProto.INT64, [1, None]) for name in GRAM_SETS),
@@ -164,8 +164,8 @@ class _Graph:
         return serialised
 
 
-def _grams(graph: _Graph, model: IntentModel) -> tuple[dict[str, str], list[str]]:
-    """Sums of the n-grams' weights per member, and the share of seen ones per set."""
+def _grams(graph: _IntentGraph, model: IntentModel) -> tuple[dict[str, str], list[str]]:
+    """Per member the sum of its n-gram weights, and per set the share of seen n-grams."""
     sums: dict[str, list[str]] = {"form": [], "bare_form": [], "words": []}
     shares: list[str] = []
     for name in GRAM_SETS:
@@ -190,7 +190,7 @@ def _grams(graph: _Graph, model: IntentModel) -> tuple[dict[str, str], list[str]
     return {reader: _sum(graph, each, np.zeros(len(INTENTS))) for reader, each in sums.items()}, shares
 
 
-def _split(graph: _Graph, value: str, widths: Sequence[int]) -> list[str]:
+def _split(graph: _IntentGraph, value: str, widths: Sequence[int]) -> list[str]:
     ends = np.cumsum(widths).tolist()
     return [
         graph.add("Slice", value, graph.constant([end - width]), graph.constant([end]), graph.constant([1]))
@@ -198,19 +198,19 @@ def _split(graph: _Graph, value: str, widths: Sequence[int]) -> list[str]:
     ]
 
 
-def _product(graph: _Graph, value: str, weights: NDArray[np.float64]) -> str:
+def _product(graph: _IntentGraph, value: str, weights: NDArray[np.float64]) -> str:
     return graph.add("MatMul", value, graph.constant(weights.astype(np.float32)))
 
 
-def _sum(graph: _Graph, values: Sequence[str], start: NDArray[np.float64]) -> str:
+def _sum(graph: _IntentGraph, values: Sequence[str], start: NDArray[np.float64]) -> str:
     total = graph.constant(start.astype(np.float32)[np.newaxis, :])
     for value in values:
         total = graph.add("Add", total, value)
     return total
 
 
-def _scaled(graph: _Graph, value: str, scale: Scale) -> str:
-    """The familiarity of evidence: two straight lines that meet at `usual`, cut to [0, 1]."""
+def _scaled(graph: _IntentGraph, value: str, scale: Scale) -> str:
+    """in_domain from the evidence: a piecewise linear function with a knee at `usual`, clipped to [0, 1]."""
     score = _sum(graph, [_product(graph, value, scale.weights[:, np.newaxis])], np.array([scale.intercept]))
     lines = [_line(graph, score, start, end, low, high) for start, end, low, high in scale.lines()]
     below = graph.add("Less", score, graph.constant(np.float32(scale.usual)))
@@ -218,7 +218,7 @@ def _scaled(graph: _Graph, value: str, scale: Scale) -> str:
     return graph.add("Clip", joined, graph.constant(np.float32(0.0)), graph.constant(np.float32(1.0)))
 
 
-def _line(graph: _Graph, score: str, start: float, end: float, low: float, high: float) -> str:
+def _line(graph: _IntentGraph, score: str, start: float, end: float, low: float, high: float) -> str:
     slope = (high - low) / (end - start)
     moved = graph.add("Mul", score, graph.constant(np.float32(slope)))
     return graph.add("Add", moved, graph.constant(np.float32(low - slope * start)))

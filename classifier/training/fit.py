@@ -1,4 +1,4 @@
-"""Learning the intent model: two linear members, their vocabularies, temperature and familiarity."""
+"""Fits the intent model: two linear members, their vocabularies, temperature and in_domain."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,46 +17,46 @@ from classifier.training.calibration import fit_temperature
 from classifier.training.data import LabelledQuery
 from classifier.training.embedder import Embed
 from classifier.training.encoding import GRAM_SETS, Encoded, encode, vocabulary
-from classifier.training.intent_familiarity import Familiarity, Scale, centroids, evidence, fit_scale
+from classifier.training.intent_domain import IntentDomain, Scale, centroids, evidence, fit_scale
 from classifier.training.model import FORM_SETS, IntentModel, Member, dense_view
-from classifier.training.strange import strange_texts
+from classifier.training.out_of_domain import out_of_domain_texts
 
 FORM_C, WORDS_C = 0.7, 5.0
-"""Inverse strength of the two members' regularisation."""
+"""Inverse regularisation strength of the two members."""
 SKELETON_SCALE = 1.5
-"""Of the skeleton's n-grams in the member that reads the form."""
+"""Scale of the skeleton's n-grams in the form member."""
 AT_LEAST = {"words": 2, "characters": 3, "skeleton": 2}
-"""How many training queries must have an n-gram for it to count."""
+"""Minimum number of training queries that contain an n-gram of the vocabulary."""
 MIN_TEMPERATURE = 1.0
-"""Never sharpen: real queries are further from our training queries than one fold from another."""
+"""Never sharpen: real queries differ more from the training queries than the folds from each other."""
 FOLDS = 5
 TOPICS = 40
 FEWEST_FOR_TOPICS = 400
-"""Of fewer queries a topic may hold all that an intent has; then the folds only keep copies together."""
+"""With fewer queries a topic may contain all queries of an intent; then folds only keep copies together."""
 _STRANGE_TEXTS = 900
 
 Advance = Callable[[int], None]
-"""Is told how many more models are fitted."""
+"""Called with the number of models fitted since the last call."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingSet:
-    """Queries as numbers; the rows of altered copies come after those of all originals."""
+    """Encoded queries; the rows of augmented copies follow those of all originals."""
 
     texts: list[str]
     embeddings: NDArray[np.float32]
     """Shape (n, 384)."""
     encoded: Encoded
     labels: NDArray[np.intp]
-    """Positions in INTENTS, shape (n,)."""
+    """Indices in INTENTS, shape (n,)."""
     original: NDArray[np.intp]
-    """Row of the original, shape (n,): its own row for an original."""
+    """Row of the original, shape (n,); an original's own row."""
     weights: NDArray[np.float64]
-    """How much each counts, shape (n,)."""
+    """Sample weights, shape (n,)."""
 
     @property
     def originals(self) -> NDArray[np.bool_]:
-        """Which rows are no copies, shape (n,)."""
+        """Mask of the rows that are not copies, shape (n,)."""
         found: NDArray[np.bool_] = self.original == np.arange(len(self.original))
         return found
 
@@ -64,16 +64,16 @@ class TrainingSet:
 def prepare(
     queries: Sequence[LabelledQuery], embed: Embed, seed: int, *, weights: Sequence[float] | None = None
 ) -> TrainingSet:
-    """Add altered copies, embed and encode everything.
+    """Augment, embed and encode the training data.
 
     Args:
         queries: the training data.
-        embed: texts to unit rows.
-        seed: of the alterations.
-        weights: how much each query counts, its copy alike; 1 where not given.
+        embed: embeds texts into unit rows.
+        seed: of the augmentation.
+        weights: of the queries and their copies; 1 by default.
 
     Returns:
-        Originals first, copies after.
+        Originals first, then copies.
     """
     rng = Random(seed)
     copies = [(row, copy) for row, query in enumerate(queries) for copy in augmented([query], rng)]
@@ -94,34 +94,34 @@ def prepare(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldOut:
-    """What models said of originals that they had not seen."""
+    """Predictions for originals by models that did not see them."""
 
     rows: NDArray[np.intp]
-    """Which originals, shape (m,)."""
+    """Rows of the originals, shape (m,)."""
     averaged: NDArray[np.float64]
-    """Before temperature, shape (m, 4)."""
+    """Logarithms of the mean probabilities before temperature, shape (m, 4)."""
     bare: NDArray[np.float64]
     """The same without embeddings."""
     evidence: NDArray[np.float64]
-    """Of familiarity, shape (m, 4)."""
+    """Evidence of in_domain, shape (m, 4)."""
 
 
 def learn(
     data: TrainingSet, embed: Embed, seed: int, advance: Advance = lambda more: None
 ) -> tuple[IntentModel, HeldOut]:
-    """Learn a model and say what it does on folds that it has not seen.
+    """Fit a model, and cross-validate it on folds it has not seen.
 
-    The folds keep a topic together (k-means clusters of the embeddings), and every copy with its
-    original: temperature and familiarity are fitted on what is new to the model, as queries will be.
+    Folds keep topics together (k-means clusters of the embeddings), and copies with their original: temperature and
+    in_domain are fitted on queries that are new to the model, as those in serving are.
 
     Args:
         data: the training set.
-        embed: texts to unit rows.
-        seed: of the clusters and of the texts that are no queries.
-        advance: is told of every model fitted, FOLDS + 1 in all.
+        embed: embeds texts into unit rows.
+        seed: of the clusters and of the out-of-domain texts.
+        advance: called after each fit, FOLDS + 1 times in all.
 
     Returns:
-        The model, and what its like said of held-out originals.
+        The model, and the predictions of the folds' models for held-out originals.
     """
     found = [_answers(data, train, test, seed, advance) for train, test in _folds(data, seed)]
     held = HeldOut(
@@ -134,7 +134,7 @@ def learn(
     everything = np.arange(len(data.labels))
     model = fit_members(data, everything)
     middles = centroids(data.embeddings[data.originals], seed)
-    strange = strange_texts(_STRANGE_TEXTS, Random(seed))
+    strange = out_of_domain_texts(_STRANGE_TEXTS, Random(seed))
     against = evidence(encode(strange, embed(strange)), model.vocabularies, middles)
     advance(1)
     return (
@@ -145,7 +145,7 @@ def learn(
             words=model.words,
             temperature=max(MIN_TEMPERATURE, fit_temperature(held.averaged, labels)),
             bare_temperature=max(MIN_TEMPERATURE, fit_temperature(held.bare, labels)),
-            familiarity=Familiarity(
+            in_domain=IntentDomain(
                 centroids=middles,
                 embedded=fit_scale(held.evidence, against),
                 bare=fit_scale(held.evidence[:, :-1], against[:, :-1]),
@@ -156,7 +156,7 @@ def learn(
 
 
 def fit_members(data: TrainingSet, rows: NDArray[np.intp]) -> IntentModel:
-    """Fit vocabularies and members on some rows; temperature and familiarity are left neutral."""
+    """Fit vocabularies and members on some rows, with neutral temperature and in_domain."""
     encoded, labels, weights = data.encoded[rows], data.labels[rows], data.weights[rows]
     vocabularies = {name: vocabulary(encoded.grams[name], data.originals[rows], AT_LEAST[name]) for name in GRAM_SETS}
     scaled = {name: each.scaled(encoded.grams[name]) for name, each in vocabularies.items()}
@@ -172,7 +172,7 @@ def fit_members(data: TrainingSet, rows: NDArray[np.intp]) -> IntentModel:
         words=_member(np.zeros((len(rows), 0)), scaled, labels, weights, WORDS_C),
         temperature=1.0,
         bare_temperature=1.0,
-        familiarity=Familiarity(centroids=np.zeros((1, data.embeddings.shape[1])), embedded=full, bare=bare),
+        in_domain=IntentDomain(centroids=np.zeros((1, data.embeddings.shape[1])), embedded=full, bare=bare),
     )
 
 
@@ -208,7 +208,7 @@ def _member(
     weights: NDArray[np.float64],
     strength: float,
 ) -> Member:
-    """Fit one member; a scale of its n-grams is taken into its tables."""
+    """Fit a member; the scale of its n-grams is folded into its tables."""
     blocks = [csr_matrix(dense), *grams.values()]
     model = LogisticRegression(C=strength, max_iter=400, tol=1e-3, class_weight="balanced")
     model.fit(hstack(blocks).tocsr(), labels, sample_weight=weights)

@@ -1,4 +1,4 @@
-"""Judging on labelled queries from elsewhere: not trained on at all, and in folds beside the training data."""
+"""Evaluates on an external judging set: without training on it, and in cross-validation with the training data."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,33 +15,33 @@ from classifier.training.data import LabelledQuery
 from classifier.training.embedder import Embed
 from classifier.training.encoding import encode
 from classifier.training.fit import FOLDS, fit_members, prepare
-from classifier.training.metrics import Metrics, measure
+from classifier.training.metrics import IntentMetrics, measure
 from classifier.training.model import IntentModel
 
 JUDGE_WEIGHT = 2.0
-"""How much a query of the judging set counts where it is added to the training data."""
+"""Weight of a query of the judging set when it is added to the training data."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """What the judge found."""
+class IntentVerdict:
+    """The results of the evaluation."""
 
-    with_embedding: Metrics
-    without_embedding: Metrics
-    lower_case: Metrics
-    """With embedding, of the texts in lower case without their last punctuation."""
-    in_folds: Metrics
-    """With embedding, by models that had the other folds of the judging set beside the training data."""
+    with_embedding: IntentMetrics
+    without_embedding: IntentMetrics
+    lower_case: IntentMetrics
+    """With embedding, on the texts in lower case without final punctuation."""
+    in_folds: IntentMetrics
+    """With embedding, by models also trained on the other folds of the judging set."""
     accuracy_by_source: dict[str, tuple[int, float, float]]
     """Source to (queries, accuracy unseen, accuracy in folds), with embedding."""
     errors: dict[tuple[str, str], int]
     """(source, "truth as prediction") to count, with embedding, unseen."""
     familiar: float
-    """The share of the queries with a familiarity of .8 or more, with embedding."""
+    """Share of the queries with in_domain >= 0.8, with embedding."""
 
 
 def labels_of(queries: Sequence[LabelledQuery]) -> NDArray[np.intp]:
-    """Positions of the queries' intents in INTENTS, shape (n,)."""
+    """Indices of the queries' intents in INTENTS, shape (n,)."""
     return np.array([INTENTS.index(query.intent) for query in queries], dtype=np.intp)
 
 
@@ -50,17 +50,17 @@ def judge(
     queries: Sequence[LabelledQuery],
     embed: Embed,
     folds: NDArray[np.float64],
-) -> Verdict:
-    """Let the classifier answer every query and compare.
+) -> IntentVerdict:
+    """Evaluate the classifier on labelled queries.
 
     Args:
-        classifier: the model as served.
+        classifier: the model in serving form.
         queries: labelled, not trained on; at least one.
-        embed: texts to unit rows.
-        folds: what `fold_answers` gives for them.
+        embed: embeds texts into unit rows.
+        folds: the result of `fold_answers` for them.
 
     Returns:
-        The metrics; no text of the queries.
+        The metrics, without any text of the queries.
     """
     labels = labels_of(queries)
     hasty = [replace(query, text=query.text.lower().rstrip("?. ")) for query in queries]
@@ -72,7 +72,7 @@ def judge(
         by_source[query.source].append((guess.label is query.intent, INTENTS[int(number)] is query.intent))
         if guess.label is not query.intent:
             errors[query.source, f"{query.intent} as {guess.label}"] += 1
-    return Verdict(
+    return IntentVerdict(
         with_embedding=measure(full, labels),
         without_embedding=measure(probabilities(predicted(classifier, queries, None)), labels),
         lower_case=measure(probabilities(predicted(classifier, hasty, embed)), labels),
@@ -82,7 +82,7 @@ def judge(
             for source, hits in sorted(by_source.items())
         },
         errors=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
-        familiar=float(np.mean([prediction.familiarity >= 0.8 for prediction in predictions])),
+        familiar=float(np.mean([prediction.in_domain >= 0.8 for prediction in predictions])),
     )
 
 
@@ -93,14 +93,14 @@ def fold_answers(
     seed: int,
     temperature: float,
 ) -> NDArray[np.float64]:
-    """Cross-validate the judging set beside the training data.
+    """Cross-validate the judging set, adding the training data to every fold.
 
     Args:
-        training: in every fold's training data.
-        queries: the judging set; of each fold's answers, only the other folds were trained on.
-        embed: texts to unit rows.
-        seed: of the folds, stratified by intent, and of the altered copies.
-        temperature: of the model that was trained without the judging set.
+        training: training data of every fold.
+        queries: the judging set; each fold is predicted by a model trained on the others.
+        embed: embeds texts into unit rows.
+        seed: of the folds (stratified by intent) and of the augmentation.
+        temperature: of the model trained without the judging set.
 
     Returns:
         Probabilities with embedding, shape (n, 4).
@@ -120,19 +120,19 @@ def _share(hits: Iterable[bool]) -> float:
 
 
 def cooled(model: IntentModel, texts: Sequence[str], embed: Embed, temperature: float) -> NDArray[np.float64]:
-    """What a model says of texts with their embeddings, at a temperature, shape (n, 4)."""
+    """The model's probabilities for texts with their embeddings, at a temperature, shape (n, 4)."""
     return softmax(model.averaged(encode(texts, embed(texts)), embedded=True), temperature)
 
 
 def predicted(
     classifier: IntentClassifier, queries: Sequence[LabelledQuery], embed: Embed | None
 ) -> list[IntentPrediction]:
-    """The classifier's answers; without an embedder, from the words alone."""
+    """The classifier's predictions; without an embedder, from the words alone."""
     texts = [query.text for query in queries]
     vectors: Sequence[NDArray[np.float32] | None] = [None] * len(texts) if embed is None else list(embed(texts))
     return [classifier.predict(text, vector) for text, vector in zip(texts, vectors, strict=True)]
 
 
 def probabilities(predictions: Sequence[IntentPrediction]) -> NDArray[np.float64]:
-    """Of predictions, shape (n, 4)."""
+    """The probabilities of predictions, shape (n, 4)."""
     return np.array([list(prediction.probabilities.values()) for prediction in predictions], dtype=np.float64)

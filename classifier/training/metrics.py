@@ -1,4 +1,4 @@
-"""How good a set of predictions is."""
+"""Metrics of predictions."""
 
 from dataclasses import dataclass
 
@@ -11,28 +11,28 @@ from classifier.training.calibration import expected_calibration_error, log_loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Metrics:
-    """Of n predictions; every F1 and the accuracy are in [0, 1]."""
+class IntentMetrics:
+    """Metrics of n predictions; every F1 and the accuracy are in [0, 1]."""
 
     n: int
     accuracy: float
     macro_f1: float
     f1: dict[str, float]
-    """Per intent."""
+    """By intent."""
     ece: float
     """Expected calibration error, 15 bins."""
     log_loss: float
     """Nats."""
     confusion: list[list[int]]
-    """Rows the truth, columns the prediction, both in the order of INTENTS."""
+    """Rows are true, columns predicted, both in the order of INTENTS."""
 
 
-def measure(probabilities: NDArray[np.float64], labels: NDArray[np.intp]) -> Metrics:
-    """Measure predictions.
+def measure(probabilities: NDArray[np.float64], labels: NDArray[np.intp]) -> IntentMetrics:
+    """Compute the metrics of predictions.
 
     Args:
         probabilities: shape (n, 4), n > 0.
-        labels: true positions in INTENTS, shape (n,).
+        labels: true indices in INTENTS, shape (n,).
 
     Returns:
         The metrics; an intent that is neither true nor predicted has F1 0.
@@ -40,7 +40,7 @@ def measure(probabilities: NDArray[np.float64], labels: NDArray[np.intp]) -> Met
     predicted = probabilities.argmax(axis=1)
     classes = list(range(len(INTENTS)))
     f1 = f1_score(labels, predicted, labels=classes, average=None, zero_division=0.0)
-    return Metrics(
+    return IntentMetrics(
         n=len(labels),
         accuracy=float((predicted == labels).mean()),
         macro_f1=float(f1.mean()),

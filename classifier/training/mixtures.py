@@ -1,4 +1,4 @@
-"""Queries whose rankings and gold are known, and what every mixture of the legs would have been worth."""
+"""Queries with known rankings and relevance, and the quality of every mixture of the legs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from classifier.evidence import FEATURES
-from classifier.trust import LEGS
+from classifier.leg_weights import LEGS
+from classifier.query_performance import FEATURES
 
 _STEPS = 10
 _CUTOFF = 10
@@ -20,18 +20,18 @@ _CUTOFF = 10
 GRID: NDArray[np.float64] = (
     np.array([(v, b, _STEPS - v - b) for v in range(_STEPS + 1) for b in range(_STEPS + 1 - v)], np.float64) / _STEPS
 )
-"""Mixtures of the legs in steps of a tenth, shape (66, 3), columns in the order of `LEGS`."""
+"""Mixtures of the legs in steps of 0.1, shape (66, 3), columns in the order of `LEGS`."""
 
 
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One query.
+class LabelledRankings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rankings of a query with relevance labels.
 
     Attributes:
         set: the evaluation set.
-        namespace: within it.
-        evidence: its features, in the order of `FEATURES`.
+        namespace: the namespace within the set.
+        evidence: the features, in the order of `FEATURES`.
         rankings: ids by leg, best first, as they enter the fusion.
-        relevant: the gold.
+        relevant: ids of the relevant memories.
         rrf_k: the fusion's constant.
     """
 
@@ -43,13 +43,13 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rrf_k: Annotated[int, msgspec.Meta(ge=1)]
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Rows of a file of JSON lines with the fields of `Row`.
+def read_rows(path: Path) -> list[LabelledRankings]:
+    """Read rows from a file of JSON lines with the fields of `LabelledRankings`.
 
     Raises:
-        ValueError: a line that is none, or has other features than this version's.
+        ValueError: a malformed line, or the features of another version.
     """
-    decoder = msgspec.json.Decoder(Row)
+    decoder = msgspec.json.Decoder(LabelledRankings)
     rows = []
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -63,25 +63,25 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def qualities(rows: Sequence[Row]) -> NDArray[np.float64]:
-    """nDCG@10 of every query under every mixture of `GRID`, shape (rows, 66)."""
+def qualities(rows: Sequence[LabelledRankings]) -> NDArray[np.float64]:
+    """nDCG@10 of every query with every mixture of `GRID`, shape (rows, 66)."""
     return np.stack([_ndcg(row, GRID) for row in rows])
 
 
-def quality_of(row: Row, weights: NDArray[np.float64]) -> float:
-    """nDCG@10 of a query under some weights, shape (3,)."""
+def quality_of(row: LabelledRankings, weights: NDArray[np.float64]) -> float:
+    """nDCG@10 of a query with some weights, shape (3,)."""
     return float(_ndcg(row, weights[np.newaxis, :])[0])
 
 
-def _ndcg(row: Row, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By weighted reciprocal rank fusion; ties by id, as the server breaks them."""
+def _ndcg(row: LabelledRankings, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:
+    """nDCG@10 of weighted reciprocal rank fusion; ties are broken by id, as in serving."""
     ids = sorted({each for ranking in row.rankings.values() for each in ranking})
-    column = {each: at for at, each in enumerate(ids)}
+    column = {each: number for number, each in enumerate(ids)}
     shares = np.zeros((len(LEGS), len(ids)))
     for leg, ranking in row.rankings.items():
         places = [column[each] for each in ranking]
         shares[LEGS.index(leg), places] = 1 / (row.rrf_k + 1 + np.arange(len(places)))
-    fused = np.round(mixtures @ shares, 12)  # ties are ties, however they were added up
+    fused = np.round(mixtures @ shares, 12)  # so that ties do not depend on the order of summation
     best = np.argsort(-fused, axis=1, kind="stable")[:, :_CUTOFF]
     hit = np.array([each in row.relevant for each in ids])[best] & (np.take_along_axis(fused, best, axis=1) > 0)
     discount = 1 / np.log2(np.arange(best.shape[1]) + 2)

@@ -1,4 +1,4 @@
-"""The intent model in numpy: what is learned, and what the ONNX file must say."""
+"""The intent model in numpy, the reference for the ONNX file."""
 
 from dataclasses import dataclass
 
@@ -8,43 +8,43 @@ from numpy.typing import NDArray
 from classifier.features import EMBEDDING_DIM, LEXICAL
 from classifier.training.calibration import softmax
 from classifier.training.encoding import GRAM_SETS, Encoded, Vocabulary
-from classifier.training.intent_familiarity import Familiarity
+from classifier.training.intent_domain import IntentDomain
 
 FORM_SETS = ("skeleton",)
-"""The n-grams of the member that reads the form; the member that reads the words has all of `GRAM_SETS`."""
+"""The n-grams of the form member; the word member uses all of `GRAM_SETS`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """A linear model of one view of a query."""
+    """A linear model over one view of a query."""
 
     dense: NDArray[np.float64]
-    """Shape (columns, 4), over its part of the row; no columns for none."""
+    """Shape (columns, 4), over the member's part of the row; possibly no columns."""
     tables: dict[str, NDArray[np.float64]]
-    """Per set of n-grams that it reads, shape (slots, 4); row 0 is zeros."""
+    """By set of n-grams, shape (slots, 4); row 0 is zeros."""
     intercept: NDArray[np.float64]
     """Shape (4,)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IntentModel:
-    """Two members whose probabilities are averaged, one for the form and one for the words, and their calibration."""
+    """Two members, for form and for words, whose probabilities are averaged, with their calibration."""
 
     vocabularies: dict[str, Vocabulary]
     form: Member
-    """Over embedding, lexical numbers and the skeleton."""
+    """Over the embedding, the lexical numbers and the skeleton."""
     bare_form: Member
-    """The same for queries without an embedding: over lexical numbers and the skeleton."""
+    """For queries without an embedding: over the lexical numbers and the skeleton."""
     words: Member
-    """Over all n-grams; for both kinds of queries."""
+    """Over all n-grams, with or without an embedding."""
     temperature: float
     """Of the averaged probabilities, with an embedding."""
     bare_temperature: float
-    """The same without."""
-    familiarity: Familiarity
+    """The same without an embedding."""
+    in_domain: IntentDomain
 
     def averaged(self, encoded: Encoded, *, embedded: bool) -> NDArray[np.float64]:
-        """Logarithms of the members' mean probabilities, before temperature, shape (n, 4)."""
+        """Logarithms of the members' mean probabilities before temperature, shape (n, 4)."""
         scaled = {name: self.vocabularies[name].scaled(encoded.grams[name]) for name in GRAM_SETS}
         form = self.form if embedded else self.bare_form
         dense = dense_view(encoded, embedded=embedded)
@@ -63,6 +63,6 @@ class IntentModel:
 
 
 def dense_view(encoded: Encoded, *, embedded: bool) -> NDArray[np.float64]:
-    """The part of the rows that the member for the form reads."""
+    """The part of the rows that the form member reads."""
     first = 0 if embedded else EMBEDDING_DIM
     return encoded.rows[:, first : LEXICAL.stop].astype(np.float64)

@@ -1,7 +1,7 @@
-"""Learn to order the fused candidates: `python -m classifier.training.rescorer EXAMPLES.bin`.
+"""Train the rescorer of fused candidates: `python -m classifier.training.rescorer EXAMPLES.bin`.
 
-LambdaMART over `classifier/candidates.py`, and beside it what is familiar (`kinds.py`), in one ONNX file. Some
-queries are learned from a second time without one of the legs, so that a leg that fails takes little along.
+LambdaMART over the features of `classifier/candidates.py`, with the corpus guard (`corpus_guard.py`), in one ONNX file.
+Some queries are repeated without one of the legs, so that the failure of a leg does little harm.
 """
 
 from __future__ import annotations
@@ -16,36 +16,31 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 from msgspec import structs
-from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from classifier.candidates import (
     CANDIDATE_FEATURES,
     CANDIDATES_VERSION,
-    KIND_FEATURES,
-    Particulars,
+    CORPUS_FEATURES,
+    CandidateInputs,
     describe,
 )
-from classifier.evidence import Findings
+from classifier.leg_weights import LEGS
+from classifier.query_performance import LegScores
 from classifier.rescorer import Rescored
-from classifier.training.card import file_sha256, record_checksum
+from classifier.training.arrays import write_model
+from classifier.training.checksums import file_sha256, record_checksum
+from classifier.training.corpus_guard import NEIGHBOURS, FittedCorpusGuard, fit_corpus_guard
 from classifier.training.examples import Example, read_examples
-from classifier.training.kinds import NEIGHBOURS, Kinds, fit_kinds
 from classifier.training.research_sets import PERMISSIVE, licence_of
-from classifier.training.trees import Options as TreeOptions
-from classifier.training.trees import grow, tree_node
-from classifier.trust import LEGS
+from classifier.training.trees import TreeOptions, grow, tree_node
 
 if TYPE_CHECKING:
     import lightgbm
 
-Floats = NDArray[np.float32]
-
-
 LEAST_EXAMPLES = 20
-"""Fewer teach nothing, and do not tell what is near."""
+"""Minimum number of examples; fewer determine neither the order nor the corpus guard."""
 
 RISING = frozenset(
     (
@@ -54,19 +49,20 @@ RISING = frozenset(
         *("bm25", "bm25_attained", "graph", "covered", "covered_of_best", "shared"),
     )
 )
-"""Features of which more never counts against a candidate: so the trees cannot learn what is true of one kind of
-memories alone, which is what makes a rescorer worse on others."""
+"""Features with a monotonic effect: more never lowers a candidate. The trees then cannot learn what holds only for
+one kind of memories, which would make the rescorer worse on others.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """How the rescorer is learned.
+class RescorerOptions:
+    """Hyperparameters.
 
     Attributes:
-        trees: how they are grown.
-        floor: how far the order is followed where nothing is familiar, in [0, 1].
-        legless: share of the queries that are learned from a second time without one of the legs.
-        seed: chooses those and the legs.
+        trees: how the trees are grown.
+        floor: minimum confidence in the order, when nothing is in domain; in [0, 1].
+        legless: share of the queries that are repeated without one of the legs.
+        seed: chooses these queries and legs.
     """
 
     trees: TreeOptions = field(default_factory=TreeOptions)
@@ -76,29 +72,31 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    """A rescorer as it was learned, before it is an ONNX file."""
+class FittedRescorer:
+    """A trained rescorer before its export to ONNX."""
 
     booster: lightgbm.Booster
-    kinds: Kinds
-    options: Options
+    guard: FittedCorpusGuard
+    options: RescorerOptions
 
     def rescore(self, example: Example) -> Rescored:
-        """What the model makes of a query's candidates."""
+        """The model's scores for a query's candidates."""
         described = describe(example.evidence, example.known)
-        foremost = described.foremost
-        scores = np.asarray(self.booster.predict(described.rows[foremost]))
-        familiar = float(self.kinds.familiarity(described.kind[np.newaxis, :].astype(np.float64))[0])
+        top_rows = described.top_rows
+        scores = np.asarray(self.booster.predict(described.rows[top_rows]))
+        in_domain = float(self.guard.in_domain(described.corpus[np.newaxis, :].astype(np.float64))[0])
         floor = self.options.floor
         return Rescored(
-            scores={example.known.ids[at]: score for at, score in zip(foremost.tolist(), scores.tolist(), strict=True)},
-            familiarity=familiar,
-            confidence=floor + (1 - floor) * familiar,
+            scores={
+                example.known.ids[row]: score for row, score in zip(top_rows.tolist(), scores.tolist(), strict=True)
+            },
+            in_domain=in_domain,
+            confidence=floor + (1 - floor) * in_domain,
         )
 
 
-def fit(examples: Sequence[Example], options: Options) -> Fitted:
-    """Learn from some queries, every set counting alike."""
+def fit(examples: Sequence[Example], options: RescorerOptions) -> FittedRescorer:
+    """Fit on some queries, all sets having equal weight."""
     rng = Random(options.seed)
     lost = [
         shorter
@@ -120,20 +118,20 @@ def fit(examples: Sequence[Example], options: Options) -> Fitted:
         [name in RISING for name in CANDIDATE_FEATURES],
         options.trees,
     )
-    kinds = np.stack([each.kind for each in described[: len(examples)]]).astype(np.float64)
+    corpora = np.stack([each.corpus for each in described[: len(examples)]]).astype(np.float64)
     sets, namespaces = [e.set for e in examples], [e.namespace for e in examples]
-    return Fitted(booster, fit_kinds(kinds, sets, namespaces, seed=options.seed), options)
+    return FittedRescorer(booster, fit_corpus_guard(corpora, sets, namespaces, seed=options.seed), options)
 
 
 def without_leg(example: Example, leg: str) -> Example | None:
-    """The same query as if a leg had failed; None if no other had found anything.
+    """The same query as if a leg had failed; None if no other leg found anything.
 
-    Without the vector leg there is no embedding of the query either: it is what fails with it.
+    Without the vector leg the query has no embedding either, as that is what fails.
     """
-    lost: dict[str, Any] = {leg: Findings()}
+    lost: dict[str, Any] = {leg: LegScores()}
     evidence = replace(example.evidence, **lost)
     left = {memory_id for name in LEGS for memory_id in getattr(evidence, name).ids}
-    kept = [at for at, memory_id in enumerate(example.known.ids) if memory_id in left]
+    kept = [row for row, memory_id in enumerate(example.known.ids) if memory_id in left]
     if not kept:
         return None
     known = _only(example.known, kept)
@@ -144,32 +142,32 @@ def without_leg(example: Example, leg: str) -> Example | None:
         case "bm25":
             nothing = np.zeros(len(kept), np.float32)
             known = structs.replace(known, covered=nothing, shared=nothing, rarest=nothing)
-            evidence = replace(evidence, attainable=0.0)
+            evidence = replace(evidence, score_upper_bound=0.0)
         case _:
-            evidence = replace(evidence, rarities=())
+            evidence = replace(evidence, entity_idfs=())
     return structs.replace(example, evidence=evidence, known=known)
 
 
-def _only(known: Particulars, kept: Sequence[int]) -> Particulars:
-    """The particulars of some of the candidates."""
+def _only(known: CandidateInputs, kept: Sequence[int]) -> CandidateInputs:
+    """The inputs of some of the candidates."""
     values = {}
-    for name in Particulars.__struct_fields__:
+    for name in CandidateInputs.__struct_fields__:
         value = getattr(known, name)
         if name != "query" and value is not None:
-            values[name] = value[list(kept)] if isinstance(value, np.ndarray) else [value[at] for at in kept]
+            values[name] = value[list(kept)] if isinstance(value, np.ndarray) else [value[row] for row in kept]
     return structs.replace(known, **values)
 
 
-def export(fitted: Fitted, path: Path) -> None:
+def export(fitted: FittedRescorer, path: Path) -> None:
     """Write the model with its metadata; the same trees and numbers give the same bytes."""
-    kinds = fitted.kinds
+    guard = fitted.guard
     constants = {
-        "mean": kinds.mean,
-        "scale": kinds.scale,
-        "directions": kinds.directions,
-        "known": kinds.known,
-        "far": np.array([kinds.far]),
-        "span": np.array([kinds.far - kinds.near]),
+        "mean": guard.mean,
+        "scale": guard.scale,
+        "directions": guard.directions,
+        "known": guard.known,
+        "far": np.array([guard.far]),
+        "span": np.array([guard.far - guard.near]),
         "zero": np.array(0.0),
         "one": np.array(1.0),
     }
@@ -193,7 +191,7 @@ def export(fitted: Fitted, path: Path) -> None:
         "rescorer",
         [
             helper.make_tensor_value_info("candidates", TensorProto.FLOAT, ["n", len(CANDIDATE_FEATURES)]),
-            helper.make_tensor_value_info("kind", TensorProto.FLOAT, [1, len(KIND_FEATURES)]),
+            helper.make_tensor_value_info("kind", TensorProto.FLOAT, [1, len(CORPUS_FEATURES)]),
         ],
         [
             helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", 1]),
@@ -211,16 +209,15 @@ def export(fitted: Fitted, path: Path) -> None:
         {
             "candidates_version": str(CANDIDATES_VERSION),
             "candidate_features": json.dumps(CANDIDATE_FEATURES),
-            "kind_features": json.dumps(KIND_FEATURES),
+            "kind_features": json.dumps(CORPUS_FEATURES),
             "floor": str(fitted.options.floor),
         },
     )
-    onnx.checker.check_model(model)
-    path.write_bytes(model.SerializeToString(deterministic=True))
+    write_model(model, path)
 
 
-def card(examples: Sequence[Example], fitted: Fitted, path: Path) -> str:
-    """What the model is, in Markdown."""
+def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str:
+    """Render the model card in Markdown."""
     counts = Counter(example.set for example in examples)
     gains = fitted.booster.feature_importance("gain")
     shares = sorted(zip(gains / gains.sum(), CANDIDATE_FEATURES, strict=True), reverse=True)[:15]
@@ -239,7 +236,7 @@ def card(examples: Sequence[Example], fitted: Fitted, path: Path) -> str:
         f"  {options.trees.seed}; {options.legless:.0%} of the queries a second time without one of the legs;",
         "  every set counts alike",
         "- No text of the sets is in the model: thresholds, leaf values, and of up to 300 queries a set "
-        f"{len(KIND_FEATURES)} means",
+        f"{len(CORPUS_FEATURES)} means",
         "  over their candidates.",
         "",
         "| trained on | queries | licence |",
@@ -258,7 +255,7 @@ def card(examples: Sequence[Example], fitted: Fitted, path: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train on all queries of a file, or on those of some sets, and write the model and its card."""
+    """Train on all queries of a file, or on some of its sets, and write the model and its card."""
     parser = argparse.ArgumentParser(prog="python -m classifier.training.rescorer", description=__doc__)
     models = Path(__file__).resolve().parents[2] / "models"
     parser.add_argument("examples", type=Path, help="as benchmarks/evidence.py --examples writes them")
@@ -273,7 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         examples = [example for example in examples if example.set in PERMISSIVE]
     if len(examples) < LEAST_EXAMPLES:
         parser.error(f"{given.examples} has {len(examples)} examples to learn from; {LEAST_EXAMPLES} are needed")
-    fitted = fit(examples, Options(seed=given.seed, trees=TreeOptions(seed=given.seed)))
+    fitted = fit(examples, RescorerOptions(seed=given.seed, trees=TreeOptions(seed=given.seed)))
     path = given.models / f"rescorer{'-permissive' if given.permissive else ''}.onnx"
     export(fitted, path)
     path.with_suffix(".md").write_text(card(examples, fitted, path), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The research sets that the shipped models learn from, and what their licences allow."""
+"""The research sets on which the shipped models are trained, and their licences."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ LICENCES = {
     "med": "none stated, free for research",
     "cosqa": "C-UDA",
 }
-"""By the folders' names. No text of theirs is in a model or in the repository."""
+"""By folder name. Neither the models nor the repository contain their texts."""
 
 PERMISSIVE = ("lme_mini", "beam_100k", "ikat_ptkb", "hotpotqa", "cosqa")
-"""Those whose licence allows commercial use."""
+"""The sets whose licence allows commercial use."""
 
 
 def licence_of(name: str) -> str:
-    """The licence of a set; of one that is not known here, that it is its owner's."""
+    """The licence of a set; an unknown set is its owner's."""
     return LICENCES.get(name, "its owner's")

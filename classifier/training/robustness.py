@@ -1,4 +1,4 @@
-"""What becomes of the classifier where queries are mistyped, wordy, in other languages, or no queries at all."""
+"""Robustness of the classifier to typos, long stories, other languages, and texts that are not queries."""
 
 import json
 from collections import defaultdict
@@ -16,24 +16,24 @@ from classifier.training.augment import misspelt, stories
 from classifier.training.data import DATA, LabelledQuery
 from classifier.training.embedder import Embed
 from classifier.training.judge import labels_of, predicted, probabilities
-from classifier.training.metrics import Metrics, measure
+from classifier.training.metrics import IntentMetrics, measure
 
 _SLIPS = 0.15
-"""The share of words of four letters or more that are mistyped."""
+"""Share of the words of at least four letters that get a typo."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Robustness:
-    """Figures of the classifier as served, with embeddings."""
+    """Metrics of the classifier in serving form, with embeddings."""
 
-    altered: dict[str, Metrics]
-    """What was done to the queries to the metrics."""
+    altered: dict[str, IntentMetrics]
+    """By alteration of the queries."""
     languages: dict[str, tuple[int, float, float]]
-    """Language to (queries, accuracy, mean familiarity)."""
+    """Language to (queries, accuracy, mean in_domain)."""
     strange: dict[str, tuple[int, float]]
-    """Kind of texts that are no queries to (texts, mean familiarity)."""
+    """Kind of text to (texts, mean in_domain), for texts that are not queries."""
     auroc: float
-    """How well familiarity tells queries from texts that are none; 1 perfectly, .5 not at all."""
+    """AUROC of in_domain, for queries against texts that are not: 1 is perfect, 0.5 is chance."""
     bare_auroc: float
     """The same without embeddings."""
 
@@ -41,33 +41,34 @@ class Robustness:
 def robustness(
     classifier: IntentClassifier, queries: Sequence[LabelledQuery], embed: Embed, seed: int, data: Path = DATA
 ) -> Robustness:
-    """Measure on altered copies of labelled queries, and on the texts in `held_out.jsonl` and `strange.jsonl`.
+    """Evaluate altered copies of labelled queries, and the texts in `held_out.jsonl` and `out_of_domain.jsonl`.
 
     Args:
-        classifier: the model as served.
+        classifier: the model in serving form.
         queries: labelled, not trained on.
-        embed: texts to unit rows.
-        seed: of the slips and of the stories.
-        data: the folder of the two files; what is in them is never trained on.
+        embed: embeds texts into unit rows.
+        seed: of the typos and stories.
+        data: the folder of the two files, which are never trained on.
     """
     foreign = [
         (LabelledQuery(text=row["text"], intent=Intent(row["intent"]), source=row["language"]))
         for row in _rows(data / "held_out.jsonl")
     ]
     strange = [
-        LabelledQuery(text=row["text"], intent=INTENTS[0], source=row["kind"]) for row in _rows(data / "strange.jsonl")
+        LabelledQuery(text=row["text"], intent=INTENTS[0], source=row["kind"])
+        for row in _rows(data / "out_of_domain.jsonl")
     ]
     usual = [*queries, *foreign]
     full, bare = (
-        [[prediction.familiarity for prediction in predicted(classifier, texts, each)] for texts in (usual, strange)]
+        [[prediction.in_domain for prediction in predicted(classifier, texts, each)] for texts in (usual, strange)]
         for each in (embed, None)
     )
     of_language: dict[str, list[tuple[bool, float]]] = defaultdict(list)
     for query, prediction in zip(foreign, predicted(classifier, foreign, embed), strict=True):
-        of_language[query.source].append((prediction.label is query.intent, prediction.familiarity))
+        of_language[query.source].append((prediction.label is query.intent, prediction.in_domain))
     of_kind: dict[str, list[float]] = defaultdict(list)
-    for query, familiarity in zip(strange, full[1], strict=True):
-        of_kind[query.source].append(familiarity)
+    for query, in_domain in zip(strange, full[1], strict=True):
+        of_kind[query.source].append(in_domain)
     return Robustness(
         altered=_altered(classifier, queries, embed, seed),
         languages={name: (len(each), *np.mean(each, axis=0).tolist()) for name, each in of_language.items()},
@@ -79,7 +80,7 @@ def robustness(
 
 def _altered(
     classifier: IntentClassifier, queries: Sequence[LabelledQuery], embed: Embed, seed: int
-) -> dict[str, Metrics]:
+) -> dict[str, IntentMetrics]:
     rng = Random(seed)
     ways: dict[str, Callable[[str], str]] = {
         "as they are": lambda text: text,

@@ -1,8 +1,8 @@
-"""Gradient-boosted trees that learn to rank, and the same as an ONNX node."""
+"""Gradient-boosted trees for ranking, and their ONNX node."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,23 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, helper
 
+from classifier.trees import MOST_LEAVES
+
 if TYPE_CHECKING:
     import lightgbm
 
 Floats = NDArray[np.float32]
 
+TREES = "TreeEnsembleRegressor"
+"""The ONNX operator that sums trees."""
+
+_SUMMED = {"n_targets": 1, "aggregate_function": b"SUM", "post_transform": b"NONE"}
+_NODE_COLUMNS = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
+_EVERY_LEAF = (1 << MOST_LEAVES) - 1
+_LEAF_COLUMNS = ("treeids", "nodeids", "ids", "weights")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """How the trees are grown.
+class TreeOptions:
+    """Hyperparameters.
 
     Attributes:
-        trees: how many.
-        rate: how much each counts.
-        leaves: of each.
-        least_in_leaf: candidates.
-        feature_share, query_share: which share of each a tree sees.
-        seed: chooses them.
+        trees: number of trees.
+        rate: learning rate.
+        leaves: maximum per tree.
+        least_in_leaf: minimum candidates per leaf.
+        feature_share, query_share: share of the features and queries used per tree.
+        seed: of this sampling.
     """
 
     trees: int = 300
@@ -44,21 +54,21 @@ def grow(
     weights: Floats,
     sizes: Sequence[int],
     rising: Sequence[bool],
-    options: Options,
+    options: TreeOptions,
 ) -> lightgbm.Booster:
-    """Grow trees by LambdaMART, whose gradients are the nDCG that exchanging two candidates would win.
+    """Grow trees by LambdaMART, whose gradients are weighted by the change in nDCG when two candidates are swapped.
 
     Burges, "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
 
     Args:
-        rows: features, shape (candidates, features); those of a query stand together.
-        relevant: 1 or 0 for each.
-        weights: of the query of each.
-        sizes: candidates of each query, in order.
-        rising: of each feature, whether more of it may never make a candidate worse.
-        options: how.
+        rows: features, shape (candidates, features), grouped by query.
+        relevant: 1 or 0 per candidate.
+        weights: the query's weight, per candidate.
+        sizes: number of candidates per query, in order.
+        rising: per feature, whether the score must not decrease with it.
+        options: hyperparameters.
     """
-    import lightgbm  # it needs the system's OpenMP runtime (Debian: libgomp1), which only training should
+    import lightgbm  # needs the system's OpenMP runtime (Debian: libgomp1), which only training should require
 
     parameters = {
         "objective": "lambdarank",
@@ -74,7 +84,7 @@ def grow(
         "seed": options.seed,
         "deterministic": True,
         "force_row_wise": True,
-        "num_threads": 1,  # the same sums in the same order on every machine
+        "num_threads": 1,  # the same order of summation on every machine
         "verbose": -1,
     }
     data = lightgbm.Dataset(rows, relevant, weight=weights, group=list(sizes))
@@ -82,10 +92,10 @@ def grow(
 
 
 def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
-    """The trees as a node of the domain `ai.onnx.ml`.
+    """The trees as a node of the ONNX domain `ai.onnx.ml`.
 
     Args:
-        booster: of numeric features without missing values.
+        booster: trained on numeric features without missing values.
         rows: name of the input, float32 of shape (n, features).
         scores: name of the output, float32 of shape (n, 1).
     """
@@ -96,21 +106,21 @@ def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
 
     def add(tree: int, first: int, node: dict[str, Any]) -> int:
         place = len(nodes["treeids"])
-        at = place - first
+        number = place - first
         for column in nodes.values():
             column.append(0)
-        nodes["treeids"][place], nodes["nodeids"][place] = tree, at
+        nodes["treeids"][place], nodes["nodeids"][place] = tree, number
         if "leaf_value" in node:
             nodes["modes"][place], nodes["values"][place] = "LEAF", 0.0
-            for key, value in zip(leaves, (tree, at, 0, float(node["leaf_value"])), strict=True):
+            for key, value in zip(leaves, (tree, number, 0, float(node["leaf_value"])), strict=True):
                 leaves[key].append(value)
-            return at
+            return number
         nodes["modes"][place] = "BRANCH_LEQ"
         nodes["featureids"][place] = node["split_feature"]
         nodes["values"][place] = _as_float32(node["threshold"])
         nodes["truenodeids"][place] = add(tree, first, node["left_child"])
         nodes["falsenodeids"][place] = add(tree, first, node["right_child"])
-        return at
+        return number
 
     for number, tree in enumerate(booster.dump_model()["tree_info"]):
         add(number, len(nodes["treeids"]), tree["tree_structure"])
@@ -121,10 +131,77 @@ def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
         "aggregate_function": "SUM",
         "post_transform": "NONE",
     }
-    return helper.make_node("TreeEnsembleRegressor", [rows], [scores], domain="ai.onnx.ml", **attributes)
+    return helper.make_node(TREES, [rows], [scores], domain="ai.onnx.ml", **attributes)
+
+
+def tree_arrays(node: NodeProto, features: int) -> dict[str, NDArray[Any]]:
+    """The trees in the layout of `classifier.trees`.
+
+    Args:
+        node: from `tree_node`.
+        features: number of features of a candidate.
+
+    Returns:
+        `tree_starts`, shape (trees + 1,): the first condition of each tree. Per condition, each before those of its
+        subtrees and the true subtree first, `tree_features`, `tree_thresholds` and `tree_masks`: one bit per leaf that
+        remains if the condition is false. `tree_leaves`, shape (trees, MOST_LEAVES).
+
+    Raises:
+        ValueError: the node is not a sum of trees over these features, or a tree is too large.
+    """
+    attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    columns = {*(f"nodes_{key}" for key in _NODE_COLUMNS), *(f"target_{key}" for key in _LEAF_COLUMNS)}
+    if node.op_type != TREES or attributes.keys() != _SUMMED.keys() | columns:
+        raise ValueError(f"{node.op_type} with {sorted(attributes)} is no sum of trees")
+    if any(attributes[name] != value for name, value in _SUMMED.items()):
+        raise ValueError("the trees are not summed")
+    leaves = zip(*(attributes[f"target_{key}"] for key in _LEAF_COLUMNS), strict=True)
+    values = {(tree, number): weight for tree, number, _, weight in leaves}
+    trees: dict[int, dict[int, tuple[Any, ...]]] = {}
+    for tree, number, *rest in zip(*(attributes[f"nodes_{key}"] for key in _NODE_COLUMNS), strict=True):
+        trees.setdefault(tree, {})[number] = (*rest, values.get((tree, number), 0.0))
+    laid_out = [_TreeLayout(tree, features) for tree in trees.values()]
+    padded = [each.leaves + [0.0] * (MOST_LEAVES - len(each.leaves)) for each in laid_out]
+    return {
+        "tree_starts": np.cumsum([0, *(len(each.masks) for each in laid_out)], dtype=np.int64),
+        "tree_features": np.array([feature for each in laid_out for feature in each.features], np.int32),
+        "tree_thresholds": np.array([value for each in laid_out for value in each.thresholds], np.float32),
+        "tree_masks": np.array([mask for each in laid_out for mask in each.masks], np.uint32),
+        "tree_leaves": np.array(padded, np.float32),
+    }
+
+
+class _TreeLayout:
+    """The conditions and leaves of one tree."""
+
+    def __init__(self, tree: Mapping[int, tuple[Any, ...]], features: int) -> None:
+        self._tree, self._most_features = tree, features
+        self.features: list[int] = []
+        self.thresholds: list[float] = []
+        self.masks: list[int] = []
+        self.leaves: list[float] = []
+        self._walk(0)
+
+    def _walk(self, number: int) -> None:
+        """Lay out the subtree of a node. Terminates for any input, as the number of leaves is limited."""
+        if number not in self._tree or len(self.leaves) >= MOST_LEAVES or len(self.masks) >= MOST_LEAVES:
+            raise ValueError(f"a tree has no node {number}, or more than {MOST_LEAVES} leaves")
+        mode, feature, threshold, met, unmet, value = self._tree[number]
+        if mode == b"LEAF":
+            self.leaves.append(value)
+            return
+        if mode != b"BRANCH_LEQ" or not 0 <= feature < self._most_features:
+            raise ValueError(f"a node of a tree is {mode.decode()} of feature {feature}")
+        condition, before = len(self.masks), len(self.leaves)
+        self.features.append(feature)
+        self.thresholds.append(threshold)
+        self.masks.append(0)
+        self._walk(met)
+        self.masks[condition] = _EVERY_LEAF & ~((1 << len(self.leaves)) - (1 << before))
+        self._walk(unmet)
 
 
 def _as_float32(threshold: float) -> float:
-    """The greatest float32 that is not above: to float32 features it is the same threshold."""
+    """The greatest float32 <= threshold; equivalent for float32 features."""
     nearest = np.float32(threshold)
     return float(nearest if float(nearest) <= threshold else np.nextafter(nearest, np.float32(-np.inf)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,69 +11,39 @@ from contextlib import asynccontextmanager
 import msgspec
 from litestar import Litestar
 from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.enums import MediaType
+from litestar.exceptions import ValidationException
+from litestar.routes import HTTPRoute
 
-from retrieval.api import (
-    bulk,
-    classify,
-    documents,
-    feedback,
-    health,
-    memories,
-    namespaces,
-    openapi,
-    profiles,
-    queries,
-    search,
-)
-from retrieval.api.docs_page import render
-from retrieval.api.gateway import Gateway
-from retrieval.api.metrics import Metrics
-from retrieval.api.options import options_handler
-from retrieval.api.problems import describe, exception_handler, log_failure, secrets_of
-from retrieval.api.state import Shared
+from native.malloc import mmap_large_blocks, trim_heap
+from retrieval.api.bodies import TypedRequest
+from retrieval.api.bulk import BulkController
+from retrieval.api.health import ServerController
+from retrieval.api.journal import JournalController
+from retrieval.api.memories import MemoriesController
+from retrieval.api.middleware import Gateway
+from retrieval.api.namespaces import NamespacesController
+from retrieval.api.openapi import Rendered, StructSchemas, complete, config, page
+from retrieval.api.parameters import check_request
+from retrieval.api.problems import PROBLEMS, bad_parameter, describe, log_failure, logging_failures
+from retrieval.api.profiles import ProfilesController
+from retrieval.api.search import SearchController
+from retrieval.api.state import AppState
 from retrieval.engine import Trivet
-from retrieval.heap import give_back, keep_large_apart
 from retrieval.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 MAINTENANCE_INTERVAL_S = 5.0
 SWITCH_INTERVAL_S = 0.0001
 
-_HANDLERS = (
-    search.search,
-    search.context,
-    classify.classify,
-    memories.add_memories,
-    bulk.bulk_add_memories,
-    memories.list_memories,
-    memories.get_memory,
-    memories.patch_memory,
-    memories.delete_memory,
-    memories.delete_memories,
-    feedback.add_feedback,
-    feedback.list_feedback,
-    feedback.delete_feedback,
-    queries.list_queries,
-    queries.delete_queries,
-    namespaces.list_namespaces,
-    namespaces.put_namespace,
-    namespaces.get_namespace,
-    namespaces.delete_namespace,
-    profiles.list_profiles,
-    profiles.get_profile,
-    profiles.put_profile,
-    profiles.promote_profile,
-    profiles.rollback_profile,
-    profiles.get_profile_shadow,
-    profiles.put_profile_shadow,
-    profiles.delete_profile_shadow,
-    health.live,
-    health.ready,
-    health.show_version,
-    health.metrics,
-    documents.openapi,
-    documents.docs,
+_CONTROLLERS = (
+    SearchController,
+    MemoriesController,
+    BulkController,
+    NamespacesController,
+    JournalController,
+    ProfilesController,
+    ServerController,
 )
 
 
@@ -86,64 +55,71 @@ def create_app(settings: Settings, engine: Trivet | None = None) -> Litestar:
         engine: one that runs already and that the caller closes; None opens one at the start of the
             application and closes it at its end.
     """
-    shared = Shared(settings=settings, metrics=Metrics())
+    api = AppState(settings=settings)
 
     @asynccontextmanager
     async def lifespan(_app: Litestar) -> AsyncIterator[None]:
         if engine is not None:
-            async with _serving(shared, engine):
+            async with _serving(api, engine):
                 yield
         else:
-            async with Trivet.open(settings) as opened, _serving(shared, opened):
+            async with Trivet.open(settings) as opened, _serving(api, opened):
                 yield
 
+    schemas, with_key = StructSchemas(), settings.api_key is not None
+    html, json = Rendered(path="/"), Rendered(path="/openapi.json", media_type=MediaType.JSON)
     app = Litestar(
-        route_handlers=[options_handler(_HANDLERS), *_HANDLERS],
+        route_handlers=_CONTROLLERS,
         lifespan=[lifespan],
-        exception_handlers={Exception: exception_handler(settings)},
+        dependencies={"api": Provide(lambda: api, sync_to_thread=False)},
+        before_request=check_request,
+        request_class=TypedRequest,
         request_max_body_size=settings.max_body_bytes,
-        state=State({"shared": shared}),
-        openapi_config=None,
+        exception_handlers={ValidationException: bad_parameter},
+        after_exception=[logging_failures(settings)],
+        plugins=[PROBLEMS, schemas],
+        openapi_config=config([html, json], f"http://{settings.host}:{settings.port}", with_key=with_key),
+        state=State({"api": api}),
         logging_config=None,
     )
-    found = openapi.endpoints(_HANDLERS)
-    url = f"http://{settings.host}:{settings.port}"
-    document = openapi.build(found, server_url=url, with_key=settings.api_key is not None)
-    shared.openapi = msgspec.json.encode(document)
-    shared.docs = render(document).encode()
-    app.asgi_handler = Gateway(app.asgi_handler, shared)
+    document = app.openapi_schema.to_schema()
+    complete(document, schemas, with_key=with_key)
+    api.openapi = json.content = msgspec.json.encode(document)
+    html.content = page(document)
+    api.allowed = {
+        route.path_format: ", ".join(sorted(route.methods)) for route in app.routes if isinstance(route, HTTPRoute)
+    }
+    app.asgi_handler = Gateway(api)(app.asgi_handler)
     return app
 
 
 @asynccontextmanager
-async def _serving(shared: Shared, engine: Trivet) -> AsyncIterator[None]:
+async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
     """Hand the engine to the handlers and maintain it for as long as the block lasts."""
-    shared.engine = engine
-    shared.metrics.watch_embedding_cache(lambda: (engine.embedder.hits, engine.embedder.misses))
-    beside = [asyncio.create_task(work(engine, secrets_of(shared.settings))) for work in (_warm, _maintain)]
-    _settle()
+    api.opened = engine
+    beside = [asyncio.create_task(work(engine, api.settings.secrets)) for work in (_warm, _maintain)]
+    _tune_interpreter()
     try:
         yield
     finally:
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
-        shared.engine = None
+        api.opened = None
 
 
-def _settle() -> None:
-    """Set the interpreter to answering.
+def _tune_interpreter() -> None:
+    """Tune garbage collection, thread switching and malloc for serving.
 
-    Models, routes and modules stay until the end; walking through them again and again costs a search a tenth of its
-    time. And a thread that embeds or compares vectors needs the interpreter for an instant before and after: by
-    default it would be given that after five milliseconds, when the search is over.
+    Models, routes and modules stay until the end; collecting among them costs a search a tenth of its time. And a
+    thread that embeds needs the interpreter for an instant before and after: by default it waits 5 ms, a whole search.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    keep_large_apart()
-    give_back()
+    mmap_large_blocks()
+    trim_heap()
 
 
 async def _warm(engine: Trivet, secrets: tuple[str, ...]) -> None:
@@ -151,7 +127,7 @@ async def _warm(engine: Trivet, secrets: tuple[str, ...]) -> None:
     try:
         await engine.warm()
     except Exception as exc:
-        log_failure(exc, describe(exc).status, "warming", secrets)
+        log_failure(exc, describe(exc).status_code, "warming", secrets)
 
 
 async def _maintain(engine: Trivet, secrets: tuple[str, ...]) -> None:
@@ -161,4 +137,4 @@ async def _maintain(engine: Trivet, secrets: tuple[str, ...]) -> None:
         try:
             await engine.maintain()
         except Exception as exc:
-            log_failure(exc, describe(exc).status, "maintenance", secrets)
+            log_failure(exc, describe(exc).status_code, "maintenance", secrets)

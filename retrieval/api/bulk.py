@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
-from litestar import Request, post
+from litestar import Controller, Request, post
+from litestar.exceptions import InternalServerException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from retrieval.api.batches import Parsed
-from retrieval.api.bodies import NDJSON_TYPE, require_media_type
-from retrieval.api.ndjson import ClientGone, Line, body_chunks, lines
-from retrieval.api.operation import Operation
-from retrieval.api.paths import namespace_of
-from retrieval.api.problems import describe, log_failure, secrets_of
-from retrieval.api.state import engine_of, shared_of
+from retrieval.api.bodies import NDJSON_TYPE, read_line, require_media_type
+from retrieval.api.parameters import NamespaceName
+from retrieval.api.problems import describe, log_failure, problems
+from retrieval.api.state import Api, AppState
 from retrieval.errors import InvalidInput
-from retrieval.parsing import parse_memory
-from retrieval.types import AddResult, MemoryInput
-
-if TYPE_CHECKING:
-    from retrieval.engine import Trivet
+from retrieval.types.memory import AddResult, MemoryInput
+from retrieval.validation import MAX_MEMORY_BYTES, Parsed
 
 CHUNK_LINES = 256
-MAX_LINE_BYTES = 1024 * 1024
 
 CHUNKS_AT_ONCE = 4
 """While one is written the next are embedded; those that share an id or a session are written in their order."""
@@ -39,33 +34,24 @@ class BulkResult(AddResult, frozen=True, kw_only=True):
 
 _encoder = msgspec.json.Encoder()
 
-_BULK = Operation(
-    id="bulk_add_memories",
-    tag="memories",
-    summary="Add or replace memories from a stream",
-    description=f"One memory per line, one result per line that is not blank, in the same order; results are sent "
-    f"while lines still arrive, after every {CHUNK_LINES}. A broken line is rejected and the rest goes on. A line has "
-    f"at most {MAX_LINE_BYTES:,} bytes; the body has no limit. Should the database fail on the way, all lines that it "
-    "did not take are rejected. Lines with ids can be sent again after that: those that are there are `unchanged`.",
-    request=MemoryInput,
-    request_type=NDJSON_TYPE,
-    response=BulkResult,
-    response_type=NDJSON_TYPE,
-    errors=(409, 503),
-    example={"id": "m1", "text": "Caroline: I went to the support group yesterday."},
-    answer={"id": "m1", "status": "created", "error": None, "line": 1},
-)
 
+class BulkController(Controller):
+    """A batch without an end."""
 
-@post(
-    "/v1/namespaces/{ns:str}/memories/bulk", status_code=200, request_max_body_size=None, opt=_BULK.as_opt
-)  # fmt: skip
-async def bulk_add_memories(request: Request[Any, Any, Any]) -> ASGIApp:
-    """Add line by line."""
-    name = namespace_of(request)
-    require_media_type(request, NDJSON_TYPE, body_is_empty=False)
-    settings = shared_of(request).settings
-    return _BulkAnswer(engine_of(request), name, secrets_of(settings))
+    path = "/v1/namespaces/{ns:str}/memories/bulk"
+    tags = ("memories",)
+
+    @post(status_code=200, request_max_body_size=None, responses=problems(409, body=True))
+    async def bulk_add_memories(self, api: Api, ns: NamespaceName, request: Request[Any, Any, Any]) -> ASGIApp:
+        """Add or replace memories from a stream.
+
+        One memory per line, one result per line that is not blank, in the same order; results are sent while lines
+        still arrive, after every 256. A broken line is rejected and the rest goes on. A line has at most 1,048,576
+        bytes; the body has no limit. Should the database fail on the way, all lines that it did not take are rejected.
+        Lines with ids can be sent again after that: what is there is `unchanged`.
+        """
+        require_media_type(request, NDJSON_TYPE, body_is_empty=False)
+        return _BulkAnswer(api, ns, lines(request.stream(), MAX_MEMORY_BYTES))
 
 
 class _BulkAnswer:
@@ -75,10 +61,11 @@ class _BulkAnswer:
     its whole body before it reads anything cannot block both sides.
     """
 
-    def __init__(self, engine: Trivet, namespace: str, secrets: tuple[str, ...]) -> None:
-        self._engine = engine
+    def __init__(self, api: AppState, namespace: str, source: AsyncIterator[Line]) -> None:
+        self._api = api
+        self._source = source
+        self._engine = api.engine
         self._namespace = namespace
-        self._secrets = secrets
         self._failure: str | None = None
         self._added_any = False
 
@@ -90,7 +77,7 @@ class _BulkAnswer:
 
         async def work() -> None:
             try:
-                async for chunk in _chunked(lines(body_chunks(receive), MAX_LINE_BYTES)):
+                async for chunk in self._chunks():
                     await room.acquire()
                     task = asyncio.create_task(self._add(chunk, scope["state"]["request_id"]))
                     task.add_done_callback(lambda _: room.release())
@@ -120,42 +107,53 @@ class _BulkAnswer:
             if not started:
                 await send(_START)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except ClientGone:
+        except InternalServerException:  # as the request says that the client is gone
             return
         finally:
             for left in (worker, *unsent):
                 left.cancel()
             await asyncio.gather(worker, *unsent, return_exceptions=True)
 
+    async def _chunks(self) -> AsyncIterator[list[tuple[int, Parsed]]]:
+        """At most `CHUNK_LINES` parsed lines at a time; an id comes once in a chunk, so that the later line wins."""
+        chunk: list[tuple[int, Parsed]] = []
+        ids: set[str] = set()
+        async for line in self._source:
+            memory = await self._parsed(line)
+            memory_id = memory.id if isinstance(memory, MemoryInput) else None
+            if len(chunk) == CHUNK_LINES or memory_id in ids:
+                yield chunk
+                chunk, ids = [], set()
+            chunk.append((line.number, memory))
+            if memory_id is not None:
+                ids.add(memory_id)
+        if chunk:
+            yield chunk
+
+    async def _parsed(self, line: Line) -> Parsed:
+        if line.content is None:
+            return InvalidInput(f"the line is longer than {MAX_MEMORY_BYTES:,} bytes", loc=("memories", line.number))
+        return await read_line(self._api, line.content, line.number)
+
     async def _add(self, chunk: list[tuple[int, Parsed]], request_id: str) -> bytes:
         """Add one chunk; its result lines."""
+        results: list[AddResult] | None = None
         if self._failure is None:
             try:
                 results = await self._engine.add(self._namespace, [memory for _, memory in chunk])
+                self._added_any = True
             except Exception as exc:
                 if not self._added_any:
                     raise
                 found = describe(exc)
-                log_failure(exc, found.status, request_id, self._secrets)
+                log_failure(exc, found.status_code, request_id, self._api.settings.secrets)
                 self._failure = found.detail
-            else:
-                self._added_any = True
-                return _encoder.encode_lines(
-                    [
-                        BulkResult(id=result.id, status=result.status, error=result.error, line=number)
-                        for (number, _), result in zip(chunk, results, strict=True)
-                    ]
-                )
+        if results is None:
+            ids = [memory.id if isinstance(memory, MemoryInput) else None for _, memory in chunk]
+            results = [AddResult(id=memory_id, status="rejected", error=self._failure) for memory_id in ids]
         return _encoder.encode_lines(
-            [
-                BulkResult(
-                    id=memory.id if isinstance(memory, MemoryInput) else None,
-                    status="rejected",
-                    error=self._failure,
-                    line=number,
-                )
-                for number, memory in chunk
-            ]
+            BulkResult(line=number, **msgspec.structs.asdict(result))
+            for (number, _), result in zip(chunk, results, strict=True)
         )
 
 
@@ -166,24 +164,42 @@ _START: Message = {
 }
 
 
-async def _chunked(source: AsyncIterator[Line]) -> AsyncIterator[list[tuple[int, Parsed]]]:
-    """At most `CHUNK_LINES` parsed lines at a time; an id comes once in a chunk, so that the later line wins."""
-    chunk: list[tuple[int, Parsed]] = []
-    ids: set[str] = set()
-    async for line in source:
-        memory = _parsed(line)
-        memory_id = memory.id if isinstance(memory, MemoryInput) else None
-        if len(chunk) == CHUNK_LINES or memory_id in ids:
-            yield chunk
-            chunk, ids = [], set()
-        chunk.append((line.number, memory))
-        if memory_id is not None:
-            ids.add(memory_id)
-    if chunk:
-        yield chunk
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line that is not blank.
+
+    Attributes:
+        number: from 1, blank lines counted.
+        content: without the line break; None for a line over the limit.
+    """
+
+    number: int
+    content: bytes | None
 
 
-def _parsed(line: Line) -> Parsed:
-    if line.content is None:
-        return InvalidInput(f"the line is longer than {MAX_LINE_BYTES:,} bytes", loc=("memories", line.number))
-    return parse_memory(line.content, line.number)
+async def lines(chunks: AsyncIterator[bytes], max_bytes: int) -> AsyncIterator[Line]:
+    """Split at line feeds, whatever the chunks' bounds; blank lines are skipped, overlong ones have no content."""
+    number = 0
+    pending = bytearray()
+    overlong = False
+    async for chunk in chunks:
+        *complete, rest = chunk.split(b"\n")
+        for piece in complete:
+            number += 1
+            if overlong or len(pending) + len(piece) > max_bytes:
+                yield Line(number, None)
+            else:
+                content = bytes(pending) + piece
+                if not content.isspace() and content:
+                    yield Line(number, content)
+            pending.clear()
+            overlong = False
+        if overlong or len(pending) + len(rest) > max_bytes:
+            overlong = True
+            pending.clear()
+        else:
+            pending += rest
+    if overlong:
+        yield Line(number + 1, None)
+    elif pending.strip():
+        yield Line(number + 1, bytes(pending))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import platform
 from typing import Any
 
-from litestar import Request, Response, get
+from litestar import Controller, Response, get
 from msgspec import Struct
 
-from retrieval.api.operation import Operation
-from retrieval.api.problems import NotReady
-from retrieval.api.state import engine_of, shared_of
-from retrieval.version import installed_version
+from retrieval.api.problems import NotReady, problems
+from retrieval.api.state import Api
+from retrieval.errors import StoreUnavailable
+from retrieval.installation import installed_version
 
 PROMETHEUS_TYPE = "text/plain; version=0.0.4"
 
@@ -38,63 +38,55 @@ class Version(Struct, frozen=True, kw_only=True):
     python: str
 
 
-_LIVE = Operation(
-    id="live",
-    tag="server",
-    summary="Liveness",
-    description="Answers as long as the process does; it asks nothing of the database.",
-    response=Liveness,
-    answer={"status": "live"},
-    is_open=True,
-)
-_READY = Operation(
-    id="ready",
-    tag="server",
-    summary="Readiness",
-    description="200 when the database is reachable, its migrations are applied and the models are loaded; "
-    "else 503, whose `errors` name what is missing.",
-    response=Readiness,
-    answer={"status": "ready", "checks": {"database": True, "migrations": True, "models": True}},
-    errors=(503,),
-    is_open=True,
-)
-_VERSION = Operation(
-    id="version", tag="server", summary="Version", response=Version, is_open=True,
-    answer={"name": "trivet", "version": "0.1.0", "api": "v1", "python": "3.11.9"},
-)  # fmt: skip
-_METRICS = Operation(
-    id="metrics",
-    tag="server",
-    summary="Metrics",
-    description="Prometheus text. With several workers each scrape reaches one of them.",
-    response=str,
-    response_type=PROMETHEUS_TYPE,
-)
+class ServerController(Controller):
+    """What is asked of the server itself; probes and scrapers do."""
 
+    tags = ("server",)
 
-@get("/health/live", opt=_LIVE.as_opt)
-async def live() -> Liveness:
-    """The process answers."""
-    return Liveness(status="live")
+    @get("/health/live", responses=problems(503, plain=True))
+    async def live(self, api: Api) -> Liveness:
+        """Liveness.
 
+        200 as long as a restart of the process would mend nothing: it asks nothing of an external database, whose
+        absence `/health/ready` tells. 503 once the embedded database has ended and could not be started again in
+        several attempts; they go on, and 200 comes back with it.
+        """
+        engine = api.opened
+        if engine is not None and engine.postgres is not None and engine.postgres.failure is not None:
+            raise StoreUnavailable("the embedded database has ended and cannot be started again; the log says why")
+        return Liveness(status="live")
 
-@get("/health/ready", opt=_READY.as_opt)
-async def ready(request: Request[Any, Any, Any]) -> Readiness:
-    """All parts are there, or a 503 that names those that are not."""
-    checks = await engine_of(request).readiness()
-    missing = [part for part, is_ready in checks.items() if not is_ready]
-    if missing:
-        raise NotReady(missing)
-    return Readiness(status="ready", checks=checks)
+    @get("/health/ready", responses=problems(503, plain=True))
+    async def ready(self, api: Api) -> Readiness:
+        """Readiness.
 
+        200 when the database is reachable, its migrations are applied, the models are loaded and the largest namespaces
+        are in memory; else 503, whose `errors` name what is missing. Searches of a namespace that is still being read
+        are answered by statements, or name in `degraded` what cannot be.
+        """
+        checks = await api.engine.readiness()
+        missing = [part for part, is_ready in checks.items() if not is_ready]
+        if missing:
+            raise NotReady(missing)
+        return Readiness(status="ready", checks=checks)
 
-@get("/version", opt=_VERSION.as_opt)
-async def show_version() -> Version:
-    """Name, version and Python."""
-    return Version(name="trivet", version=installed_version(), api="v1", python=platform.python_version())
+    @get("/version")
+    async def version(self) -> Version:
+        """Version."""
+        return Version(name="trivet", version=installed_version(), api="v1", python=platform.python_version())
 
+    @get("/metrics", media_type=PROMETHEUS_TYPE)
+    async def metrics(self, api: Api) -> Response[str]:
+        """Metrics.
 
-@get("/metrics", opt=_METRICS.as_opt)
-async def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """The application's registry."""
-    return Response(shared_of(request).metrics.exposition(), media_type=PROMETHEUS_TYPE)
+        Prometheus text, of all workers together.
+        """
+        return Response(api.metrics.exposition().decode(), media_type=PROMETHEUS_TYPE)
+
+    @get("/openapi.json", media_type="application/json")
+    async def openapi(self, api: Api) -> Response[dict[str, Any]]:
+        """OpenAPI document.
+
+        OpenAPI 3.1.
+        """
+        return Response(api.openapi, media_type="application/json")  # type: ignore[arg-type]  # encoded already

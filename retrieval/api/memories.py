@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, delete, get, patch, post
-from msgspec import Meta, Struct
+from litestar import Controller, delete, get, patch, post
+from litestar.params import JSONBody, QueryParameter
+from msgspec import Struct
 
-from retrieval.api.batches import Parsed, parse_batch
-from retrieval.api.bodies import JSON_TYPE, read_json, require_media_type
-from retrieval.api.listing import PARAMETERS, read_listing
-from retrieval.api.operation import Operation
-from retrieval.api.paths import memory_id_of, namespace_of
-from retrieval.api.problems import BatchRejected, ProblemField, faults_of
-from retrieval.api.state import engine_of
+from retrieval.api.bodies import MAX_BYTES, Batch
+from retrieval.api.parameters import Cursor, Deleted, Limit, MemoryName, NamespaceName
+from retrieval.api.problems import BatchRejected, ProblemField, faults_of, problems
+from retrieval.api.state import Api
+from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
-from retrieval.types import MAX_BATCH, AddResult, Filters, Memory, MemoryInput, MemoryPage, MemoryPatch
+from retrieval.types.memory import AddResult, Kind, Label, Memory, MemoryInput, MemoryPage, MemoryPatch
+from retrieval.types.search import Filters
+from retrieval.validation import Parsed, check_storable, decode
 
-COLLECTION = "/v1/namespaces/{ns:str}/memories"
-ITEM = COLLECTION + "/{memory_id:str}"
-ITEM_PATHS = [ITEM, COLLECTION + "/bulk", COLLECTION + "/delete"]
-"""Where one memory is: an id may be any string, so also the names of the two POST routes beside it."""
-DOCUMENTED_ITEM = "/v1/namespaces/{ns}/memories/{memory_id}"
-
-
-class AddRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A batch. Each memory is taken or rejected by itself."""
-
-    memories: Annotated[list[MemoryInput], Meta(min_length=1, max_length=MAX_BATCH)]
+ITEM = "/{memory_id:str}"
+Time = Annotated[
+    str | None,
+    QueryParameter(description="RFC 3339 with a zone; write + as %2B", schema_extra={"format": "date-time"}),
+]
+_filters_decoder = msgspec.json.Decoder(Filters)
 
 
 class AddResponse(Struct, frozen=True, kw_only=True):
@@ -43,148 +40,115 @@ class DeleteRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     filters: Filters
 
 
-class DeleteResponse(Struct, frozen=True, kw_only=True):
-    """How many memories were deleted."""
+class MemoriesController(Controller):
+    """What is stored."""
 
-    deleted: int
+    path = "/v1/namespaces/{ns:str}/memories"
+    tags = ("memories",)
 
+    @post(status_code=201, opt={MAX_BYTES: math.inf}, responses=problems(409, body=True))
+    async def add_memories(self, api: Api, ns: NamespaceName, data: JSONBody[Batch]) -> AddResponse:
+        """Add or replace memories.
 
-_patch_decoder = msgspec.json.Decoder(MemoryPatch)
-_delete_decoder = msgspec.json.Decoder(DeleteRequest)
+        Only `text` is required. When the call returns, all three legs see the memories. The same id with the same
+        content is `unchanged`. A bad memory is `rejected` and the others are taken; when all are bad the answer is 422.
+        The namespace is created on first use.
+        """
+        memories: list[Parsed] = data.memories
+        results = await api.engine.add(ns, memories)
+        if all(result.status == "rejected" for result in results):
+            pairs = zip(memories, results, strict=True)
+            raise BatchRejected([_fault(index, memory, result) for index, (memory, result) in enumerate(pairs)])
+        return AddResponse(results=results)
 
-_MEMORY_IN = {
-    "id": "m1",
-    "text": "Caroline: I went to the support group yesterday.",
-    "kind": "message",
-    "speaker": "Caroline",
-    "session_id": "s1",
-    "position": 3,
-    "created_at": "2023-05-08T13:56:00Z",
-    "tags": ["chat"],
-    "metadata": {"channel": "web"},
-    "entities": [{"name": "Caroline", "type": "person", "aliases": ["Caro"]}],
-    "relations": [{"source": "Caroline", "type": "attends", "target": "support group"}],
-}
-_MEMORY_OUT = {
-    "title": None,
-    "document_id": None,
-    "expires_at": None,
-    "supersedes": None,
-    "superseded_by": [],
-    **_MEMORY_IN,
-}
+    @get(responses=problems(404))
+    async def list_memories(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        filters: Annotated[str | None, QueryParameter(description="all filters as one JSON document")] = None,
+        kind: Annotated[list[Kind] | None, QueryParameter(description="any of these kinds")] = None,
+        session_id: Annotated[list[str] | None, QueryParameter(description="any of these sessions")] = None,
+        document_id: Annotated[list[str] | None, QueryParameter(description="any of these documents")] = None,
+        speaker: Annotated[list[str] | None, QueryParameter(description="any of these speakers")] = None,
+        tags_all: Annotated[list[Label] | None, QueryParameter(description="all of these tags")] = None,
+        tags_any: Annotated[list[Label] | None, QueryParameter(description="any of these tags")] = None,
+        created_after: Time = None,
+        created_before: Time = None,
+        cursor: Cursor = None,
+        limit: Limit = 100,
+    ) -> MemoryPage:
+        """List memories.
 
-_ADD = Operation(
-    id="add_memories",
-    tag="memories",
-    summary="Add or replace memories",
-    description="Only `text` is required. When the call returns, all three legs see the memories. The same id with "
-    "the same content is `unchanged`. A bad memory is `rejected` and the others are taken; when all are bad the "
-    "answer is 422. The namespace is created on first use.",
-    request=AddRequest,
-    response=AddResponse,
-    status=201,
-    errors=(409, 503),
-    example={"memories": [_MEMORY_IN]},
-    answer={"results": [{"id": "m1", "status": "created", "error": None}]},
-)
-_LIST = Operation(
-    id="list_memories",
-    tag="memories",
-    summary="List memories",
-    description="Oldest insertion first. Follow `next_cursor` until it is null.",
-    response=MemoryPage,
-    errors=(404,),
-    answer={"memories": [_MEMORY_OUT], "next_cursor": None},
-    query=PARAMETERS,
-)
-_GET = Operation(
-    id="get_memory", tag="memories", summary="One memory", response=Memory, errors=(404,), answer=_MEMORY_OUT,
-    description="Percent-encode the id, slashes included.", path=DOCUMENTED_ITEM,
-)  # fmt: skip
-_PATCH = Operation(
-    id="patch_memory",
-    tag="memories",
-    summary="Change a memory",
-    description="A field that is left out stays; `null` clears one that may be empty.",
-    request=MemoryPatch,
-    response=Memory,
-    errors=(404, 409),
-    example={"tags": ["chat", "health"], "expires_at": None},
-    answer={**_MEMORY_OUT, "tags": ["chat", "health"]},
-    path=DOCUMENTED_ITEM,
-)
-_DELETE = Operation(
-    id="delete_memory",
-    tag="memories",
-    summary="Delete a memory",
-    description="Nothing of it is left in any leg.",
-    status=204,
-    errors=(404,),
-    path=DOCUMENTED_ITEM,
-)
-_DELETE_MATCHING = Operation(
-    id="delete_memories",
-    tag="memories",
-    summary="Delete all memories that meet the filters",
-    description="Empty filters are refused: to delete everything, delete the namespace.",
-    request=DeleteRequest,
-    response=DeleteResponse,
-    errors=(404,),
-    example={"filters": {"session_id": ["s1"]}},
-    answer={"deleted": 17},
-)
+        Oldest insertion first. Follow `next_cursor` until it is null.
+        """
+        given = {
+            "kind": kind,
+            "session_id": session_id,
+            "document_id": document_id,
+            "speaker": speaker,
+            "tags_all": tags_all,
+            "tags_any": tags_any,
+            "created_after": created_after,
+            "created_before": created_before,
+        }
+        wanted = _filters(filters, {name: value for name, value in given.items() if value is not None})
+        return await api.engine.list(ns, wanted, cursor=cursor or None, limit=limit)
+
+    @get(ITEM, responses=problems(404))
+    async def get_memory(self, api: Api, ns: NamespaceName, memory_id: MemoryName) -> Memory:
+        """One memory."""
+        return await api.engine.get(ns, memory_id)
+
+    @patch(ITEM, responses=problems(404, 409, body=True))
+    async def patch_memory(
+        self, api: Api, ns: NamespaceName, memory_id: MemoryName, data: JSONBody[MemoryPatch]
+    ) -> Memory:
+        """Change a memory.
+
+        A field that is left out stays; `null` clears one that may be empty.
+        """
+        return await api.engine.patch(ns, memory_id, data)
+
+    @delete(ITEM, status_code=204, responses=problems(404))
+    async def delete_memory(self, api: Api, ns: NamespaceName, memory_id: MemoryName) -> None:
+        """Delete a memory.
+
+        Nothing of it is left in any leg.
+        """
+        await api.engine.delete(ns, memory_id)
+
+    @post("/delete", status_code=200, responses=problems(404, body=True))
+    async def delete_memories(self, api: Api, ns: NamespaceName, data: JSONBody[DeleteRequest]) -> Deleted:
+        """Delete all memories that meet the filters.
+
+        Empty filters are refused: to delete everything, delete the namespace.
+        """
+        return Deleted(deleted=await api.engine.delete_matching(ns, data.filters))
 
 
-@post(COLLECTION, status_code=201, opt=_ADD.as_opt)
-async def add_memories(request: Request[Any, Any, Any]) -> AddResponse:
-    """Add a batch; 422 when nothing of it could be taken."""
-    name = namespace_of(request)
-    body = await request.body()
-    require_media_type(request, JSON_TYPE, body_is_empty=not body)
-    memories = parse_batch(body)
-    results = await engine_of(request).add(name, memories)
-    if all(result.status == "rejected" for result in results):
-        faults = [
-            _fault(index, memory, result) for index, (memory, result) in enumerate(zip(memories, results, strict=True))
-        ]
-        raise BatchRejected(faults)
-    return AddResponse(results=results)
+def _filters(document: str | None, given: dict[str, Any]) -> Filters:
+    """Filters as JSON and one by one: both ways at once are fine as long as no filter is given in both.
 
-
-@get(COLLECTION, opt=_LIST.as_opt)
-async def list_memories(request: Request[Any, Any, Any]) -> MemoryPage:
-    """One page."""
-    name = namespace_of(request)
-    listing = read_listing(request.scope["query_string"])
-    return await engine_of(request).list(name, listing.filters, cursor=listing.cursor, limit=listing.limit)
-
-
-@get(ITEM_PATHS, opt=_GET.as_opt)
-async def get_memory(request: Request[Any, Any, Any]) -> Memory:
-    """One memory."""
-    return await engine_of(request).get(namespace_of(request), memory_id_of(request))
-
-
-@patch(ITEM_PATHS, opt=_PATCH.as_opt)
-async def patch_memory(request: Request[Any, Any, Any]) -> Memory:
-    """Change some fields."""
-    name, memory_id = namespace_of(request), memory_id_of(request)
-    return await engine_of(request).patch(name, memory_id, await read_json(request, _patch_decoder))
-
-
-@delete(ITEM_PATHS, status_code=204, opt=_DELETE.as_opt)
-async def delete_memory(request: Request[Any, Any, Any]) -> None:
-    """Delete one."""
-    await engine_of(request).delete(namespace_of(request), memory_id_of(request))
-
-
-@post(COLLECTION + "/delete", status_code=200, opt=_DELETE_MATCHING.as_opt)
-async def delete_memories(request: Request[Any, Any, Any]) -> DeleteResponse:
-    """Delete by filter."""
-    name = namespace_of(request)
-    wanted = await read_json(request, _delete_decoder)
-    return DeleteResponse(deleted=await engine_of(request).delete_matching(name, wanted.filters))
+    Raises:
+        InvalidInput: a bad value, or a filter given twice; `loc` names the parameter.
+    """
+    try:
+        simple = msgspec.convert(given, Filters)
+    except msgspec.ValidationError as exc:
+        raise invalid_input(exc, Filters) from exc
+    check_storable(simple)
+    if document is None:
+        return simple
+    try:
+        filters = decode(document.encode(), _filters_decoder)
+        check_storable(filters)
+    except InvalidInput as exc:
+        raise InvalidInput(str(exc), loc=("filters", *exc.loc)) from exc
+    for name in given:
+        if getattr(filters, name):
+            raise InvalidInput(f"`{name}` is given twice", loc=(name,))
+    return msgspec.structs.replace(filters, **{name: getattr(simple, name) for name in given})
 
 
 def _fault(index: int, memory: Parsed, result: AddResult) -> ProblemField:

@@ -1,75 +1,70 @@
-"""Prometheus counters of one application, in a registry of its own."""
+"""Prometheus metrics of one application; with several worker processes, of all of them together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping
+from functools import cache
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
-from retrieval.api.histograms import Histogram
-from retrieval.types import Degradation
+from retrieval.types.search import Degradation
+
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which worker processes count together, set before they start."""
 
 _SECONDS = (0.001, 0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.06, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-
-CacheCounts = Callable[[], tuple[int, int]]
-"""Hits and misses of the query embedding cache so far."""
 
 
 class Metrics:
     """What `/metrics` tells: requests, stages of a search, degraded legs, embedding cache."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry(auto_describe=True)
-        self.requests = Histogram(
+        registry = self._registry = CollectorRegistry(auto_describe=True)
+        self._requests = Histogram(
             "trivet_http_request_seconds",
             "Time from the request's head to the last byte of the answer.",
             ["method", "route", "status"],
             buckets=_SECONDS,
+            registry=registry,
         )
-        self.stages = Histogram(
+        self._stages = Histogram(
             "trivet_stage_seconds",
             "Time of one stage of a search or context pack; a leg is a stage.",
             ["stage"],
             buckets=_SECONDS,
+            registry=registry,
         )
-        self.degraded = Counter(
-            "trivet_degraded_total", "Answers that had to do without a leg.", ["leg"], registry=self.registry
+        self._degraded = Counter("trivet_degraded", "Answers that had to do without a leg.", ["leg"], registry=registry)
+        self._cache = Counter(
+            "trivet_embedding_cache", "Query embeddings looked up in the cache.", ["outcome"], registry=registry
         )
-        ProcessCollector(registry=self.registry)
-        self.registry.register(self.requests)
-        self.registry.register(self.stages)
+        self._cache_seen = {"hit": 0, "miss": 0}
+        self._request, self._stage = cache(self._requests.labels), cache(self._stages.labels)
+        ProcessCollector(registry=registry)
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one answered request."""
-        self.requests.observe((method, route, str(status)), seconds)
+        self._request(method, route, str(status)).observe(seconds)
 
     def observe_answer(self, timings_ms: Mapping[str, float], degraded: Iterable[Degradation]) -> None:
         """Count the stages and the missing legs of one answer."""
         for stage, milliseconds in timings_ms.items():
-            self.stages.observe((stage,), milliseconds / 1000.0)
+            self._stage(stage).observe(milliseconds / 1000.0)
         for leg in degraded:
-            self.degraded.labels(leg.leg).inc()
+            self._degraded.labels(leg.leg).inc()
 
-    def watch_embedding_cache(self, counts: CacheCounts) -> None:
-        """Report the cache's own counters at every scrape."""
-        self.registry.register(_CacheCollector(counts))
+    def observe_cache(self, *, hits: int, misses: int) -> None:
+        """Take over how often the embedding cache was asked so far."""
+        for outcome, count in (("hit", hits), ("miss", misses)):
+            self._cache.labels(outcome).inc(count - self._cache_seen[outcome])
+            self._cache_seen[outcome] = count
 
     def exposition(self) -> bytes:
-        """The registry as Prometheus text, version 0.0.4."""
-        return generate_latest(self.registry)
-
-
-class _CacheCollector(Collector):
-    def __init__(self, counts: CacheCounts) -> None:
-        self._counts = counts
-
-    def collect(self) -> Iterable[Metric]:
-        hits, misses = self._counts()
-        family = CounterMetricFamily(
-            "trivet_embedding_cache", "Query embeddings looked up in the cache.", labels=["outcome"]
-        )
-        family.add_metric(["hit"], hits)
-        family.add_metric(["miss"], misses)
-        yield family
+        """Prometheus text, version 0.0.4; with several workers, their sums, and nothing of any single process."""
+        if SHARED_FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        everyone = CollectorRegistry()
+        MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped
+        return generate_latest(everyone)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 from litestar import Request, Response
-from litestar.exceptions import HTTPException, InternalServerException
+from litestar.exceptions import HTTPException, InternalServerException, ValidationException
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.plugins.problem_details import ProblemDetailsConfig, ProblemDetailsException, ProblemDetailsPlugin
+from litestar.types import Scope
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from retrieval.error_messages import invalid_input
 from retrieval.errors import (
     AllLegsFailed,
     Conflict,
     EmbeddedPostgresError,
     InvalidInput,
     MigrationError,
+    ModelFileError,
     NotFound,
     StoreUnavailable,
 )
@@ -51,17 +54,17 @@ class Problem(Struct, frozen=True, kw_only=True):
 class BatchRejected(InvalidInput):
     """Every memory of the batch was rejected."""
 
-    def __init__(self, faults: Sequence[ProblemField]) -> None:
+    def __init__(self, faults: list[ProblemField]) -> None:
         super().__init__()
-        self.faults = list(faults)
+        self.faults = faults
 
 
 class NotReady(StoreUnavailable):
     """A part of the server is not ready."""
 
-    def __init__(self, parts: Iterable[str]) -> None:
-        self.parts = list(parts)
-        super().__init__(f"Not ready: {', '.join(self.parts)}")
+    def __init__(self, parts: list[str]) -> None:
+        super().__init__(f"Not ready: {', '.join(parts)}")
+        self.faults = [ProblemField(loc=[part], msg="not ready") for part in parts]
 
 
 STATUS_OF: Mapping[type[Exception], int] = {
@@ -69,6 +72,7 @@ STATUS_OF: Mapping[type[Exception], int] = {
     NotFound: 404,
     Conflict: 409,
     AllLegsFailed: 503,
+    ModelFileError: 503,
     StoreUnavailable: 503,
     MigrationError: 503,
     EmbeddedPostgresError: 503,
@@ -98,23 +102,30 @@ _ROUTER_DETAILS: Mapping[int, str] = {
 
 def type_of(status: int) -> str:
     """The problem type of a status: a link into the API pages."""
-    return "/docs#" + title_of(status).lower().replace(" ", "-")
+    return "/docs#" + TITLES[status].lower().replace(" ", "-")
 
 
-def title_of(status: int) -> str:
-    """What a status is called."""
-    return TITLES.get(status) or HTTPStatus(status).phrase
-
-
-def problem(status: int, detail: str, errors: Sequence[ProblemField] | None = None) -> Problem:
+def problem(
+    status: int, detail: str, errors: Sequence[ProblemField] | None = None, headers: Mapping[str, str] | None = None
+) -> ProblemDetailsException:
     """A problem of the table's title and type; long details are cut."""
-    return Problem(
-        type=type_of(status),
-        title=title_of(status),
-        status=status,
+    return ProblemDetailsException(
+        status_code=status,
+        type_=type_of(status),
+        title=TITLES[status],
         detail=shorten(detail),
-        errors=UNSET if errors is None else list(errors),
+        extra=None if errors is None else {"errors": list(errors)},
+        headers=None if headers is None else dict(headers),
     )
+
+
+def problems(*statuses: int, body: bool = False, plain: bool = False) -> dict[int, ResponseSpec]:
+    """The problems of an operation for the OpenAPI document: those that are common, unless it is `plain`, and others.
+
+    With a `body`, which may be too long, of another type or bad, there are more.
+    """
+    common = () if plain else (400, 422, 503, *((413, 415) if body else ()))
+    return {status: ResponseSpec(None, description=TITLES[status]) for status in {*common, *statuses}}
 
 
 def shorten(text: str) -> str:
@@ -136,23 +147,19 @@ def _in_words(fault: ProblemField) -> str:
     return f"{where}: {fault.msg}" if where else fault.msg
 
 
-def status_of(error: Exception) -> int:
-    """The status of the nearest class in the table; 500 for an error that is not there."""
-    return next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), 500)
-
-
-def describe(error: Exception) -> Problem:
+def describe(error: Exception) -> ProblemDetailsException:
     """What the caller is told of an error. Nothing of an unexpected one.
 
     The router's own InternalServerException says that the client went away while it sent its body.
     """
     if isinstance(error, InternalServerException):
         return problem(400, "The body ended before its end")
-    if isinstance(error, HTTPException):
-        return problem(error.status_code, _ROUTER_DETAILS.get(error.status_code, error.detail))
-    status = status_of(error)
+    if isinstance(error, HTTPException) and error.status_code in TITLES:
+        detail = _ROUTER_DETAILS.get(error.status_code, error.detail)
+        return problem(error.status_code, detail, headers=error.headers)
+    status = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), 500)
     if isinstance(error, NotReady):
-        return problem(status, str(error), [ProblemField(loc=[part], msg="not ready") for part in error.parts])
+        return problem(status, str(error), error.faults)
     if isinstance(error, InvalidInput):
         faults = faults_of(error)
         return problem(status, "; ".join(_in_words(fault) for fault in faults[:3]), faults)
@@ -161,35 +168,26 @@ def describe(error: Exception) -> Problem:
     return problem(status, str(error))
 
 
-def problem_response(found: Problem, headers: Mapping[str, str] | None = None) -> Response[bytes]:
-    """The problem as a response."""
-    return Response(
-        msgspec.json.encode(found),
-        status_code=found.status,
-        media_type=PROBLEM_TYPE,
-        headers=dict(headers) if headers else None,
-    )
+def bad_parameter(request: Request[Any, Any, Any], error: ValidationException) -> Response[dict[str, Any]]:
+    """The problem of a parameter that is not what its handler takes."""
+    fault: Exception = error
+    if isinstance(error.__cause__, msgspec.ValidationError):
+        fault = invalid_input(error.__cause__, request.route_handler.signature_model)
+    return describe(fault).to_response(request)
 
 
-def secrets_of(settings: Settings) -> tuple[str, ...]:
-    """What must never reach a log: the key, the database URL and its password, raw and decoded."""
-    password = urlsplit(settings.database_url).password if not settings.uses_embedded else None
-    url = None if settings.uses_embedded else settings.database_url
-    found = {settings.api_key, url, password, unquote(password) if password else None}
-    return tuple(sorted((secret for secret in found if secret), key=len, reverse=True))
+PROBLEMS = ProblemDetailsPlugin(ProblemDetailsConfig(exception_to_problem_detail_map={Exception: describe}))
 
 
-def exception_handler(settings: Settings) -> Callable[[Request[Any, Any, Any], Exception], Response[bytes]]:
-    """The handler of every exception of an application; unexpected ones are logged with their traceback."""
-    secrets = secrets_of(settings)
+def logging_failures(settings: Settings) -> Callable[[Exception, Scope], Awaitable[None]]:
+    """What an application does after every exception: those that are the server's fault are logged."""
 
-    def handle(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-        found = describe(error)
-        if found.status >= 500:
-            log_failure(error, found.status, request.scope.get("state", {}).get("request_id", "-"), secrets)
-        return problem_response(found, getattr(error, "headers", None))
+    async def log(error: Exception, scope: Scope) -> None:
+        status = describe(error).status_code
+        if status >= 500:
+            log_failure(error, status, scope["state"].get("request_id", "-"), settings.secrets)
 
-    return handle
+    return log
 
 
 def log_failure(error: BaseException, status: int, request_id: str, secrets: Sequence[str]) -> None:

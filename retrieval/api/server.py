@@ -11,6 +11,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
+from tempfile import TemporaryDirectory
 
 import uvicorn
 import uvloop
@@ -19,10 +20,11 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from retrieval.api.app import create_app
+from retrieval.api.metrics import SHARED_FOLDER
 from retrieval.engine import Trivet
 from retrieval.errors import SettingsError, StoreUnavailable
-from retrieval.settings import Settings
-from retrieval.store.embedded import EmbeddedPostgres
+from retrieval.settings import Settings, variable_of
+from retrieval.store.embedded.instance import EmbeddedPostgres
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +109,18 @@ def _is_loopback(host: str) -> bool:
 
 
 class _Server(uvicorn.Server):
-    """Stops at a signal without raising it again, so that what is open is closed and the status is 0."""
+    """Stops at a signal without raising it again, so that what is open is closed and the status is 0.
+
+    It stops as well where the embedded database can never come back.
+    """
+
+    def __init__(self, config: uvicorn.Config, postgres: EmbeddedPostgres | None) -> None:
+        super().__init__(config)
+        self._postgres = postgres
+
+    async def on_tick(self, counter: int) -> bool:
+        is_lost = self._postgres is not None and self._postgres.is_lost
+        return await super().on_tick(counter) or is_lost
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -117,6 +130,19 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
+
+
+class _Workers(Multiprocess):
+    """Ends them all where the embedded database can never come back."""
+
+    def __init__(self, config: uvicorn.Config, listener: socket.socket, postgres: EmbeddedPostgres | None) -> None:
+        super().__init__(config, sockets=[listener])
+        self._postgres = postgres
+
+    def keep_subprocess_alive(self) -> None:
+        if self._postgres is not None and self._postgres.is_lost:
+            self.should_exit.set()
+        super().keep_subprocess_alive()
 
 
 def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Config:
@@ -141,7 +167,7 @@ def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Co
 def _run_one(settings: Settings, listener: socket.socket) -> None:
     async def serve() -> None:
         async with Trivet.open(settings) as engine:
-            server = _Server(_config(create_app(settings, engine), settings, workers=1))
+            server = _Server(_config(create_app(settings, engine), settings, workers=1), engine.postgres)
             logger.info("Listening on http://%s:%d", settings.host, settings.port)
             await server.serve(sockets=[listener])
 
@@ -151,14 +177,15 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
 
 def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None:
     with ExitStack() as stack:
-        if settings.uses_embedded:
-            postgres = EmbeddedPostgres(settings.data_dir)
+        postgres = EmbeddedPostgres(settings.data_dir) if settings.uses_embedded else None
+        if postgres is not None:  # started before the workers, which share it
             stack.callback(postgres.stop)
-            settings = replace(settings, database_url=postgres.start())
-        os.environ.update(as_environment(settings))
+            postgres.start()
+        folder = stack.enter_context(TemporaryDirectory(prefix="trivet-metrics-"))
+        os.environ.update({**as_environment(settings), SHARED_FOLDER: folder})
         config = _config(APP, settings, workers)
         logger.info("Listening on http://%s:%d with %d workers", settings.host, settings.port, workers)
-        supervisor = Multiprocess(config, sockets=[listener])
+        supervisor = _Workers(config, listener, postgres)
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
             raise StoreUnavailable("A worker could not start; its log says why")
@@ -166,5 +193,5 @@ def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None
 
 def as_environment(settings: Settings) -> Mapping[str, str]:
     """The settings as `TRIVET_*` variables, from which `Settings.from_env` reads the same again."""
-    values = {f"TRIVET_{field.name.upper()}": getattr(settings, field.name) for field in fields(settings)}
+    values = {variable_of(field.name): getattr(settings, field.name) for field in fields(settings)}
     return {name: str(value) for name, value in values.items() if value is not None}

@@ -2,54 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
 
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from retrieval.api.metrics import Metrics
+from retrieval.engine import Trivet
 from retrieval.errors import StoreUnavailable
+from retrieval.settings import Settings
 
-if TYPE_CHECKING:
-    from litestar import Request
-
-    from retrieval.api.metrics import Metrics
-    from retrieval.engine import Trivet
-    from retrieval.settings import Settings
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True, slots=True)
-class Shared:
+class AppState:
     """One application's engine, settings and counters.
 
     Attributes:
-        settings: how the server runs.
-        metrics: the application's own registry.
-        engine: None before the start and after the stop.
+        opened: the engine; None before the start and after the stop.
         openapi: the OpenAPI document as JSON.
-        docs: the API pages as HTML.
+        allowed: the methods of each path, as the header `Allow` has them.
     """
 
     settings: Settings
-    metrics: Metrics
-    engine: Trivet | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    opened: Trivet | None = None
     openapi: bytes = b""
-    docs: bytes = b""
+    allowed: Mapping[str, str] = field(default_factory=dict)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def engine(self) -> Trivet:
+        """The running engine.
+
+        Raises:
+            StoreUnavailable: the application has not started yet, or has stopped.
+        """
+        if self.opened is None:
+            raise StoreUnavailable("The engine is not running")
+        return self.opened
+
+    async def in_turn(self, work: Callable[[], T]) -> T:
+        """Do what keeps the interpreter busy in a thread, one at a time, so that other requests are not held up."""
+        async with self._turn:
+            return await asyncio.to_thread(work)
 
 
-def shared_of(request: Request[Any, Any, Any]) -> Shared:
-    """The shared state of the application that got this request."""
-    return cast("Shared", request.app.state.shared)
-
-
-def engine_of(request: Request[Any, Any, Any]) -> Trivet:
-    """The running engine; raises as `running` does."""
-    return running(shared_of(request))
-
-
-def running(shared: Shared) -> Trivet:
-    """The running engine.
-
-    Raises:
-        StoreUnavailable: the application has not started yet, or has stopped.
-    """
-    if shared.engine is None:
-        raise StoreUnavailable("The engine is not running")
-    return shared.engine
+Api = NamedDependency[SkipValidation[AppState]]
+"""How a handler asks for the state."""

@@ -9,7 +9,7 @@ from retrieval.cli.group import TrivetGroup
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from retrieval.version import installed_version
+        from retrieval.installation import installed_version
 
         click.echo(f"trivet {installed_version()}")
         ctx.exit()

@@ -13,7 +13,7 @@ from retrieval.cli.options import example, json_option, namespace_option, settin
 from retrieval.cli.output import print_json
 from retrieval.errors import InvalidInput
 from retrieval.settings import Settings
-from retrieval.types import MemoryInput
+from retrieval.types.memory import MemoryInput
 
 
 @click.command(
@@ -51,6 +51,8 @@ def command(text: str | None, namespace: str, settings: Settings, as_json: bool,
         print_json(result)
     elif result.status != "rejected":
         click.echo(f"{result.id} {result.status}")
+    if result.warning:
+        click.echo(result.warning, err=True)
     if result.status == "rejected":
         raise InvalidInput(result.error)
 

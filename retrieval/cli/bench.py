@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from retrieval.benchmarking.asked import targets
-from retrieval.benchmarking.figures import Benchmark
-from retrieval.benchmarking.peers import parse_peers
-from retrieval.benchmarking.plan import Plan, parse_sizes
-from retrieval.benchmarking.report import as_markdown
-from retrieval.benchmarking.run import run
 from retrieval.cli.options import example, json_option
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.files import write_json
 from retrieval.evaluation.folder import read_folder
 
+if TYPE_CHECKING:
+    from benchmarks.speed.figures import Benchmark
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
 _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 
 
@@ -61,72 +61,47 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Write JSON, a Markdown report and plots there."
 )
 @json_option
-def command(
-    sizes: str,
-    small: int,
-    queries: int,
-    seconds: float,
-    ingest: int,
-    workers: int,
-    peers: str,
-    peers_at: str,
-    quality: tuple[Path, ...],
-    limit: int,
-    seed: int,
-    data_dir: Path | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, as_json: bool, **options: Any) -> None:
     """Measure speed on namespaces of several sizes, and peers on the same data.
 
     Everything runs in an embedded database of its own. Memories are made from the seed and written as
     any caller's are, only their embeddings are prepared. Searches go over HTTP to a real server. Peers
-    need libraries of their own (pip install 'trivet[bench]'); one that is missing is left out.
+    need libraries of their own (pip install 'trivet[bench]'); one that is missing is left out. What
+    measures is part of a checkout of Trivet, not of what is installed to serve.
     """
+    if not (_CHECKOUT / "benchmarks" / "speed").is_dir():
+        raise click.UsageError("trivet bench needs a checkout of Trivet: benchmarks/speed is not part of the wheel")
+    if str(_CHECKOUT) not in sys.path:
+        sys.path.insert(0, str(_CHECKOUT))
+    from benchmarks.speed.peers import parse_peers
+    from benchmarks.speed.plan import BenchmarkPlan, parse_sizes
+    from benchmarks.speed.report import as_markdown, write_plots
+    from benchmarks.speed.run import run
+    from benchmarks.speed.targets import targets
+
     try:
-        plan = Plan(
-            sizes=parse_sizes(sizes),
-            small=small,
-            seed=seed,
-            queries=queries,
-            seconds=seconds,
-            ingested=ingest,
-            workers=workers,
-            peers=parse_peers(peers),
-            peers_at=parse_sizes(peers_at),
-            limit=limit,
-        )
+        for name, parse in (("sizes", parse_sizes), ("peers", parse_peers), ("peers_at", parse_sizes)):
+            options[name] = parse(options[name])
     except InvalidInput as exc:
         raise click.UsageError(str(exc)) from exc
     folders = [read_folder(path) for path in quality]
+    drawn = find_spec("matplotlib") is not None
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        if find_spec("matplotlib") is None:
+        if not drawn:
             click.echo("no plots: they are drawn with matplotlib (pip install 'trivet[bench]')", err=True)
 
     def keep(found: Benchmark) -> None:
         if out is not None:
             write_json(out / "benchmark.json", found)
-            (out / "benchmark.md").write_text(as_markdown(found, _plots(out, found)), encoding="utf-8")
+            plots = write_plots(out, found) if drawn else []
+            (out / "benchmark.md").write_text(as_markdown(found, plots), encoding="utf-8")
 
     with _folder(data_dir) as folder:
-        found = asyncio.run(run(folder, plan, folders, progress, keep))
+        found = asyncio.run(run(folder, BenchmarkPlan(**options), folders, progress, keep))
     if as_json:
         print_json(found)
-    else:
-        _tell(found)
-
-
-def _plots(out: Path, found: Benchmark) -> list[str]:
-    """Draw the plots; their names. Without the library for it, which the command has said, there are none."""
-    if find_spec("matplotlib") is None:
-        return []
-    from retrieval.benchmarking.plots import write_plots
-
-    return write_plots(out, found)
-
-
-def _tell(found: Benchmark) -> None:
+        return
     for each in targets(found):
         say(console(), f"{_VERDICTS[each.met]:8}{each.what}: {each.measured} (asked: {each.asked})")
 

@@ -9,7 +9,7 @@ from retrieval.cli.inputs import convert
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import numbers, print_json
 from retrieval.settings import Settings
-from retrieval.types import ClassifyRequest
+from retrieval.types.search import ClassifyRequest
 
 
 @click.command(epilog=example('trivet classify "How are Caroline and Melanie related?"'))

@@ -12,7 +12,7 @@ from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.settings import Settings
-from retrieval.types import ContextRequest
+from retrieval.types.search import ContextRequest
 
 
 @click.command(epilog=example('trivet context -n alice "What should I cook for Caroline?" --max-tokens 500 > pack.md'))

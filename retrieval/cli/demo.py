@@ -24,14 +24,14 @@ from retrieval.evaluation.metrics import recall
 from retrieval.evaluation.runner import ingest, run_system
 from retrieval.evaluation.systems import System
 from retrieval.settings import Settings
-from retrieval.types import ContextRequest, Mode
+from retrieval.types.search import ContextRequest, Mode
 
 NAMESPACE = "demo"
 MAX_TOKENS = 400
 TOP_K = 10
 
 QUESTIONS = ("q01", "q34", "q44", "q62", "q13", "q22", "q43", "q63")
-"""Two of each intent, by their ids in `retrieval/sample/queries.jsonl`."""
+"""Two of each intent, by their ids in `retrieval/cli/sample/queries.jsonl`."""
 
 
 @click.command(epilog=example("trivet demo --port 9000"))
@@ -115,7 +115,7 @@ def serving_lines(port: int, environ: Mapping[str, str]) -> list[str]:
 
 def sample() -> EvaluationFolder:
     """The chat history that comes with Trivet, with questions and their evidence."""
-    with resources.as_file(resources.files("retrieval") / "sample") as folder:
+    with resources.as_file(resources.files("retrieval.cli") / "sample") as folder:
         return read_folder(Path(folder))
 
 

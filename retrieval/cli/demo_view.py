@@ -13,7 +13,7 @@ from rich.text import Text
 
 from retrieval.cli.output import numbers, printable, say
 from retrieval.evaluation.folder import Query
-from retrieval.types import ContextResponse, Leg, SearchResult
+from retrieval.types.search import ContextResponse, Leg, SearchResult
 
 TEXT_CHARS = 100
 """Most of a memory's text in the table; the pack below it has all of it."""

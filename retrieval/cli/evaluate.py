@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.options import checked, example, gathered, html_option, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress
-from retrieval.cli.reports import page_writer
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import parse_parts
 from retrieval.evaluation.files import write_files, write_json
-from retrieval.evaluation.folder import EvaluationFolder, read_folder
-from retrieval.evaluation.lineup import Lineup, line_up
+from retrieval.evaluation.folder import read_folders
 from retrieval.evaluation.packs import parse_budgets
 from retrieval.evaluation.provenance import provenance_of
-from retrieval.evaluation.report import print_macro, print_report
 from retrieval.evaluation.served import Served, evaluation_settings, lend, look_up
-from retrieval.evaluation.study import Plan, Result, evaluate, macro
+from retrieval.evaluation.study import EvaluationPlan, Result, evaluate, macro
 from retrieval.evaluation.summary import Evaluation
-from retrieval.profiles import DEFAULT, Profile
+from retrieval.evaluation.systems import Lineup, line_up
+from retrieval.profiles.profile import DEFAULT, Profile
+from retrieval.reporting.evaluation import print_macro, print_report
 from retrieval.settings import Settings
 from retrieval.text.languages import resolve_language
-from retrieval.types import NamespaceSettings
-
-WritePage = Callable[[Path, Evaluation], None]
+from retrieval.types.namespace import NamespaceSettings
 
 
 def _parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[str]:
@@ -46,6 +44,50 @@ def _parts(_context: click.Context, _parameter: click.Parameter, value: str | No
         raise click.UsageError(f"--ablate: {exc}. Folders come before an --ablate without parts.") from exc
 
 
+def _line_up(values: dict[str, Any]) -> dict[str, Any]:
+    """What is compared, of the options that say so."""
+    names = ("modes", "weights", "stages", "profiles", "base", "parts", "without_sessions")
+    try:
+        return {"lineup": line_up(**{name: values.pop(name) for name in names})}
+    except InvalidInput as exc:
+        raise click.UsageError(str(exc)) from exc
+
+
+_lineup_options = gathered(
+    [
+        click.option(
+            "--modes",
+            help="Which, comma-separated.  "
+            "[default: vector,bm25,graph,hybrid,adaptive; none with --stages or --profiles]",
+        ),
+        click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights."),
+        click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off."),
+        click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2."),
+        click.option(
+            "--base-profile",
+            "base",
+            default=DEFAULT.name,
+            show_default=True,
+            metavar="NAME",
+            help="The profile of everything else.",
+        ),
+        click.option(
+            "--ablate",
+            "parts",
+            is_flag=False,
+            flag_value="all",
+            is_eager=True,  # before the folders, of which it may have taken one
+            callback=_parts,
+            metavar="PARTS",
+            help="Also run adaptive without each of these parts.",
+        ),
+        click.option("--without-sessions", is_flag=True, help="Also run adaptive on a corpus stored without sessions."),
+    ],
+    _line_up,
+)
+"""What is compared; the command gets `lineup`."""
+
+
 @click.command(
     epilog=example(
         "trivet eval data/locomo --modes bm25,adaptive --ablate all --html report.html",
@@ -55,58 +97,36 @@ def _parts(_context: click.Context, _parameter: click.Parameter, value: str | No
 )
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write TREC files, CSV and JSON there.")
+@html_option
+@_lineup_options
 @click.option(
-    "--html", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write a report with charts there."
+    "--budgets",
+    callback=checked(parse_budgets, missing=()),
+    metavar="TOKENS",
+    help="Also measure context packs of so many tokens, comma-separated.",
 )
-@click.option(
-    "--modes",
-    help="Which, comma-separated.  [default: vector,bm25,graph,hybrid,adaptive; none with --stages or --profiles]",
-)
-@click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights.")
-@click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off.")
-@click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2.")
-@click.option(
-    "--base-profile", default=DEFAULT.name, show_default=True, metavar="NAME", help="The profile of everything else."
-)
-@click.option(
-    "--ablate",
-    is_flag=False,
-    flag_value="all",
-    is_eager=True,  # before the folders, of which it may have taken one
-    callback=_parts,
-    metavar="PARTS",
-    help="Also run adaptive without each of these parts.",
-)
-@click.option("--without-sessions", is_flag=True, help="Also run adaptive on a corpus stored without sessions.")
-@click.option("--budgets", metavar="TOKENS", help="Also measure context packs of so many tokens, comma-separated.")
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the sample, the intervals and the tests.")
 @click.option("--top-k", type=click.IntRange(10, 200), default=10, show_default=True, help="Results per query.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
-@click.option("--language", default=NamespaceSettings().language, show_default=True, help="Of the analysis.")
-@click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store it anew.")
+@click.option(
+    "--language",
+    default=NamespaceSettings().language,
+    show_default=True,
+    callback=checked(resolve_language),
+    help="Of the analysis.",
+)
+@click.option("--fresh/--keep", default=False, show_default=True, help="Store all anew, or use what is stored.")
 @settings_options
 @json_option
 def command(
     folders: tuple[Path, ...],
     out: Path | None,
     html: Path | None,
-    modes: str | None,
-    weights: tuple[str, ...],
-    stages: bool,
-    profiles: str | None,
-    base_profile: str,
-    ablate: list[str],
-    without_sessions: bool,
-    budgets: str | None,
-    limit: int | None,
-    seed: int,
-    top_k: int,
-    concurrency: int,
-    language: str,
-    keep: bool,
+    lineup: Lineup,
     settings: Settings,
     as_json: bool,
+    **plan_options: Any,
 ) -> None:
     """Measure the rankings on evaluation FOLDERS (corpus.jsonl and queries.jsonl).
 
@@ -122,36 +142,9 @@ def command(
     one that searches over the same --database-url and --data-dir use, NAME its live version, NAME@V
     exactly that one.
     """
-    write_page = None
-    if html is not None:  # what could hinder it is better known before a long run
-        write_page = page_writer("retrieval.evaluation.page")
-        html.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        lineup = line_up(
-            modes=modes,
-            weights=weights,
-            stages=stages,
-            profiles=profiles,
-            base=base_profile,
-            parts=ablate,
-            without_sessions=without_sessions,
-        )
-        packs = parse_budgets(budgets) if budgets is not None else ()
-        analysed_as = resolve_language(language)
-    except InvalidInput as exc:
-        raise click.UsageError(str(exc)) from exc
-    read = _read(folders)
+    read = read_folders(folders)
     served, requestable = _look_up(settings, lineup)
-    plan = Plan(
-        systems=lineup.systems(served.profiles),
-        limit=limit,
-        seed=seed,
-        top_k=top_k,
-        concurrency=concurrency,
-        fresh=not keep,
-        language=analysed_as,
-        budgets=packs,
-    )
+    plan = EvaluationPlan(systems=lineup.systems(served.profiles), **plan_options)
     provenance = provenance_of(plan, requestable)
     results: list[Result] = []
 
@@ -176,8 +169,10 @@ def command(
         print_macro(found.macro, found.sets, console())
     if found.macro is not None and out is not None:
         write_json(out / "evaluation.json", found)
-    if html is not None and write_page is not None:
-        write_page(html, found)
+    if html is not None:
+        from retrieval.reporting.evaluation_page import page
+
+        html.write_text(page(found), encoding="utf-8")
     if as_json:
         print_json(found)
 
@@ -193,14 +188,3 @@ def _look_up(settings: Settings, lineup: Lineup) -> tuple[Served, Mapping[str, P
         return served, lineup.requestable(served.profiles)
     except InvalidInput as exc:
         raise click.UsageError(str(exc)) from exc
-
-
-def _read(folders: Sequence[Path]) -> list[EvaluationFolder]:
-    """The folders, all of them before anything is stored."""
-    read = [read_folder(folder) for folder in folders]
-    for folder in read:
-        if not folder.judged:
-            raise InvalidInput(f"{folder.path}: no query has anything relevant")
-    if len({folder.name for folder in read}) < len(read):
-        raise InvalidInput("two of the folders have the same name")
-    return read

@@ -88,8 +88,8 @@ def message_of(exc: Exception) -> str:
     >>> message_of(InvalidInput("must not be empty", loc=("filters", "tags_all", 0)))
     'filters.tags_all.0: must not be empty'
     """
-    if isinstance(exc, InvalidInput) and exc.loc:
-        return f"{'.'.join(map(str, exc.loc))}: {exc}"
+    if isinstance(exc, InvalidInput):
+        return exc.located
     if isinstance(exc, TrivetError | OSError):
         return str(exc)
     return f"{type(exc).__name__}: {exc} (a defect in Trivet; TRIVET_LOG_LEVEL=debug shows where)"

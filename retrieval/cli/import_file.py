@@ -21,10 +21,10 @@ from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import print_json, progress
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
-from retrieval.evaluation.corpus import CorpusReader
-from retrieval.parsing import parse_memory
+from retrieval.evaluation.folder import CorpusReader
 from retrieval.settings import Settings
-from retrieval.types import AddResult, MemoryInput
+from retrieval.types.memory import AddResult, MemoryInput
+from retrieval.validation import parse_memory
 
 BATCH = 256
 """Most memories of one transaction."""
@@ -39,7 +39,7 @@ _FROM_FILES = uuid5(NAMESPACE_URL, "trivet:import")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class InputLine:
     """A line of the file, understood or not."""
 
     number: int
@@ -48,12 +48,22 @@ class Line:
     memory: MemoryInput | InvalidInput
 
 
+Batch = list[InputLine]
+
+
 @dataclass(kw_only=True)
 class Outcome:
-    """What became of the lines so far: numbers by status, and why lines were rejected."""
+    """What became of the lines so far.
+
+    Attributes:
+        counts: numbers by status.
+        rejected: lines, and why.
+        warned: lines by the namespace and the id that they supersede and that has not come yet, and of what.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     rejected: list[dict[str, str | int]] = field(default_factory=list)
+    warned: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict)
 
 
 @click.command(epilog=example("trivet import -n alice history.jsonl"))
@@ -89,6 +99,8 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
                     advance(len(batch))
 
     with_engine(settings, store)
+    for number, warning in sorted(line for lines in outcome.warned.values() for line in lines.items()):
+        click.echo(f"line {number}: {warning}", err=True)
     seconds = time.perf_counter() - started
     lines = outcome.counts.total()
     if as_json:
@@ -100,9 +112,9 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
         raise Failure(f"{len(outcome.rejected)} of {lines} lines were rejected")
 
 
-async def _stored(engine: Trivet, batches: Iterable[list[Line]]) -> AsyncGenerator[tuple[list[Line], list[AddResult]]]:
+async def _stored(engine: Trivet, batches: Iterable[Batch]) -> AsyncGenerator[tuple[Batch, list[AddResult]]]:
     """Add batches, a few at a time; what became of each, in their order."""
-    under_way: deque[tuple[list[Line], asyncio.Task[list[AddResult]]]] = deque()
+    under_way: deque[tuple[Batch, asyncio.Task[list[AddResult]]]] = deque()
     try:
         for batch in batches:
             if len(under_way) == BATCHES_AT_ONCE:
@@ -123,13 +135,18 @@ async def _stored(engine: Trivet, batches: Iterable[list[Line]]) -> AsyncGenerat
         await asyncio.gather(*left, return_exceptions=True)
 
 
-def _note(batch: Sequence[Line], results: Sequence[AddResult], outcome: Outcome) -> None:
+def _note(batch: Sequence[InputLine], results: Sequence[AddResult], outcome: Outcome) -> None:
     """Count what became of a batch; name what was rejected on standard error."""
     for line, result in zip(batch, results, strict=True):
         outcome.counts[result.status] += 1
         if result.status == "rejected":
             outcome.rejected.append({"line": line.number, "error": result.error or ""})
             click.echo(f"line {line.number}: {result.error}", err=True)
+            continue
+        outcome.warned.pop((line.namespace, result.id or ""), None)
+        if result.warning and isinstance(line.memory, MemoryInput):
+            superseded = (line.namespace, line.memory.supersedes or "")
+            outcome.warned.setdefault(superseded, {})[line.number] = result.warning
 
 
 def _count(file: IO[bytes]) -> int | None:
@@ -141,7 +158,7 @@ def _count(file: IO[bytes]) -> int | None:
     return count
 
 
-def _lines(file: IO[bytes], namespace: str | None, format_: str) -> Iterator[Line]:
+def _lines(file: IO[bytes], namespace: str | None, format_: str) -> Iterator[InputLine]:
     """The file's lines with what they hold; blank ones are left out."""
     corpus: CorpusReader | None = None
     source = os.path.basename(file.name) if os.path.isfile(file.name) else None
@@ -152,15 +169,15 @@ def _lines(file: IO[bytes], namespace: str | None, format_: str) -> Iterator[Lin
             format_ = "corpus" if _is_corpus(raw) else "memories"
         if format_ == "memories":
             memory = _identified(parse_memory(raw, number), source, number, raw)
-            yield Line(number=number, size=len(raw), namespace=namespace or "default", memory=memory)
+            yield InputLine(number=number, size=len(raw), namespace=namespace or "default", memory=memory)
             continue
         corpus = corpus or CorpusReader()
         try:
             row = corpus.read(raw, number)
         except InvalidInput as exc:
-            yield Line(number=number, size=len(raw), namespace=namespace or "default", memory=exc)
+            yield InputLine(number=number, size=len(raw), namespace=namespace or "default", memory=exc)
         else:
-            yield Line(number=number, size=len(raw), namespace=namespace or row.namespace, memory=row.memory)
+            yield InputLine(number=number, size=len(raw), namespace=namespace or row.namespace, memory=row.memory)
 
 
 def _identified(
@@ -180,9 +197,9 @@ def _is_corpus(raw: bytes) -> bool:
         return False
 
 
-def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def _batches(lines: Iterable[InputLine]) -> Iterator[Batch]:
     """Neighbouring lines of one namespace, of limited number and size; no id twice, so that the later line wins."""
-    batch: list[Line] = []
+    batch: Batch = []
     ids: set[str] = set()
     size = 0
     for line in lines:

@@ -10,9 +10,11 @@ import msgspec
 
 from classifier.intents import Intent
 from retrieval.cli.options import gathered
+from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
-from retrieval.parsing import check_storable, invalid_input
-from retrieval.types import Kind, Mode
+from retrieval.types.memory import Kind
+from retrieval.types.search import MAX_HOPS, Mode
+from retrieval.validation import check_storable
 
 T = TypeVar("T")
 
@@ -30,7 +32,7 @@ def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as exc:
-        raise invalid_input(exc) from exc
+        raise invalid_input(exc, kind) from exc
 
 
 def json_object(text: str | None, name: str) -> dict[str, Any] | None:
@@ -111,7 +113,7 @@ search_options = gathered(
         click.option("--include-superseded", is_flag=True, help="Also memories that others replaced."),
         click.option("--min-similarity", type=click.FloatRange(-1, 1), help="Least cosine similarity."),
         click.option("--ef-search", type=click.IntRange(1, 200), help="Breadth of the vector index's search."),
-        click.option("--max-hops", type=click.IntRange(0, 4), help="How far the graph leg goes."),
+        click.option("--max-hops", type=click.IntRange(0, MAX_HOPS), help="How far the graph leg goes."),
         click.option("--rescore/--no-rescore", default=None, help="The learned last step, on or off."),
     ],
     _search,

@@ -9,7 +9,7 @@ import click
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import print_json
 from retrieval.settings import Settings
-from retrieval.store import embedded
+from retrieval.store.embedded import instance
 from retrieval.store.migrate import migrate, pending
 
 
@@ -35,5 +35,5 @@ async def _migrate(settings: Settings, *, check: bool) -> list[int]:
     act = pending if check else migrate
     if not settings.uses_embedded:
         return await act(settings.database_url)
-    async with embedded.running(settings.data_dir) as url:
+    async with instance.running(settings.data_dir) as url:
         return await act(url)

@@ -5,23 +5,64 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
+from retrieval.errors import InvalidInput
 from retrieval.settings import Settings
 
 AnyFunction = Callable[..., Any]
 Decorator = Callable[[AnyFunction], AnyFunction]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _drawable(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """The page's path: what could hinder it is better known before a long run."""
+    if path is not None:
+        try:
+            import_module("retrieval.reporting.page")
+            import_module("retrieval.reporting.charts")
+        except ModuleNotFoundError as exc:
+            if exc.name not in ("jinja2", "matplotlib"):
+                raise
+            raise click.UsageError(
+                f"--html writes pages with {exc.name}, which is missing: pip install 'trivet[eval]'"
+            ) from exc
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+html_option = click.option(
+    "--html",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=_drawable,
+    help="Write a report with charts there.",
+)
 namespace_option = click.option("-n", "--namespace", default="default", show_default=True, help="The namespace.")
 
 
 def example(*lines: str) -> str:
     """The end of a command's help; click keeps the lines of a paragraph that begins with a backspace."""
     return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
+
+
+def checked(parse: Callable[[str], Any], *, missing: Any = None) -> AnyFunction:
+    """An option's callback that parses its value; `missing` stands for one that is not given.
+
+    Invalid input becomes an error that names the option.
+    """
+
+    def callback(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+        try:
+            return missing if value is None else parse(value)
+        except InvalidInput as exc:
+            raise click.BadParameter(str(exc), context, parameter) from exc
+
+    return callback
 
 
 def gathered(parameters: Sequence[Decorator], gather: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:

@@ -14,9 +14,8 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.engine import Trivet
-from retrieval.errors import InvalidInput
-from retrieval.parsing import check_storable, invalid_input
-from retrieval.profile_types import (
+from retrieval.profiles.profile import Recipe, parse_label
+from retrieval.profiles.schema import (
     ModelsInput,
     ProfileInfo,
     ProfileInput,
@@ -24,8 +23,8 @@ from retrieval.profile_types import (
     ProfileSummary,
     StoredVersion,
 )
-from retrieval.profiles import Recipe, parse_label
 from retrieval.settings import Settings
+from retrieval.validation import check_storable, decode
 
 CHECK = "check"
 """Needs the evaluation, which the others do without: it is imported when asked for."""
@@ -193,12 +192,7 @@ def _parameters(content: bytes, note: str) -> ProfileInput:
     Raises:
         InvalidInput: it is not JSON, or not such parameters; names the field.
     """
-    try:
-        given = msgspec.json.decode(content, type=ProfileInput)
-    except msgspec.ValidationError as exc:
-        raise invalid_input(exc) from exc
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise InvalidInput(f"not JSON: {exc}") from exc
+    given = decode(content, msgspec.json.Decoder(ProfileInput))
     check_storable(given)
     return msgspec.structs.replace(given, note=note or given.note)
 

@@ -10,14 +10,15 @@ import click
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.engine import Trivet
-from retrieval.gate import GateReport
-from retrieval.profiles import Profile, parse_label
+from retrieval.evaluation.folder import read_folders
+from retrieval.profiles.gate import GateReport
+from retrieval.profiles.profile import Profile, parse_label
+from retrieval.reporting.table import aligned
+from retrieval.reporting.tuning import gate_lines, gate_table
 from retrieval.settings import Settings
-from retrieval.tuning import gathering
+from retrieval.tuning.baselines import find_baselines
+from retrieval.tuning.collection import collect_folders
 from retrieval.tuning.fitting import check
-from retrieval.tuning.rivals import find_rivals
-from retrieval.tuning.sources import read_folders
-from retrieval.tuning.tables import aligned, gate_lines, gate_table
 
 
 @click.command(name="check", epilog=example("trivet profile check support@2 data/support"))
@@ -50,18 +51,11 @@ def command(
     if version is None:
         raise click.UsageError(f"which version of {name}? Write {name}@1")
     read = read_folders(folders)
-    rivals = asyncio.run(find_rivals(settings, name, base=label))
-    asking = gathering.Asking(
-        settings=settings,
-        profiles=rivals.profiles,
-        models=rivals.models,
-        work=work or settings.data_dir / "tuning",
-        concurrency=concurrency,
-        watch=progress,
-    )
-    runs = asyncio.run(gathering.of_folders(asking, read, limit=limit, seed=seed, fresh=not keep))
-    report = check(runs, rivals, seed=seed)
-    asyncio.run(_store(settings, rivals.base, report))
+    baselines = asyncio.run(find_baselines(settings, name, base=label))
+    plan = baselines.collection_plan(settings, work, concurrency, progress)
+    runs = asyncio.run(collect_folders(plan, read, limit=limit, seed=seed, fresh=not keep))
+    report = check(runs, baselines, seed=seed)
+    asyncio.run(_store(settings, baselines.base, report))
     if as_json:
         print_json(report)
     else:

@@ -13,7 +13,7 @@ from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import console, numbers, print_json, printable, say
 from retrieval.settings import Settings
-from retrieval.types import SearchRequest, SearchResponse, SearchResult
+from retrieval.types.search import SearchRequest, SearchResponse, SearchResult
 
 
 @click.command(epilog=example('trivet search -n alice "When did Caroline go to the support group?" -k 5 --explain'))

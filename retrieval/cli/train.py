@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from retrieval.cli.options import example, json_option
+from retrieval.cli.options import example, html_option, json_option
 from retrieval.cli.output import print_json, progress
-from retrieval.models_dir import models_dir
+from retrieval.installation import models_dir
 
-_EXTRAS = {"matplotlib": "train", "sklearn": "train", "scipy": "train", "onnx": "train"}
+_EXTRAS = {"jinja2": "train", "matplotlib": "train", "sklearn": "train", "scipy": "train", "onnx": "train"}
 """The optional libraries and the extras that bring them."""
 
 
@@ -25,7 +25,7 @@ _EXTRAS = {"matplotlib": "train", "sklearn": "train", "scipy": "train", "onnx": 
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Write the model there.")
 @click.option("--base/--no-base", default=True, show_default=True, help="Learn from Trivet's own queries too.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=20251121, show_default=True)
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with charts there.")
+@html_option
 @json_option
 def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, as_json: bool) -> None:
     """Train an intent classifier on labelled QUERIES, one {"text", "intent"} per line.
@@ -38,7 +38,7 @@ def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, 
         from classifier.training.custom import BadQueries, read_labelled, train_custom
         from classifier.training.embedder import bundled_embedder, remembering
         from classifier.training.fit import FOLDS
-        from retrieval.cli.train_charts import write_charts
+        from retrieval.reporting.training_page import write_charts
     except ModuleNotFoundError as exc:
         raise _missing(exc) from exc
     try:

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.options import checked, example, html_option, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress, say
-from retrieval.cli.reports import page_writer
-from retrieval.errors import InvalidInput
 from retrieval.evaluation.files import write_json
-from retrieval.profiles import DEFAULT, check_name
+from retrieval.evaluation.folder import read_folders
+from retrieval.profiles.profile import DEFAULT, check_name
+from retrieval.reporting.table import aligned
+from retrieval.reporting.tuning import gate_lines, group_tables, headline, outcome, recipe_table, score_table
 from retrieval.settings import Settings
-from retrieval.tuning import gathering
-from retrieval.tuning.fitting import Plan, store, tune
-from retrieval.tuning.rivals import Rivals, find_rivals
-from retrieval.tuning.sources import read_folders
+from retrieval.tuning.baselines import find_baselines
+from retrieval.tuning.collection import collect_feedback, collect_folders
+from retrieval.tuning.fitting import TuningPlan, store, tune
 from retrieval.tuning.summary import Tuning
-from retrieval.tuning.tables import aligned, gate_lines, group_tables, headline, outcome, recipe_table, score_table
-
-WritePage = Callable[[Path, Tuning], None]
 
 
 @click.command(
@@ -35,7 +31,9 @@ WritePage = Callable[[Path, Tuning], None]
 @click.argument("folders", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--from-feedback", is_flag=True, help="Learn from the feedback of a namespace, not from folders.")
 @click.option("-n", "--namespace", help="The namespace whose feedback it is.")
-@click.option("--profile", "name", required=True, metavar="NAME", help="What the tuned profile is called.")
+@click.option(
+    "--profile", "name", required=True, callback=checked(check_name), metavar="NAME", help="The tuned profile's name."
+)
 @click.option(
     "--from", "base", default=DEFAULT.name, show_default=True, metavar="NAME[@V]", help="The profile to start from."
 )
@@ -52,9 +50,7 @@ WritePage = Callable[[Path, Tuning], None]
 @click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of what the legs found.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
 @click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store and ask anew.")
-@click.option(
-    "--html", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write a report with charts there."
-)
+@html_option
 @click.option("--out", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write all figures there.")
 @click.option("--promote", is_flag=True, help="Make the profile live if the gate lets it.")
 @click.option("--dry-run", is_flag=True, help="Store no profile.")
@@ -96,46 +92,29 @@ def command(
         raise click.UsageError("name evaluation folders, or --from-feedback")
     if from_feedback != (namespace is not None):
         raise click.UsageError("--from-feedback and --namespace go together")
-    try:
-        check_name(name)
-    except InvalidInput as exc:
-        raise click.UsageError(f"the profile's name {exc}") from exc
-    write_page = None
-    if html is not None:  # what could hinder it is better known before a long run
-        write_page = page_writer("retrieval.tuning.page")
-        html.parent.mkdir(parents=True, exist_ok=True)
     read = read_folders(folders)
-    rivals = asyncio.run(find_rivals(settings, name, base=base))
-    asking = _asking(settings, rivals, work, concurrency)
+    baselines = asyncio.run(find_baselines(settings, name, base=base))
+    plan = baselines.collection_plan(settings, work, concurrency, progress)
     if namespace is not None:
         source = f"feedback of namespace {namespace}"
-        runs = asyncio.run(gathering.of_feedback(asking, namespace, position_bias=position_bias))
+        runs = asyncio.run(collect_feedback(plan, namespace, position_bias=position_bias))
     else:
         source = ", ".join(folder.name for folder in read)
-        runs = asyncio.run(gathering.of_folders(asking, read, limit=limit, seed=seed, fresh=not keep))
-    plan = Plan(name=name, folds=folds, seed=seed, source=source, watch=progress)
-    tuning = tune(runs, rivals, plan, started=started)
+        runs = asyncio.run(collect_folders(plan, read, limit=limit, seed=seed, fresh=not keep))
+    tuning_plan = TuningPlan(name=name, folds=folds, seed=seed, source=source, watch=progress)
+    tuning = tune(runs, baselines, tuning_plan, started=started)
     if tuning.improved and not dry_run:
         tuning = asyncio.run(store(settings, tuning, promote=promote))
     if out is not None:
         write_json(out, tuning)
-    if html is not None and write_page is not None:
-        write_page(html, tuning)
+    if html is not None:
+        from retrieval.reporting.tuning_page import page
+
+        html.write_text(page(tuning), encoding="utf-8")
     if as_json:
         print_json(tuning)
     else:
         _tell(tuning, promoted=promote and tuning.label is not None and tuning.gate.passed)
-
-
-def _asking(settings: Settings, rivals: Rivals, work: Path | None, concurrency: int) -> gathering.Asking:
-    return gathering.Asking(
-        settings=settings,
-        profiles=rivals.profiles,
-        models=rivals.models,
-        work=work or settings.data_dir / "tuning",
-        concurrency=concurrency,
-        watch=progress,
-    )
 
 
 def _tell(tuning: Tuning, *, promoted: bool) -> None:

@@ -1,1 +1,1 @@
-"""Texts to unit vectors: one Protocol, the bundled model and a cache for queries."""
+"""Text embeddings: the embedder protocol, the bundled model and a cache for queries."""

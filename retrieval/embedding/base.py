@@ -1,4 +1,4 @@
-"""What every embedding provider offers."""
+"""The interface of embedding providers."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors, so that their inner product is their cosine.
+    """Turns texts into unit vectors, so that inner products are cosines.
 
-    Queries and documents are apart because some models want a different prefix for each and
-    because a query is waited for while documents come in bulk.
+    Queries and documents are separate because some models need a different prefix for each, and because queries are
+    latency-bound while documents come in bulk.
 
     Attributes:
-        model: name stored with a namespace's vectors; vectors of different names are never
-            compared.
+        model: name stored with a namespace's vectors; vectors of different models are never compared.
         dimensions: length of every vector.
     """
 
@@ -23,13 +22,13 @@ class Embedder(Protocol):
     dimensions: int
 
     def embed_query(self, text: str) -> Awaitable[NDArray[np.float32]]:
-        """Embed one search text as a unit vector of shape (dimensions,)."""
+        """Embed a query as a unit vector of shape (dimensions,)."""
         ...
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts to be stored as unit rows, shape (len(texts), dimensions), order kept."""
+        """Embed documents as unit rows of shape (len(texts), dimensions), in order."""
         ...
 
     async def aclose(self) -> None:
-        """Release threads and connections; the embedder is not used afterwards."""
+        """Release threads and connections; the embedder cannot be used afterwards."""
         ...

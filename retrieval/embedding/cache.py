@@ -1,35 +1,28 @@
-"""A bounded, ageing memory of query embeddings in front of any provider."""
+"""A bounded cache of query embeddings with expiry, for any provider."""
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from cachetools import TTLCache
 from numpy.typing import NDArray
 
 from retrieval.embedding.base import Embedder
+from retrieval.single_flight import SingleFlight
 
 _Key = tuple[str, str]
 """Model name and query text."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Remembered:
-    vector: NDArray[np.float32]
-    computed_at_s: float
-
-
 class CachedEmbedder:
-    """An `Embedder` that remembers the queries used last; documents pass through.
+    """An `Embedder` that caches recent queries; documents pass through.
 
-    Identical queries that arrive while the first is computed wait for its result. A cancelled
-    waiter leaves the others undisturbed; a failure reaches all who wait and is not remembered.
-    Vectors handed out are read-only, since callers share them.
+    Identical queries that arrive during a computation share its result. Cancelling one waiter does not affect the
+    others; an error reaches all waiters and is not cached. Returned vectors are read-only, as callers share them.
 
     Attributes:
-        hits: queries answered without a computation of their own (remembered or shared).
+        hits: queries answered without a new computation (cached or shared).
         misses: queries that started a computation.
     """
 
@@ -45,10 +38,9 @@ class CachedEmbedder:
 
         Args:
             inner: the provider; closing this embedder closes it.
-            max_entries: how many queries to remember, the least recently used leaving first;
-                0 remembers none, but computations under way are still shared.
-            max_age_s: seconds after which a vector is computed anew; 0 behaves like no entries.
-            clock: seconds that never go back.
+            max_entries: size of the LRU cache; 0 caches nothing, but running computations are still shared.
+            max_age_s: seconds until a vector expires; 0 caches nothing.
+            clock: monotonic seconds.
 
         Raises:
             ValueError: a limit is negative.
@@ -56,70 +48,52 @@ class CachedEmbedder:
         if max_entries < 0 or max_age_s < 0:
             raise ValueError("max_entries and max_age_s must not be negative")
         self._inner = inner
-        self._max_entries = max_entries
-        self._max_age_s = max_age_s
-        self._clock = clock
-        self._remembered: OrderedDict[_Key, _Remembered] = OrderedDict()
-        self._under_way: dict[_Key, asyncio.Future[NDArray[np.float32]]] = {}
+        self._remembered: TTLCache[_Key, NDArray[np.float32]] = TTLCache(max_entries, max_age_s, timer=clock)
+        self._running: SingleFlight[_Key, NDArray[np.float32]] = SingleFlight()
         self.model: str = inner.model
         self.dimensions: int = inner.dimensions
         self.hits = 0
         self.misses = 0
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed one search text, from memory where it is there; shape (dimensions,), read-only."""
+        """Embed a query, from the cache if possible; shape (dimensions,), read-only."""
         vector = self.remembered(text)
         return await asyncio.shield(self.begin(text)) if vector is None else vector
 
     def begin(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
-        """Have a search text embedded that is not remembered; others may wait for the same, so shield it."""
+        """Start embedding a query, or join a running computation. It is shared: shield it from cancellation."""
         key = (self.model, text)
-        computed = self._under_way.get(key)
+        computed = self._running.get(key)
         if computed is not None:
             self.hits += 1
         else:
             self.misses += 1
-            computed = self._under_way[key] = asyncio.ensure_future(self._inner.embed_query(text))
-            computed.add_done_callback(lambda done: self._finish(key, done))
+            computed = self._running.start(key, self._inner.embed_query(text))
+            computed.add_done_callback(lambda done: self._remember(key, done))
         return computed
 
     def remembered(self, text: str) -> NDArray[np.float32] | None:
-        """The vector of a search text that is there without waiting; shape (dimensions,), read-only."""
-        vector = self._recall((self.model, text))
+        """The cached vector of a query; shape (dimensions,), read-only. None if it is not cached."""
+        vector = self._remembered.get((self.model, text))
         if vector is not None:
             self.hits += 1
         return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed documents with the provider; nothing is remembered."""
+        """Embed documents with the provider; not cached."""
         return await self._inner.embed_documents(texts)
 
     async def aclose(self) -> None:
-        """Cancel what is under way, forget everything and close the provider."""
-        under_way = list(self._under_way.values())
-        for computed in under_way:
-            computed.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        """Cancel running computations, clear the cache and close the provider."""
+        await self._running.aclose()
         self._remembered.clear()
         await self._inner.aclose()
 
-    def _recall(self, key: _Key) -> NDArray[np.float32] | None:
-        entry = self._remembered.get(key)
-        if entry is None:
-            return None
-        if self._clock() - entry.computed_at_s >= self._max_age_s:
-            del self._remembered[key]
-            return None
-        self._remembered.move_to_end(key)
-        return entry.vector
-
-    def _finish(self, key: _Key, computed: asyncio.Future[NDArray[np.float32]]) -> None:
-        """Remember what a computation gave, before who waits for it has it; they may all be gone by now."""
-        del self._under_way[key]
+    def _remember(self, key: _Key, computed: asyncio.Future[NDArray[np.float32]]) -> None:
+        """Cache a result; runs before its waiters resume, and even if all were cancelled."""
         if computed.cancelled() or computed.exception() is not None:
             return
         vector = computed.result()
         vector.flags.writeable = False
-        self._remembered[key] = _Remembered(vector, self._clock())
-        while len(self._remembered) > self._max_entries:
-            self._remembered.popitem(last=False)
+        if self._remembered.maxsize:
+            self._remembered[key] = vector

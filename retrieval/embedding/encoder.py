@@ -1,4 +1,4 @@
-"""Running an ONNX text encoder: sessions and batches of word pieces."""
+"""Runs an ONNX text encoder on batches of word pieces."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -9,20 +9,24 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 TEXTS_PER_BATCH = 6
-"""By one core 242 texts of 30 words a second; with 2 244, with 8 237, with 16 222, with 24 205: the caches are full."""
+"""Most texts in one run.
+
+One core encodes this many texts of 30 words a second: 242 one by one, 244 in batches of 2, 237 of 8, 222 of 16, 205 of
+24, as the caches fill up.
+"""
 
 PIECES_PER_RUN = 3
-"""What a run costs beside its word pieces, in these: 0.25 ms, and 0.09 ms for a piece."""
+"""Fixed cost of a run in word pieces: 0.25 ms, against 0.09 ms per piece."""
 
 
-_GIVING_BACK = ort.RunOptions()
-_GIVING_BACK.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+_SHRINK_ARENA = ort.RunOptions()
+_SHRINK_ARENA.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 
 
 def open_session(model: Path | bytes, *, threads: int) -> ort.InferenceSession:
-    """Open a model, from a file or serialised, on the processor.
+    """Open a model, from a file or serialised, on the CPU.
 
-    Its threads sleep between runs instead of spinning, so that an idle server costs nothing.
+    Its threads sleep between runs instead of spinning, so that an idle server uses no CPU.
     """
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
@@ -34,7 +38,7 @@ def open_session(model: Path | bytes, *, threads: int) -> ort.InferenceSession:
 
 
 Inputs = dict[str, NDArray[np.int64]]
-"""Word piece ids of some texts and which of them count, shape (texts, longest) each."""
+"""Word piece ids and attention mask of a batch, shape (texts, longest) each."""
 
 
 def batch_inputs(texts: Sequence[Sequence[int]]) -> Inputs:
@@ -60,19 +64,19 @@ def encode(session: ort.InferenceSession, inputs: Inputs) -> NDArray[np.float32]
     return vectors
 
 
-def give_back(session: ort.InferenceSession) -> None:
-    """Let a session return what it keeps for runs as large as those it had: 150 MB after two of long texts at once.
+def shrink_arena(session: ort.InferenceSession) -> None:
+    """Shrink a session's memory arena, which holds 150 MB after two concurrent runs of long texts.
 
-    To do so after each run would take a tenth of its time. This takes that of a run of one word piece.
+    Shrinking after every run would take a tenth of its time. This costs a run of one word piece.
     """
-    session.run(["embedding"], batch_inputs([[0]]), _GIVING_BACK)
+    session.run(["embedding"], batch_inputs([[0]]), _SHRINK_ARENA)
 
 
 def batches_by_length(texts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Group row numbers into batches of like length, shortest texts first, so that little time is lost.
+    """Group row numbers into batches of similar length, shortest texts first.
 
-    Of all ways to cut the texts, in order of their lengths, into batches of at most `TEXTS_PER_BATCH`, the one with
-    the least padding, where each further batch counts as `PIECES_PER_RUN` of it.
+    Among all ways to cut the texts, sorted by length, into batches of at most `TEXTS_PER_BATCH`, this one minimises the
+    padding plus `PIECES_PER_RUN` for each batch.
 
     >>> list(batches_by_length([[7, 7, 7], [7], [7, 7]]))
     [[1, 2, 0]]
@@ -81,7 +85,7 @@ def batches_by_length(texts: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """
     shortest_first = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     lengths = [len(texts[row]) for row in shortest_first]
-    costs, starts = [0], [0]  # of so many of the shortest: word pieces, and where the last batch starts
+    costs, starts = [0], [0]  # for the n shortest texts: cost in word pieces, and start of the last batch
     for stop, longest in enumerate(lengths, start=1):
         cost, start = min(
             (costs[start] + (stop - start) * longest, start) for start in range(max(0, stop - TEXTS_PER_BATCH), stop)

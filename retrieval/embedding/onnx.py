@@ -1,9 +1,9 @@
-"""The bundled embedder: a BERT encoder in ONNX Runtime, no network and no torch."""
+"""The bundled embedder: a BERT encoder in ONNX Runtime, without network or torch."""
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,35 +11,40 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from classifier.features import EMBEDDING_DIM
 from retrieval.embedding.encoder import (
     Inputs,
     batch_inputs,
     batches_by_length,
     encode,
     encode_batch,
-    give_back,
     open_session,
+    shrink_arena,
 )
-from retrieval.embedding.query_thread import QueryThread
+from retrieval.embedding.worker_thread import QueryThread
+from retrieval.errors import ModelFileError
+from retrieval.installation import REMEDY, check_model_file
 
 MODEL_NAME = "all-MiniLM-L6-v2"
-DIMENSIONS = 384
+DIMENSIONS = EMBEDDING_DIM
+"""Vector length of this model, of the intent model's input and of the database's columns."""
+
 MAX_PIECES = 256
 
-REST_S = 1.0
-"""How long no documents have come when the memory that they took is given back."""
+IDLE_S = 1.0
+"""Idle time after the last documents before their memory is released, in seconds."""
 
 
 class OnnxEmbedder:
-    """Embeds on this machine's processor; satisfies `retrieval.embedding.base.Embedder`.
+    """Embeds on the local CPU; implements `retrieval.embedding.base.Embedder`.
 
-    One session serves all: a run takes one thread, and runs go side by side, each on the thread
-    that calls it. That costs less than several threads within a run, which wait for each other at
-    every operator. A query has a thread of its own, so that it never waits behind an ingest
-    batch; documents have `document_threads`, and calls that come together take turns batch by batch.
+    One session serves all runs. Each run uses one thread, the one that calls it, and runs execute in parallel: that
+    costs less than several threads within a run, which synchronise at every operator. Queries have their own thread, so
+    they never wait behind a batch of documents. Documents have `document_threads`, and concurrent calls take turns
+    batch by batch.
 
-    A text longer than 256 word pieces is cut there. Every text, even an empty one or one whose
-    words are all unknown, gives a finite unit vector.
+    Texts are truncated to 256 word pieces. Every text, even an empty one or one of unknown words, gives a finite unit
+    vector.
     """
 
     model: str = MODEL_NAME
@@ -49,44 +54,54 @@ class OnnxEmbedder:
         """Load the tokenizer and the model (about 0.1 s).
 
         Args:
-            model_path: ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape
-                (batch, seq), and output `embedding`, unit rows of shape (batch, 384).
-            tokenizer_path: the `tokenizers` JSON that goes with it.
-            document_threads: document batches that are computed side by side, at least 1.
+            model_path: ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
+                `embedding`, unit rows of shape (batch, DIMENSIONS).
+            tokenizer_path: the matching `tokenizers` JSON.
+            document_threads: document batches computed in parallel, at least 1.
 
         Raises:
             ValueError: `document_threads` is below 1.
             FileNotFoundError: one of the two files is missing.
+            ModelFileError: one of them is damaged or of another kind, or the vectors have another length.
         """
         if document_threads < 1:
             raise ValueError(f"document_threads must be at least 1, got {document_threads}")
         for path in (model_path, tokenizer_path):
+            check_model_file(path)
             if not path.is_file():
                 raise FileNotFoundError(f"no embedding model at {path}")
-        self._tokenizer = Tokenizer.from_file(str(tokenizer_path))
+        with _named(tokenizer_path):
+            self._tokenizer = Tokenizer.from_file(str(tokenizer_path))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length=MAX_PIECES)
-        self._session = open_session(model_path, threads=1)
+        with _named(model_path):
+            self._session = open_session(model_path, threads=1)
+        dimensions = self._session.get_outputs()[0].shape[-1]
+        if dimensions != DIMENSIONS:
+            raise ModelFileError(
+                f"{model_path} gives vectors of {dimensions} numbers; the database and the intent model of this "
+                f"version of Trivet are made for {DIMENSIONS}"
+            )
         self._query_thread = QueryThread(self._encode_query, name="embed-query")
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
-        self._side_by_side = document_threads
+        self._parallel = document_threads
         self._calls = 0
-        self._rest: asyncio.TimerHandle | None = None
+        self._release: asyncio.TimerHandle | None = None
 
     def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
-        """Embed one text as a unit vector of shape (384,); it is on its way before anybody waits for it."""
-        # Here, and not in the thread: that would have to wait for the interpreter's lock once more.
+        """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
+        # Tokenised here rather than in the thread, which would have to acquire the GIL once more.
         return self._query_thread(batch_inputs([self._tokenizer.encode(text).ids]))
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed texts as unit rows of shape (len(texts), 384), order kept."""
+        """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         if not texts:
             return vectors
         loop = asyncio.get_running_loop()
         waiting: deque[list[int]] = deque()
 
-        async def one_after_another() -> None:
+        async def encode_waiting() -> None:
             while waiting:
                 rows = waiting.popleft()
                 batch = [pieces[row] for row in rows]
@@ -96,7 +111,7 @@ class OnnxEmbedder:
         try:
             pieces = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
             waiting.extend(batches_by_length(pieces))
-            await asyncio.gather(*(one_after_another() for _ in range(min(self._side_by_side, len(waiting)))))
+            await asyncio.gather(*(encode_waiting() for _ in range(min(self._parallel, len(waiting)))))
         finally:
             waiting.clear()
             self._end(loop)
@@ -107,30 +122,30 @@ class OnnxEmbedder:
         await self.embed_query("warm up")
 
     async def aclose(self) -> None:
-        """Stop all threads once the batches under way, if any, are done; drop what still waits."""
-        self._do_not_rest()
+        """Stop all threads after the running batches; drop waiting ones."""
+        self._cancel_release()
         self._document_threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
 
     def _begin(self) -> None:
-        """Note that documents have come."""
+        """Count a call as running; cancel the release of memory."""
         self._calls += 1
-        self._do_not_rest()
+        self._cancel_release()
 
     def _end(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Note that some are done; see to it that memory is given back unless others come."""
+        """Count a call as done; after the last one, schedule the release of memory."""
         self._calls -= 1
         if not self._calls:
-            self._rest = loop.call_later(REST_S, self._give_back)
+            self._release = loop.call_later(IDLE_S, self._release_memory)
 
-    def _do_not_rest(self) -> None:
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
+    def _cancel_release(self) -> None:
+        if self._release is not None:
+            self._release.cancel()
+            self._release = None
 
-    def _give_back(self) -> None:
-        with contextlib.suppress(RuntimeError):  # it was closed meanwhile
-            self._document_threads.submit(give_back, self._session)
+    def _release_memory(self) -> None:
+        with contextlib.suppress(RuntimeError):  # closed in the meantime
+            self._document_threads.submit(shrink_arena, self._session)
 
     def _encode_query(self, inputs: Inputs) -> NDArray[np.float32]:
         vector: NDArray[np.float32] = encode(self._session, inputs)[0]
@@ -138,3 +153,12 @@ class OnnxEmbedder:
 
     def _pieces(self, texts: list[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in errors; ONNX Runtime and tokenizers raise different types for different defects."""
+    try:
+        yield
+    except Exception as exc:
+        raise ModelFileError(f"the model {path} cannot be opened ({exc}); {REMEDY}") from exc

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from retrieval.errors import InvalidInput
-from retrieval.profiles import Profile, Recipe
-from retrieval.types import Leg
+from retrieval.profiles.profile import Profile, Recipe
+from retrieval.types.search import Leg
 
 Ablation = Callable[[Profile], Profile]
 
@@ -42,7 +42,7 @@ ABLATIONS: Mapping[str, Ablation] = {
     "adjacency": lambda profile: replace(profile, adjacency=0.0),
     "noise-cut": lambda profile: replace(profile, vector_noise=2.0, bm25_noise=0.0),  # no two cosines differ by more
     "intents": lambda profile: replace(profile, shrink=0.0),
-    "evidence": lambda profile: replace(profile, trust=0.0),
+    "evidence": lambda profile: replace(profile, learned_share=0.0),
     "rescorer": lambda profile: replace(profile, rescore=False),
 }
 """What can be switched off, by name."""

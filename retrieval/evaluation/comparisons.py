@@ -1,15 +1,16 @@
-"""Paired tests between systems, corrected for their number, and the verdict on `adaptive`."""
+"""Paired tests between systems, corrected for their number; what is won and lost by kind of query; the verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from retrieval.evaluation.intervals import Comparison, compare, holm
-from retrieval.evaluation.scores import ScoreTable
-from retrieval.types import Leg
+from retrieval.evaluation.scores import MACRO_SETS, OVERALL, ScoreTable
+from retrieval.significance import PairedTest, compare, holm
+from retrieval.types.search import Leg
 
 MEASURES = ("ndcg@10", "recall@10")
 """The measures that are tested."""
@@ -27,7 +28,7 @@ class Versus:
     system: str
     baseline: str
     measure: str
-    comparison: Comparison
+    comparison: PairedTest
     corrected_p: float
 
     @property
@@ -37,14 +38,8 @@ class Versus:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """Whether a system keeps up with a yardstick.
-
-    Attributes:
-        yardstick: what the baseline stands for: `BEST_LEG` or `EQUAL`.
-        versus: the test; its correction is over the verdicts of the set.
-        worse: whether the difference is below 0 and its corrected p below 0.05.
-    """
+class YardstickVerdict:
+    """Whether a system is significantly worse than the best leg or equal weights, corrected over a set's verdicts."""
 
     yardstick: str
     versus: Versus
@@ -85,7 +80,7 @@ def against_pairs(table: ScoreTable, pairs: Sequence[tuple[str, str]], *, seed: 
     return versus(table, [(*pair, measure) for pair in pairs for measure in MEASURES], seed=seed)
 
 
-def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -> list[Verdict]:
+def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -> list[YardstickVerdict]:
     """`system` against the leg that alone is best in a measure, and against equal weights.
 
     That the best leg is chosen on the queries of the test works against the system.
@@ -102,7 +97,7 @@ def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -
             tests.append((system, equal_weights, measure))
             yardsticks.append(EQUAL)
     return [
-        Verdict(
+        YardstickVerdict(
             yardstick=yardstick,
             versus=test,
             worse=test.comparison.difference.mean < 0.0 and test.corrected_p < SIGNIFICANT,
@@ -115,3 +110,72 @@ def _mean(table: ScoreTable, system: str, measure: str) -> float:
     """The mean over sets of a system's mean in each."""
     values, sets = table.column(system, measure)[:, 0], np.asarray(table.sets)
     return float(np.mean([values[sets == name].mean() for name in np.unique(sets)]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutcomeCounts:
+    """Queries of one group that a test's first system wins, ties and loses against the second.
+
+    A group is a query type or `all`; over several sets a set or `macro over sets`, whose shares are their means.
+    """
+
+    group: str
+    system: str
+    baseline: str
+    measure: str
+    queries: int
+    wins: int
+    ties: int
+    losses: int
+    won: float
+    tied: float
+    lost: float
+
+    @property
+    def pair(self) -> str:
+        """Which is held against which, such as `adaptive - bm25`."""
+        return f"{self.system} - {self.baseline}"
+
+
+def outcomes(table: ScoreTable, tests: Iterable[Versus]) -> list[OutcomeCounts]:
+    """The outcomes of each test by type of query and in all; over several sets by set and on average."""
+    sets = list(dict.fromkeys(table.sets))
+    if len(sets) > 1:
+        groups, whole = list(table.sets), MACRO_SETS
+    else:
+        groups, whole = [query.type for query in table.queries], OVERALL
+    return [outcome for test in tests for outcome in _of_test(table, test, groups, whole)]
+
+
+def _of_test(table: ScoreTable, test: Versus, groups: Sequence[str], whole: str) -> list[OutcomeCounts]:
+    ours, theirs = (table.column(name, test.measure)[:, 0] for name in (test.system, test.baseline))
+    signs = np.sign(ours - theirs)
+    labels = np.asarray(groups)
+    parts = [signs[labels == group] for group in dict.fromkeys(groups)]
+    macro = np.mean([_shares(part) for part in parts], axis=0) if whole == MACRO_SETS else _shares(signs)
+    return [
+        *(_outcome(test, group, part, _shares(part)) for group, part in zip(dict.fromkeys(groups), parts, strict=True)),
+        _outcome(test, whole, signs, macro),
+    ]
+
+
+def _shares(signs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(3,) shares that are above, equal to and below 0."""
+    return np.array([np.mean(signs == sign) for sign in (1.0, 0.0, -1.0)])
+
+
+def _outcome(test: Versus, group: str, signs: NDArray[np.float64], shares: NDArray[np.float64]) -> OutcomeCounts:
+    won, tied, lost = map(float, shares)
+    return OutcomeCounts(
+        group=group,
+        system=test.system,
+        baseline=test.baseline,
+        measure=test.measure,
+        queries=len(signs),
+        wins=int(np.count_nonzero(signs == 1.0)),
+        ties=int(np.count_nonzero(signs == 0.0)),
+        losses=int(np.count_nonzero(signs == -1.0)),
+        won=won,
+        tied=tied,
+        lost=lost,
+    )

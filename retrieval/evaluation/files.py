@@ -15,13 +15,10 @@ from retrieval.evaluation.trec import write_qrels, write_run
 
 
 def write_files(out: Path, result: Result) -> list[Path]:
-    """Write `qrels.trec`, `run.SYSTEM.trec`, `per_query.csv`, `summary.json` and, with budgets, `packs.csv`.
+    """Write `qrels.trec`, `run.SYSTEM.trec`, `per_query.csv`, `summary.json` and `packs.csv`; their paths.
 
     The qrels hold the queries that were run. Runs hold the rankings as they were judged (see
-    `answers.credited`), so that other tools arrive at the same figures.
-
-    Returns:
-        The files' paths.
+    `runner.credited`), so that other tools arrive at the same figures.
 
     Raises:
         InvalidInput: an id with white space, which TREC files cannot hold.

@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
-from retrieval.evaluation.corpus import CorpusReader, CorpusRow
 from retrieval.evaluation.metrics import Grades
+from retrieval.types.memory import MemoryInput
+from retrieval.validation import check_query, decode
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorpusRow:
+    """One row of `corpus.jsonl`, by its line from 1: the memory, or why Trivet cannot hold it."""
+
+    line: int
+    id: str
+    namespace: str
+    memory: MemoryInput | InvalidInput
+
+    def sessionless(self) -> CorpusRow:
+        """The same without its session and its position there."""
+        if isinstance(self.memory, InvalidInput):
+            return self
+        return replace(self, memory=msgspec.structs.replace(self.memory, session_id=None, position=None))
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A line of the file. Other fields are let pass: the format may gain some."""
+
+    id: str
+    text: str
+    namespace: str
+    title: str | None = None
+    speaker: str | None = None
+    timestamp: str | None = None
+    metadata: dict[str, Any] = {}
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -37,14 +71,7 @@ class _Dataset(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class EvaluationFolder:
-    """A folder that has been read and checked.
-
-    Attributes:
-        name: the data set's.
-        path: the folder.
-        corpus: its rows in file order.
-        queries: its queries in file order.
-    """
+    """A folder that has been read and checked; its rows and queries are in file order."""
 
     name: str
     path: Path
@@ -60,6 +87,13 @@ class EvaluationFolder:
     def namespaces(self) -> tuple[str, ...]:
         """The corpus's namespaces in order of appearance."""
         return tuple(dict.fromkeys(row.namespace for row in self.corpus))
+
+    def sample(self, limit: int | None, seed: int) -> Sequence[Query]:
+        """The queries with gold, or `limit` of them drawn by `seed`, in the folder's order."""
+        if limit is None or limit >= len(self.judged):
+            return self.judged
+        chosen = sorted(random.Random(seed).sample(range(len(self.judged)), limit))
+        return [self.judged[index] for index in chosen]
 
     @cached_property
     def sessionless(self) -> EvaluationFolder:
@@ -81,14 +115,29 @@ def read_folder(path: Path) -> EvaluationFolder:
     return EvaluationFolder(_name(path), path, corpus, queries)
 
 
+def read_folders(paths: Sequence[Path]) -> list[EvaluationFolder]:
+    """The folders, all of them before anything is stored.
+
+    Raises:
+        InvalidInput: one cannot be read, has no query with gold, or has the name of another.
+    """
+    found = [read_folder(path) for path in paths]
+    for folder in found:
+        if not folder.judged:
+            raise InvalidInput(f"{folder.path}: no query has anything relevant")
+    if len({folder.name for folder in found}) < len(found):
+        raise InvalidInput("two of the folders have the same name")
+    return found
+
+
 def _read_corpus(file: Path) -> Iterator[CorpusRow]:
     reader = CorpusReader()
     seen: set[tuple[str, str]] = set()
-    for number, raw in _lines(file):
+    for number, raw in numbered_lines(file):
         try:
             row = reader.read(raw, number)
         except InvalidInput as exc:
-            raise InvalidInput(f"{file}:{number}: {exc}") from exc
+            raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
         if (row.namespace, row.id) in seen:
             raise InvalidInput(f"{file}:{number}: the id {row.id!r} is used twice in namespace {row.namespace!r}")
         seen.add((row.namespace, row.id))
@@ -98,11 +147,12 @@ def _read_corpus(file: Path) -> Iterator[CorpusRow]:
 def _read_queries(file: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
     decoder = msgspec.json.Decoder(Query)
     seen: set[str] = set()
-    for number, raw in _lines(file):
+    for number, raw in numbered_lines(file):
         try:
-            query = decoder.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            raise InvalidInput(f"{file}:{number}: {exc}") from exc
+            query = decode(raw, decoder)
+            check_query(query.text, "text")
+        except InvalidInput as exc:
+            raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
         if query.id in seen:
             raise InvalidInput(f"{file}:{number}: the id {query.id!r} is used twice")
         seen.add(query.id)
@@ -120,12 +170,12 @@ def _name(path: Path) -> str:
     if not file.exists():
         return path.resolve().name
     try:
-        return msgspec.json.decode(file.read_bytes(), type=_Dataset).name
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise InvalidInput(f"{file}: {exc}") from exc
+        return decode(file.read_bytes(), msgspec.json.Decoder(_Dataset)).name
+    except InvalidInput as exc:
+        raise InvalidInput(f"{file}: {exc.located}") from exc
 
 
-def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """Line numbers from 1 with the lines; blank ones are left out."""
     try:
         handle = file.open("rb")
@@ -135,3 +185,68 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
         for number, line in enumerate(handle, start=1):
             if line.strip():
                 yield number, line
+
+
+class CorpusReader:
+    """Reads rows in file order, which is what gives turns of a session their positions."""
+
+    def __init__(self) -> None:
+        self._decoder = msgspec.json.Decoder(_Row)
+        self._positions: Counter[tuple[str, str]] = Counter()
+
+    def read(self, raw: bytes, line: int) -> CorpusRow:
+        """The row on line `line`.
+
+        `metadata.session` (or `metadata.session_id`) becomes the session; a row with a speaker or
+        a session is a `message`, any other a `chunk`; a time without a zone is UTC.
+
+        Raises:
+            InvalidInput: no JSON object with the fields of a row.
+        """
+        row = decode(raw, self._decoder)
+        session = _session(row.metadata)
+        position = None
+        if session is not None:
+            position = self._positions[row.namespace, session]
+            self._positions[row.namespace, session] += 1
+        fields = {
+            "id": row.id,
+            "text": row.text,
+            "title": row.title,
+            "speaker": row.speaker,
+            "kind": "message" if row.speaker is not None or session is not None else "chunk",
+            "session_id": session,
+            "position": position,
+            "created_at": _utc(row.timestamp),
+            "metadata": row.metadata,
+        }
+        return CorpusRow(line=line, id=row.id, namespace=row.namespace, memory=_memory(fields))
+
+
+def _memory(fields: dict[str, Any]) -> MemoryInput | InvalidInput:
+    """The memory of these fields, or what stands against it."""
+    try:
+        return msgspec.convert(fields, MemoryInput)
+    except msgspec.ValidationError as exc:
+        return invalid_input(exc, MemoryInput)
+
+
+def _session(metadata: dict[str, Any]) -> str | None:
+    """The session of a chat turn as text."""
+    value = metadata.get("session", metadata.get("session_id"))
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise InvalidInput("must be text or a whole number", loc=("metadata", "session"))
+    return str(value)
+
+
+def _utc(timestamp: str | None) -> datetime | None:
+    """The time with a zone, UTC where it bears none."""
+    if timestamp is None:
+        return None
+    try:
+        parsed = datetime.fromisoformat(timestamp)
+    except ValueError as exc:
+        raise InvalidInput("must be an ISO 8601 time such as 2023-05-08T13:56:00Z", loc=("timestamp",)) from exc
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)

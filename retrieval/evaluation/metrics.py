@@ -11,6 +11,11 @@ Grades = Mapping[str, int]
 Measure = Callable[[Sequence[str], Grades], float]
 
 
+def dcg(gains: Sequence[float]) -> float:
+    """Discounted sum of the gains at ranks 1, 2, ..."""
+    return sum(gain / log2(rank + 1) for rank, gain in enumerate(gains, start=1))
+
+
 def ndcg(ranking: Sequence[str], grades: Grades, *, cutoff: int) -> float:
     """Discounted cumulative gain over that of the best possible ranking.
 
@@ -25,8 +30,8 @@ def ndcg(ranking: Sequence[str], grades: Grades, *, cutoff: int) -> float:
     >>> round(ndcg(["x", "a"], {"a": 1}, cutoff=10), 4)
     0.6309
     """
-    best = _dcg(sorted(grades.values(), reverse=True)[:cutoff])
-    return _dcg([grades.get(id_, 0) for id_ in ranking[:cutoff]]) / best if best else 0.0
+    best = dcg(sorted(grades.values(), reverse=True)[:cutoff])
+    return dcg([grades.get(id_, 0) for id_ in ranking[:cutoff]]) / best if best else 0.0
 
 
 def recall(ranking: Sequence[str], grades: Grades, *, cutoff: int) -> float:
@@ -62,8 +67,3 @@ def measures(top_k: int) -> dict[str, Measure]:
     if top_k >= 100:
         chosen["recall@100"] = lambda ranking, grades: recall(ranking, grades, cutoff=100)
     return chosen
-
-
-def _dcg(gains: Sequence[int]) -> float:
-    """Discounted sum of the gains at ranks 1, 2, ..."""
-    return sum(gain / log2(rank + 1) for rank, gain in enumerate(gains, start=1))

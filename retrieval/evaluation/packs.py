@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from retrieval.answer.pack import DUPLICATE_OF, OVER_BUDGET
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import Query
-from retrieval.evaluation.intervals import Interval, Matrix, bootstrap
 from retrieval.evaluation.runner import Names, Progress, for_each
 from retrieval.evaluation.systems import System
-from retrieval.pack import DUPLICATE_OF, OVER_BUDGET
-from retrieval.types import DroppedItem, PackItem
+from retrieval.significance import Interval, Scores, bootstrap
+from retrieval.types.search import DroppedItem, PackItem
 
 if TYPE_CHECKING:
     from retrieval.engine import Trivet
@@ -24,21 +24,13 @@ MIN_BUDGET, MAX_BUDGET = 64, 200_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackTable:
-    """Every system's packs for the same queries.
-
-    Attributes:
-        sets: the evaluation set of each query.
-        queries: what was asked.
-        budgets: tokens allowed, of each column.
-        recall: (queries, budgets) share of the evidence in the pack, by system.
-        tokens: (queries, budgets) tokens of the pack, by system.
-    """
+    """Every system's packs for the same queries: (queries, budgets) share of the evidence, and tokens, by system."""
 
     sets: tuple[str, ...]
     queries: tuple[Query, ...]
     budgets: tuple[int, ...]
-    recall: Mapping[str, Matrix]
-    tokens: Mapping[str, Matrix]
+    recall: Mapping[str, Scores]
+    tokens: Mapping[str, Scores]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,13 +68,13 @@ def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], r
     0.5
     """
     held = {item.id for item in items}
-    standing = {
+    snapshot = {
         drop.id
         for drop in dropped
         if drop.reason.startswith(DUPLICATE_OF) and drop.reason.removeprefix(DUPLICATE_OF) in held
     }
     wanted = set(relevant)
-    return len(wanted & (held | standing)) / len(wanted)
+    return len(wanted & (held | snapshot)) / len(wanted)
 
 
 async def pack_each(
@@ -94,7 +86,7 @@ async def pack_each(
     *,
     concurrency: int,
     progress: Progress,
-) -> tuple[Matrix, Matrix]:
+) -> tuple[Scores, Scores]:
     """The system's packs for the queries under each budget.
 
     Returns:

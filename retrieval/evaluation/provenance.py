@@ -8,24 +8,18 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from retrieval.evaluation.study import Plan
+from retrieval.evaluation.study import EvaluationPlan
 from retrieval.evaluation.summary import Provenance
-from retrieval.model_shelf import ModelKind
-from retrieval.models_dir import models_dir
-from retrieval.profiles import DEFAULT, Profile
-from retrieval.version import installed_version
+from retrieval.installation import installed_version, models_dir
+from retrieval.profiles.models import ModelKind
+from retrieval.profiles.profile import DEFAULT, Profile
 
 _MODEL_FILES = frozenset({".onnx", ".json"})
 _STORED = "sha256:"
 
 
-def provenance_of(plan: Plan, profiles: Mapping[str, Profile]) -> Provenance:
-    """What the plan's figures come from, as of now.
-
-    Args:
-        plan: its systems, all of which name a profile.
-        profiles: by what the systems ask for.
-    """
+def provenance_of(plan: EvaluationPlan, profiles: Mapping[str, Profile]) -> Provenance:
+    """What the figures of a plan come from, as of now; `profiles` are by what its systems ask for."""
     labels = {system.name: profiles[system.profile or DEFAULT.name].label for system in plan.systems}
     return Provenance(
         date=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from retrieval.errors import Conflict, NotFound
-from retrieval.evaluation.answers import Answer, credited
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.systems import System
-from retrieval.types import NamespaceSettings
+from retrieval.evaluation.trec import Scored
+from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.search import SearchResult
 
 if TYPE_CHECKING:
     from retrieval.engine import Trivet
@@ -41,17 +42,22 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingestion:
-    """What became of the corpus.
-
-    Attributes:
-        counts: rows by status, as in `AddResult`.
-        rejected: the rows that are not in the database.
-        seconds: how long it took.
-    """
+    """What became of the corpus: rows by status, as in `AddResult`, and those that are not in the database."""
 
     counts: Mapping[str, int]
     rejected: Sequence[Rejected]
     seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgedAnswer:
+    """The ranking of one query by one system: best-first ids with scores as they are judged, see `credited`."""
+
+    query: Query
+    ranking: tuple[Scored, ...]
+    intent: str | None
+    degraded: tuple[str, ...]
+    total_ms: float
 
 
 async def ingest(
@@ -65,14 +71,7 @@ async def ingest(
 ) -> Ingestion:
     """Store the folder's corpus; rows already there with the same content are left as they are.
 
-    Args:
-        engine: where to.
-        folder: what.
-        names: the namespaces' names in the database.
-        language: of the analysis, a key of `retrieval.text.languages.LANGUAGES`; None for what
-            the namespaces have, or else the default.
-        fresh: delete these namespaces first.
-        progress: told of each batch.
+    `language` None is what the namespaces have, or else the default; `fresh` deletes the namespaces first.
 
     Raises:
         Conflict: a namespace is there with another language.
@@ -126,14 +125,14 @@ async def run_system(
     top_k: int,
     concurrency: int = 2,
     progress: Progress = lambda _: None,
-) -> list[Answer]:
+) -> list[JudgedAnswer]:
     """The system's answers to the queries, in their order.
 
     Raises:
         TrivetError: a search failed; the others are not waited for.
     """
 
-    async def ask(query: Query) -> Answer:
+    async def ask(query: Query) -> JudgedAnswer:
         return await _answer(engine, query, system, names(query.namespace), top_k)
 
     return await for_each(queries, ask, concurrency=concurrency, progress=progress)
@@ -164,9 +163,10 @@ async def for_each(
     return [found[query.id] for query in queries]
 
 
-async def _answer(engine: Trivet, query: Query, system: System, namespace: str, top_k: int) -> Answer:
+async def _answer(engine: Trivet, query: Query, system: System, namespace: str, top_k: int) -> JudgedAnswer:
+    await engine.load(namespace)  # what is measured does not depend on how soon that is done
     response = await engine.search(namespace, system.request(query.text, top_k))
-    return Answer(
+    return JudgedAnswer(
         query=query,
         ranking=credited(response.results, query, top_k=top_k),
         intent=response.intent.label if response.intent else None,
@@ -194,3 +194,21 @@ async def _prepare(engine: Trivet, name: str, language: str) -> None:
         raise Conflict(
             f"namespace {name!r} is analysed as {found}, not {language}; delete it first (trivet eval --fresh)"
         )
+
+
+def credited(results: Iterable[SearchResult], query: Query, *, top_k: int) -> tuple[Scored, ...]:
+    """Ids of a ranking, searched with `explain`, as they are judged.
+
+    Deduplication may merge a relevant memory into another of the same words, and the reader of
+    the answer has its words all the same. So a result stands for the relevant ids among itself
+    and its `duplicates`, one after the other, and for its own id where there are none. The list
+    is cut to `top_k` after that: what merging saves brings no extra places.
+    """
+    relevant = set(query.relevant)
+    scored: dict[str, float] = {}
+    for result in results:
+        duplicates = result.duplicates if isinstance(result.duplicates, list) else []
+        found = [id_ for id_ in (result.id, *duplicates) if id_ in relevant]
+        for id_ in found or [result.id]:
+            scored.setdefault(id_, result.score)
+    return tuple(scored.items())[:top_k]

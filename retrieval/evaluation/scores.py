@@ -1,4 +1,4 @@
-"""Scores per query, of one evaluation folder or of several together."""
+"""Scores per query, of one evaluation folder or of several together, and their means with confidence intervals."""
 
 from __future__ import annotations
 
@@ -7,35 +7,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from retrieval.evaluation.answers import Answer
 from retrieval.evaluation.folder import Query
-from retrieval.evaluation.intervals import Matrix
 from retrieval.evaluation.metrics import measures
+from retrieval.evaluation.runner import JudgedAnswer
+from retrieval.significance import Interval, Scores, bootstrap
+
+OVERALL = "all"
+MACRO = "macro over namespaces"
+MACRO_SETS = "macro over sets"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoreTable:
-    """Every system's scores on the same queries.
-
-    Attributes:
-        sets: the evaluation set of each query.
-        queries: what was asked.
-        measures: names of the columns.
-        values: (queries, measures) scores by system.
-    """
+    """Every system's (queries, measures) scores on the same queries, which may be of several sets."""
 
     sets: tuple[str, ...]
     queries: tuple[Query, ...]
     measures: tuple[str, ...]
-    values: Mapping[str, Matrix]
+    values: Mapping[str, Scores]
 
-    def column(self, system: str, measure: str) -> Matrix:
+    def column(self, system: str, measure: str) -> Scores:
         """(queries, 1) scores of a system in one measure."""
         at = self.measures.index(measure)
         return self.values[system][:, at : at + 1]
 
 
-def score(answers: Sequence[Answer], top_k: int) -> Matrix:
+def score(answers: Sequence[JudgedAnswer], top_k: int) -> Scores:
     """(answers, measures) scores, columns in the order of `measures(top_k)`."""
     chosen = measures(top_k)
     return np.array(
@@ -47,7 +44,7 @@ def score(answers: Sequence[Answer], top_k: int) -> Matrix:
     ).reshape(len(answers), len(chosen))
 
 
-def score_table(dataset: str, answers: Mapping[str, Sequence[Answer]], top_k: int) -> ScoreTable:
+def score_table(dataset: str, answers: Mapping[str, Sequence[JudgedAnswer]], top_k: int) -> ScoreTable:
     """The scores of the systems on one set, which they all answered in the same order."""
     queries = tuple(answer.query for answer in next(iter(answers.values())))
     return ScoreTable(
@@ -66,3 +63,48 @@ def stacked(tables: Sequence[ScoreTable]) -> ScoreTable:
         measures=tables[0].measures,
         values={system: np.vstack([table.values[system] for table in tables]) for system in tables[0].values},
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """A system's means over one group of queries: `all`, a mean over namespaces or sets, or a query type."""
+
+    group: str
+    system: str
+    queries: int
+    measures: Mapping[str, Interval]
+
+
+def set_cells(table: ScoreTable, *, seed: int) -> list[Cell]:
+    """Figures of one set: overall, macro over namespaces where there are several, per type."""
+    groups: dict[str, list[int]] = {}
+    for row, query in enumerate(table.queries):
+        groups.setdefault(query.type, []).append(row)
+    everything = range(len(table.queries))
+    namespaces = [query.namespace for query in table.queries]
+    found = _group(table, OVERALL, everything, table.sets, seed)
+    if len(set(namespaces)) > 1:
+        found += _group(table, MACRO, everything, namespaces, seed)
+    for type_, rows in groups.items():
+        found += _group(table, type_, rows, [type_] * len(rows), seed)
+    return found
+
+
+def macro_cells(table: ScoreTable, *, seed: int) -> list[Cell]:
+    """Figures of several sets: the mean of each set's mean over its queries, every set alike."""
+    return _group(table, MACRO_SETS, range(len(table.queries)), table.sets, seed)
+
+
+def _group(table: ScoreTable, group: str, rows: Sequence[int], strata: Sequence[str], seed: int) -> list[Cell]:
+    """A cell per system. They share their resamples, so that intervals can be set side by side."""
+    width = len(table.measures)
+    intervals = bootstrap(np.hstack([values[rows] for values in table.values.values()]), strata, seed=seed)
+    return [
+        Cell(
+            group=group,
+            system=system,
+            queries=len(rows),
+            measures=dict(zip(table.measures, intervals[at * width : (at + 1) * width], strict=True)),
+        )
+        for at, system in enumerate(table.values)
+    ]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from retrieval.engine import Trivet
 from retrieval.evaluation.provenance import stored_models
-from retrieval.model_shelf import ModelKind
-from retrieval.profiles import Profile
+from retrieval.profiles.models import ModelKind
+from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
 from retrieval.store import profiles as store
-from retrieval.store.embedded import running
+from retrieval.store.embedded.instance import running
 from retrieval.store.pool import open_pool
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from retrieval.evaluation.answers import Answer
-from retrieval.evaluation.cells import Cell, macro_cells, set_cells
-from retrieval.evaluation.comparisons import against_each, against_pairs, verdicts
+from retrieval.evaluation.comparisons import against_each, against_pairs, outcomes, verdicts
 from retrieval.evaluation.folder import EvaluationFolder, Query
-from retrieval.evaluation.outcomes import outcomes
 from retrieval.evaluation.packs import PackTable, budget_cells, pack_each, stacked_packs
-from retrieval.evaluation.runner import Ingestion, Names, Progress, check_complete, ingest, run_system
-from retrieval.evaluation.scores import ScoreTable, score_table, stacked
+from retrieval.evaluation.runner import Ingestion, JudgedAnswer, Names, Progress, check_complete, ingest, run_system
+from retrieval.evaluation.scores import Cell, ScoreTable, macro_cells, score_table, set_cells, stacked
 from retrieval.evaluation.summary import Figures, Provenance, Summary, running
 from retrieval.evaluation.systems import ADAPTIVE, ALL_STAGES, EQUAL_WEIGHTS, STAGE_PAIRS, Family, System, weighted_name
 
@@ -27,7 +23,7 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class EvaluationPlan:
     """How folders are evaluated. `limit` queries are drawn by `seed`; None runs all."""
 
     systems: Sequence[System]
@@ -57,18 +53,18 @@ class Result:
     """What was found on one folder; `packs` is None without budgets."""
 
     summary: Summary
-    answers: Mapping[str, Sequence[Answer]]
+    answers: Mapping[str, Sequence[JudgedAnswer]]
     scores: ScoreTable
     packs: PackTable | None
 
 
 async def evaluate(
-    engine: Trivet, folder: EvaluationFolder, plan: Plan, provenance: Provenance, watch: Watch
+    engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan, provenance: Provenance, watch: Watch
 ) -> Result:
     """Store a folder, ask its queries of every system, and sum up."""
-    queries = _sample(folder.judged, plan)
+    queries = folder.sample(plan.limit, plan.seed)
     stored = await _store(engine, folder, plan, watch)
-    answers: dict[str, Sequence[Answer]] = {}
+    answers: dict[str, Sequence[JudgedAnswer]] = {}
     for system in plan.systems:
         with watch(f"{folder.name}: {system.name}", len(queries)) as progress:
             answers[system.name] = await run_system(
@@ -97,7 +93,7 @@ async def evaluate(
     return Result(summary=summary, answers=answers, scores=scores, packs=packs)
 
 
-def macro(results: Sequence[Result], plan: Plan) -> Figures:
+def macro(results: Sequence[Result], plan: EvaluationPlan) -> Figures:
     """The figures over several folders: the mean of each folder's, whatever its size."""
     scores = stacked([result.scores for result in results])
     tables = [result.packs for result in results if result.packs is not None]
@@ -105,7 +101,7 @@ def macro(results: Sequence[Result], plan: Plan) -> Figures:
     return figures(scores, packs, macro_cells(scores, seed=plan.seed), plan)
 
 
-def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], plan: Plan) -> Figures:
+def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], plan: EvaluationPlan) -> Figures:
     """The cells with the tests of the plan's systems. Each family of tests has a correction of its own."""
     judged, stages = plan.judged, plan.names(Family.STAGE)
     others = plan.names(Family.MODE, Family.PROFILE) + (stages if judged not in stages else [])
@@ -125,7 +121,7 @@ def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], 
     )
 
 
-async def _store(engine: Trivet, folder: EvaluationFolder, plan: Plan, watch: Watch) -> Ingestion:
+async def _store(engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan, watch: Watch) -> Ingestion:
     """Store the corpus in every form that the systems ask; what became of the folder's own."""
     stored: dict[str, Ingestion] = {}
     for system in sorted(plan.systems, key=lambda system: not system.sessions):
@@ -141,7 +137,7 @@ async def _store(engine: Trivet, folder: EvaluationFolder, plan: Plan, watch: Wa
 
 
 async def _pack(
-    engine: Trivet, folder: EvaluationFolder, queries: Sequence[Query], plan: Plan, watch: Watch
+    engine: Trivet, folder: EvaluationFolder, queries: Sequence[Query], plan: EvaluationPlan, watch: Watch
 ) -> PackTable:
     """Every system's packs under the plan's budgets."""
     recall, tokens = {}, {}
@@ -175,11 +171,3 @@ def _names(folder: EvaluationFolder, system: System) -> Names:
     """The namespaces that the system searches."""
     prefix = _prefix(folder, system)
     return lambda namespace: f"{prefix}:{namespace}"
-
-
-def _sample(queries: Sequence[Query], plan: Plan) -> Sequence[Query]:
-    """At most `limit` queries, in the folder's order."""
-    if plan.limit is None or plan.limit >= len(queries):
-        return queries
-    chosen = sorted(random.Random(plan.seed).sample(range(len(queries)), plan.limit))
-    return [queries[index] for index in chosen]

@@ -8,12 +8,10 @@ from statistics import median
 
 import numpy as np
 
-from retrieval.evaluation.answers import Answer
-from retrieval.evaluation.cells import Cell
-from retrieval.evaluation.comparisons import Verdict, Versus
-from retrieval.evaluation.outcomes import Outcome
+from retrieval.evaluation.comparisons import OutcomeCounts, Versus, YardstickVerdict
 from retrieval.evaluation.packs import BudgetCell
-from retrieval.evaluation.runner import Ingestion
+from retrieval.evaluation.runner import Ingestion, JudgedAnswer
+from retrieval.evaluation.scores import Cell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,13 +29,11 @@ class Figures:
     """The figures of one set, or of several of which each counts alike.
 
     Attributes:
-        queries: how many were scored.
-        judged: the system that is held against the others, see `Plan.judged`.
         cells: means per group and system.
         versus: the judged system against each other one.
         stages: stages of the ranking against each other.
         outcomes: what these two kinds of tests won, tied and lost by group of queries.
-        ablations: `adaptive` against itself without one part: what the part brings.
+        ablations: `adaptive` against itself without one part.
         verdicts: `adaptive` against the best single leg and equal weights.
         budgets: evidence in context packs, where budgets were given.
     """
@@ -47,9 +43,9 @@ class Figures:
     cells: Sequence[Cell]
     versus: Sequence[Versus]
     stages: Sequence[Versus]
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[OutcomeCounts]
     ablations: Sequence[Versus]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[YardstickVerdict]
     budgets: Sequence[BudgetCell]
 
     def cell(self, group: str, system: str) -> Cell:
@@ -59,16 +55,7 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
-    """What the figures come from.
-
-    Attributes:
-        date: when the run began, ISO 8601 in UTC.
-        seed: of the sample, the intervals and the tests.
-        profile: the profile of the system that is judged, with its version.
-        profiles: the profile of each system, with its version.
-        versions: of Trivet and what it computes with.
-        models: sha256 of each model, by its path in `models/`, or by what it is to which profile.
-    """
+    """What figures come from: profiles by system with their versions, and the sha256 of each model."""
 
     date: str
     seed: int
@@ -80,14 +67,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
-    """An evaluation folder's report.
-
-    Attributes:
-        dataset: its name.
-        language: of the analysis.
-        skipped: queries left out because nothing is relevant to them.
-        sampled: whether `--limit` left others out.
-    """
+    """An evaluation folder's report; `skipped` queries have nothing relevant, `sampled` is by `--limit`."""
 
     dataset: str
     language: str
@@ -110,7 +90,7 @@ class Evaluation:
     macro: Figures | None
 
 
-def running(answers: Mapping[str, Sequence[Answer]]) -> list[Running]:
+def running(answers: Mapping[str, Sequence[JudgedAnswer]]) -> list[Running]:
     """Times and failed legs of each system."""
     table = []
     for system, given in answers.items():

@@ -1,14 +1,16 @@
-"""What is compared: a mode, fixed weights, a stage of the ranking, a profile, or `adaptive` without a part of it."""
+"""What is compared, as the command line says it: modes, weights, stages, profiles, `adaptive` without a part of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from retrieval.errors import InvalidInput
-from retrieval.types import ContextRequest, LegWeights, Mode, SearchRequest
-from retrieval.weighting import check_weights
+from retrieval.evaluation.ablations import ablated, ablated_name
+from retrieval.profiles.profile import Profile
+from retrieval.ranking.weighting import check_weights
+from retrieval.types.search import ContextRequest, LegWeights, Mode, SearchRequest
 
 ADAPTIVE = "adaptive"
 EQUAL_WEIGHTS = "1,1,1"
@@ -41,10 +43,6 @@ class System:
     """One way to rank.
 
     Attributes:
-        name: how reports and files call it.
-        family: a mode, which may have weights of its own; a stage; a profile; or `adaptive` without one of its parts.
-        mode: the mode asked for.
-        weights: weights that replace the mode's own.
         profile: the profile asked for; None for the namespace's.
         rescore: the learned last step on or off; None as the profile says.
         sessions: whether the corpus was stored with its sessions and positions.
@@ -119,11 +117,6 @@ def weighted_name(text: str) -> str:
     return f"weights={text}"
 
 
-def modal(modes: Iterable[Mode], profile: str) -> list[System]:
-    """A system per mode."""
-    return [System(name=mode.value, mode=mode, profile=profile) for mode in modes]
-
-
 def weighted(texts: Sequence[str], profile: str) -> list[System]:
     """Systems with fixed weights, named after them, each once."""
     return [
@@ -151,20 +144,115 @@ def staged(profile: str) -> list[System]:
 
 
 def profiled(name: str, profile: str) -> System:
-    """Mode adaptive with a profile.
-
-    Args:
-        name: what the profile was asked for as, such as `mine` for its live version.
-        profile: what requests ask for.
-    """
+    """Mode adaptive with a profile: `name` is how it was asked for, `profile` what requests ask for."""
     return System(name=f"profile={name}", family=Family.PROFILE, profile=profile)
 
 
-def lacking(part: str, profile: str) -> System:
-    """`adaptive` without a part, which that profile lacks."""
-    return System(name=f"without-{part}", family=Family.PART, profile=profile)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lineup:
+    """What is to be compared. `base` names the profile of all systems that have none of their own."""
+
+    modes: Sequence[Mode] = ()
+    weights: Sequence[str] = ()
+    stages: bool = False
+    profiles: Sequence[str] = ()
+    base: str
+    parts: Sequence[str] = ()
+    without_sessions: bool = False
+
+    @property
+    def profile_names(self) -> list[str]:
+        """The profiles that must be looked up."""
+        return list(dict.fromkeys([self.base, *self.profiles]))
+
+    def systems(self, found: Mapping[str, Profile]) -> list[System]:
+        """The systems in the order of reports; `found` are the profiles by the name that they were asked for as."""
+        base = lent_name(found[self.base])
+        lacking = {f"without-{part}": ablated_name(part, found[self.base]) for part in self.parts}
+        sessionless = System(name="without-sessions", family=Family.PART, profile=base, sessions=False)
+        return [
+            *(System(name=mode.value, mode=mode, profile=base) for mode in self.modes),
+            *weighted(self.weights, base),
+            *(staged(base) if self.stages else ()),
+            *(profiled(name, lent_name(found[name])) for name in self.profiles),
+            *(System(name=name, family=Family.PART, profile=profile) for name, profile in lacking.items()),
+            *([sessionless] if self.without_sessions else ()),
+        ]
+
+    def requestable(self, found: Mapping[str, Profile]) -> dict[str, Profile]:
+        """The profiles that the systems ask for, by what they ask for.
+
+        Raises:
+            InvalidInput: without one of the parts nothing that ranks is left.
+        """
+        return {lent_name(profile): profile for profile in found.values()} | ablated(self.parts, found[self.base])
 
 
-def sessionless(profile: str) -> System:
-    """`adaptive` over a corpus that was stored without sessions."""
-    return System(name="without-sessions", family=Family.PART, profile=profile, sessions=False)
+def lent_name(profile: Profile) -> str:
+    """What systems ask for a version of a profile as: versions of a profile need names of their own, without an @.
+
+    >>> from retrieval.profiles.profile import DEFAULT
+    >>> lent_name(DEFAULT) == f"default:{DEFAULT.version}"
+    True
+    """
+    return f"{profile.name}:{profile.version}"
+
+
+def line_up(
+    *,
+    modes: str | None,
+    weights: Sequence[str],
+    stages: bool,
+    profiles: str | None,
+    base: str,
+    parts: Sequence[str],
+    without_sessions: bool,
+) -> Lineup:
+    """What the options ask for.
+
+    `modes` and `profiles` are comma-separated lists. No `modes` at all means all of them, or beside stages or profiles
+    none but what ablations are compared with. Mode adaptive brings equal weights along.
+
+    Raises:
+        InvalidInput: a mode that does not exist, weights that are not three numbers, a profile without a name or
+            named twice, ablations without the mode that they are compared with, or nothing at all.
+    """
+    ablating = bool(parts) or without_sessions
+    if modes is not None:
+        chosen = parse_modes(modes) if modes else []
+    elif stages or profiles is not None:
+        chosen = [Mode.ADAPTIVE] if ablating else []
+    else:
+        chosen = [Mode.VECTOR, Mode.BM25, Mode.GRAPH, Mode.HYBRID, Mode.ADAPTIVE]
+    if ablating and Mode.ADAPTIVE not in chosen:
+        raise InvalidInput("ablations are compared with mode adaptive, which --modes leaves out")
+    texts = [*([EQUAL_WEIGHTS] if Mode.ADAPTIVE in chosen else ()), *weights]
+    for text in texts:
+        parse_weights(text)
+    found = Lineup(
+        modes=chosen,
+        weights=texts,
+        stages=stages,
+        profiles=parse_profiles(profiles) if profiles is not None else (),
+        base=base,
+        parts=parts,
+        without_sessions=without_sessions,
+    )
+    if not (chosen or texts or stages or found.profiles):
+        raise InvalidInput("there is nothing to measure: name --modes, --weights, --stages or --profiles")
+    return found
+
+
+def parse_profiles(text: str) -> list[str]:
+    """Names of profiles, with or without a version, of a comma-separated list.
+
+    >>> parse_profiles("default, mine@2")
+    ['default', 'mine@2']
+    """
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise InvalidInput(f"profiles are names such as default,mine@2, not {text!r}")
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(f"profile {name!r} is named twice")
+    return names

@@ -1,1 +1,1 @@
-"""The three retrievers behind one seam."""
+"""The three retrievers and their common interface."""

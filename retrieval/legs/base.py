@@ -1,65 +1,104 @@
-"""What a leg is asked and what it answers: the one seam between the pipeline and its retrievers."""
+"""The interface between the pipeline and its retrievers: a leg's input and output."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.resolution import Named
+from graph.resolution import EntityMatches
 from graph.rules import Rule
-from retrieval.legs.looked import Looked
-from retrieval.legs.okapi import Sought
-from retrieval.mirror.mirror import Mirror
-from retrieval.mirror.registry import Standing
-from retrieval.mirror.vectors import Vectors
-from retrieval.profiles import DEFAULT, Profile
-from retrieval.stopwatch import Stopwatch
+from retrieval.errors import LegTimedOut
+from retrieval.index.namespace_index import IndexState, NamespaceIndex
+from retrieval.index.query_vectors import QueryVectors
+from retrieval.index.registry import NamespaceSnapshot
+from retrieval.legs.bm25_scoring import WeightedQuery
+from retrieval.legs.query_terms import QueryTerms
+from retrieval.profiles.profile import DEFAULT, Profile
 from retrieval.store.visibility import eligibility
-from retrieval.types import Filters, Leg
+from retrieval.timings import Stopwatch
+from retrieval.types.search import Degradation, Filters, Leg, SearchOptions
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
-async def _alone() -> Mapping[Leg, Sequence[Hit]]:
-    """No leg runs beside this one."""
+async def _no_other_hits() -> Mapping[Leg, Sequence[Hit]]:
+    """The default of `LegQuery.other_hits`: no other legs."""
     return {}
+
+
+class SearchView(NamedTuple):
+    """The memories one search may see, fixed for all of its legs from the freshness check to the answer.
+
+    A memory that is updated during the search is seen as it was, in its old slot. If each leg took its own view, one
+    could miss the new version because it looked before the update, and another the old one because it looked after.
+
+    Attributes:
+        visible: by slot, whether a memory may be seen at all.
+        eligible: by slot, whether it also matches the filters; the same object if there are none.
+        state: of the index; holding it keeps what the index knows of these memories.
+    """
+
+    visible: NDArray[np.bool_]
+    eligible: NDArray[np.bool_]
+    state: IndexState
+
+    @classmethod
+    def from_request(cls, snapshot: NamespaceSnapshot, request: SearchOptions) -> SearchView:
+        """The memories that a request may see; take it before awaiting anything else."""
+        index = snapshot.index
+        visible, eligible = index.memories.masks(
+            request.filters, as_of=request.as_of, include_superseded=request.include_superseded, now=snapshot.now
+        )
+        if (docs := snapshot.with_metadata) is not None:
+            matching = np.zeros_like(eligible)
+            matching[docs[docs < len(eligible)]] = True
+            eligible = eligible & matching
+        return cls(visible, eligible, index.state)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LegQuery:
-    """What every leg is asked.
+    """The query as every leg gets it.
 
     Attributes:
-        standing: the namespace as of the query.
+        snapshot: the namespace as of the query.
         text: the query.
-        looked: what it looks for by terms, all of which the mirror has.
-        embedding: awaits the query's unit vector (dimensions,); each leg awaits it only when it
-            needs it, so that legs start before it is there. Raises what the embedder raised.
-        filters: conditions that hold before the cut to `fan_out`.
-        as_of: the moment as of which the namespace is read; None for now.
-        include_superseded: whether superseded memories count.
-        among: the memories that meet the filter by metadata; None where there is none.
+        query_terms: its terms, all of which the index has loaded.
+        embedding: awaits the query's unit vector, shape (dimensions,). A leg awaits it only where it
+            needs it, so that it starts without. Raises what the embedder raised.
+        filters: conditions applied before the cut to `fan_out`.
+        as_of: the time as of which the namespace is read; None for now.
+        include_superseded: whether superseded memories are eligible.
+        view: the memories that the query may see.
         fan_out: most memories a leg returns.
         ef_search: breadth of the search for the nearest vectors.
         max_hops: hops of the graph walk beyond the memories that mention the query's entities.
-        min_similarity: least cosine similarity the vector leg returns; None for no bound.
+        min_similarity: least cosine similarity of the vector leg's hits; None for no bound.
         explain: whether to return paths and details.
-        profile: what the legs do with turns, periods and each other's results.
-        rules: what follows from the relations that memories state.
-        linked: awaits what the query may name in the namespace of a mirror; None where nobody asked yet.
-        others: awaits the hits of the legs that wait for no other, best first, by leg; a leg that failed
-            or is late is not among them.
-        patience_s: how long a leg waits for what it can do without.
-        vectors: of the memories that legs looked at; what one has read another need not.
-        stopwatch: takes the times of a leg's own stages.
+        profile: parameters of the legs.
+        rules: inference rules over the relations that memories state.
+        pending_lookup: awaits the query's entity matches in the namespace of an index; None if no lookup
+            was started.
+        other_hits: awaits the hits, best first, of the legs that wait for no other leg; without those
+            that failed or are late.
+        optional_wait_s: how long a leg waits for inputs that it can do without, seconds.
+        vectors: of memories, shared by the legs, so that each is read once.
+        stopwatch: records a leg's own stages.
     """
 
-    standing: Standing
+    snapshot: NamespaceSnapshot
+    view: SearchView
     text: str
-    looked: Looked
+    query_terms: QueryTerms
     embedding: Callable[[], Awaitable[NDArray[np.float32]]]
     filters: Filters
     as_of: datetime | None
@@ -69,57 +108,42 @@ class LegQuery:
     max_hops: int
     min_similarity: float | None
     explain: bool
-    vectors: Vectors
+    vectors: QueryVectors
     profile: Profile = DEFAULT
     rules: Sequence[Rule] = ()
-    linked: Callable[[Mirror], Awaitable[Named]] | None = None
-    others: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _alone
-    patience_s: float = 0.5
-    among: NDArray[np.int64] | None = None
+    pending_lookup: Callable[[NamespaceIndex], Awaitable[EntityMatches]] | None = None
+    other_hits: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _no_other_hits
+    optional_wait_s: float = 0.5
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
     @property
     def ns(self) -> int:
         """The number of the namespace."""
-        return self.standing.namespace.ns
+        return self.snapshot.namespace.ns
 
     @property
     def docs_given_out(self) -> int:
-        """Ordinals that the namespace has given out, an upper bound of its memories."""
-        return self.standing.namespace.next_doc
+        """The number of ordinals issued in the namespace, an upper bound of its memories."""
+        return self.snapshot.namespace.next_doc
 
     @property
     def eligibility(self) -> dict[str, Any]:
-        """The parameters of the predicate that says which memories the query may see."""
+        """Parameters of the SQL predicate for eligible memories."""
         return eligibility(self.filters, as_of=self.as_of, include_superseded=self.include_superseded)
 
     def masks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which memories the query may see, and which of them meet its filters.
-
-        By ordinal, as of this instant: memories that come later have no place in them. The two are one object
-        where there are no filters.
-        """
-        visible, eligible = self.standing.mirror.memories.masks(
-            self.filters,
-            as_of=self.as_of,
-            include_superseded=self.include_superseded,
-            now=self.standing.now,
-        )
-        if self.among is None:
-            return visible, eligible
-        among = np.zeros_like(eligible)
-        among[self.among[self.among < len(eligible)]] = True
-        return visible, eligible & among
+        """The masks of visible and of eligible memories, by slot."""
+        return self.view.visible, self.view.eligible
 
 
 class Hit(NamedTuple):
-    """One memory that a leg found.
+    """A memory that a leg returned.
 
     Attributes:
-        id, doc: the memory and its ordinal.
+        id, doc: its id and its slot.
         score: the leg's own.
-        path, why: names of the entities that led to it, and the same as a sentence; the graph leg's,
-            where an explanation is wanted.
+        path, why: names of the entities that led to it, and the same as a sentence; set by the graph leg
+            with `explain`.
     """
 
     id: str
@@ -131,26 +155,43 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LegRanking:
-    """A leg's answer.
+    """A leg's result.
 
     Attributes:
         hits: best first (score descending, ties by id ascending), each id once.
-        details: what `explain` shows of how they were found.
-        attainable: the score of a memory that could not match better; 0 where the leg knows of none.
-        terms: what the leg looked for, where it looks for terms.
-        rarities: of the entities of the query that the leg knows, in [0, 1]: 1 is one that a single
-            memory mentions.
+        details: for `explain`.
+        score_upper_bound: the highest possible score of any memory; 0 if the leg knows none.
+        terms: the query as weighted terms, if the leg matches terms.
+        entity_idfs: of the query's known entities, in [0, 1]: 1 for one that a single memory mentions.
     """
 
     hits: tuple[Hit, ...]
     details: dict[str, Any]
-    attainable: float = 0.0
-    terms: Sought | None = None
-    rarities: tuple[float, ...] = ()
+    score_upper_bound: float = 0.0
+    terms: WeightedQuery | None = None
+    entity_idfs: tuple[float, ...] = ()
+
+
+async def within_deadline(leg: Leg, work: Awaitable[T], timeout_s: float) -> T | Degradation:
+    """The result of a leg, or the reason why it has none; its failure does not fail the query."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await work
+    except TimeoutError:
+        reason = f"{LegTimedOut.__doc__} ({timeout_s:g} s)"
+    except Exception as exc:
+        log.exception("leg %s failed", leg)
+        reason = in_a_line(exc)
+    return Degradation(leg=leg.value, reason=reason)
+
+
+def in_a_line(exc: Exception) -> str:
+    """The type of an error and the first line of its message."""
+    return f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
 
 
 class Retriever(Protocol):
-    """A leg. It raises on failure; the pipeline holds the deadline and reports a failed leg."""
+    """A leg. It raises on failure; the pipeline enforces the deadline and reports the failure."""
 
     leg: Leg
 

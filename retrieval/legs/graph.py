@@ -1,4 +1,4 @@
-"""The graph leg: memories near the query's entities and near what the other legs found first."""
+"""The graph leg: memories near the query's entities and near the best hits of the other legs."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from numpy.typing import NDArray
 
 from graph.resolution import MENTIONS_CAP, Seed, resolve
 from graph.traversal import Bounds, View, Walk, begin, walk
-from native import Array, at, function
+from native import Array, address, function
+from retrieval.index.query_vectors import cosines
 from retrieval.legs.base import Hit, LegQuery, LegRanking
-from retrieval.legs.linked import Linked, Linker
-from retrieval.legs.wayfinding import Reason, reasons
-from retrieval.mirror.vectors import cosines
+from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
+from retrieval.legs.path_explanations import Reason, reasons
 from retrieval.store.pool import Pool
-from retrieval.types import Leg
+from retrieval.types.search import Leg
 
 log = logging.getLogger(__name__)
 
 SIMILARITY_FLOOR = 0.1
-"""score = activation * ((floor + max(cosine, 0)) / (floor + 1))^2: nearness alone still counts."""
+"""score = activation * ((floor + max(cosine, 0)) / (floor + 1))^2, so that activation alone still counts."""
 
 MAX_COMPARED = 100
-"""Memories, nearest first, whose similarity to the query is computed; as many as are asked for if that is more."""
+"""Memories, nearest first, whose similarity to the query is computed; at least `fan_out`."""
 
 MAX_BESIDE = 16
-"""Most memories, nearest first, that pass activation on to the turns beside them."""
+"""Memories, nearest first, that pass activation on to adjacent turns."""
 
 _INT = ctypes.c_int64
 _spread_out = function("trivet_walk_spread", Array, Array, _INT, _INT, ctypes.c_double, Array, Array, _INT, Array, _INT,
@@ -43,46 +43,46 @@ _spread_out = function("trivet_walk_spread", Array, Array, _INT, _INT, ctypes.c_
 
 
 class GraphRetriever:
-    """Links the query and takes its entities' memories at once; walks on when the other legs have answered.
+    """Links the query to entities and starts the walk at once; continues it when the other legs have answered.
 
-    Without an embedding it ranks by the walk alone, and without other legs it walks from its own first
-    memories: neither a dead embedder nor a dead leg takes this one along.
+    Without an embedding it ranks by the walk alone, and without other legs it walks from the memories of the
+    query's entities: it depends on neither.
     """
 
     leg = Leg.GRAPH
 
     def __init__(self, pool: Pool, *, bounds: Bounds | None = None) -> None:
-        """Use connections of `pool`; `bounds` caps the walk, its hops come with each query."""
+        """Use connections of `pool`; `bounds` caps the walk, except its hops, which come with each query."""
         self._pool = pool
         self._bounds = bounds or Bounds()
 
     async def search(self, query: LegQuery) -> LegRanking:
-        """The best `fan_out` memories near the query; none if it names none that are known and no leg found any.
+        """The best `fan_out` memories near the query; none if it names no known entity and no other leg has hits.
 
-        A hit's score is its activation in [0, 1], weighed by similarity where there is an embedding.
+        A hit's score is its activation in [0, 1], weighted by similarity if there is an embedding.
         """
-        linked = query.linked or Linked(Linker(self._pool), query.text)
-        named = await linked(query.standing.mirror)
+        pending_lookup = query.pending_lookup or PendingLookup(EntityLookup(self._pool), query.text)
+        named = await pending_lookup(query.snapshot.index)
         size = max(query.docs_given_out, 1)
-        mentions_of = partial(query.standing.mirror.graph.mentions, cap=MENTIONS_CAP)
+        mentions_of = partial(query.snapshot.index.graph.mentions, cap=MENTIONS_CAP)
         seeds = resolve(named, mentions_of, size)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
         view = self._view(query)
         bounds = replace(self._bounds, max_hops=query.max_hops)
-        near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs are still at it
-        anchors = anchors_of(await query.others(), query.profile.anchors) if query.max_hops else {}
+        near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs still run
+        anchors = anchors_of(await query.other_hits(), query.profile.anchors) if query.max_hops else {}
         if not seeds and not anchors:
             return LegRanking(hits=(), details=details)
         with query.stopwatch.span("graph_walk"):
             view = self._view(query)
-            found = walk(view, near, _there(anchors, view), rules=query.rules)
+            found = walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
             docs, activations = _spread(query, found, view)
         details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.docs)}
-        rarities = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
+        entity_idfs = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
         if not docs.size:
-            return LegRanking(hits=(), details=details, rarities=rarities)
+            return LegRanking(hits=(), details=details, entity_idfs=entity_idfs)
         embedding = await self._embedding(query)
         details["similarity"] = embedding is not None
         if embedding is not None:
@@ -90,40 +90,40 @@ class GraphRetriever:
         hits = _ranked(query, docs, activations, embedding)
         if query.explain:
             hits = await self._explained(query, found, seeds, hits)
-        return LegRanking(hits=hits, details=details, rarities=rarities)
+        return LegRanking(hits=hits, details=details, entity_idfs=entity_idfs)
 
     async def _explained(
         self, query: LegQuery, found: Walk, seeds: Sequence[Seed], hits: Sequence[Hit]
     ) -> tuple[Hit, ...]:
-        """The hits with the way that led to each."""
+        """The hits with their paths."""
         async with self._pool.connection() as conn:
-            why = await reasons(conn, query.ns, found, seeds, [hit.doc for hit in hits])
+            why = await reasons(conn, query.snapshot.index, found, seeds, [hit.doc for hit in hits])
         nothing = Reason((), None)
         reason = [why.get(hit.doc, nothing) for hit in hits]
         return tuple(hit._replace(path=each.path, why=each.text) for hit, each in zip(hits, reason, strict=True))
 
     def _view(self, query: LegQuery) -> View:
-        """What the query may see of the graph by now."""
+        """The part of the graph that the query may see."""
         _, eligible = query.masks()
-        return View(graph=query.standing.mirror.graph, memories=max(query.docs_given_out, 1), eligible=eligible)
+        return View(graph=query.snapshot.index.graph, memories=max(query.docs_given_out, 1), eligible=eligible)
 
     async def _embedding(self, query: LegQuery) -> NDArray[np.float32] | None:
         try:
-            async with asyncio.timeout(query.patience_s):
+            async with asyncio.timeout(query.optional_wait_s):
                 return await query.embedding()
-        except Exception as error:  # whatever the provider raises, the walk is worth having
+        except Exception as error:  # whatever the embedder raises, the walk is still useful
             log.warning("graph leg ranks without similarity: %s", error)
             return None
 
 
-def anchors_of(others: Mapping[Leg, Sequence[Hit]], count: int) -> dict[int, float]:
-    """The best memories of the other legs together, by ordinal, with strengths that grow with the square.
+def anchors_of(other_hits: Mapping[Leg, Sequence[Hit]], count: int) -> dict[int, float]:
+    """The best memories of the other legs combined, by slot, with strengths.
 
-    Each leg gives a memory its score between the leg's least (0) and best (1); BM25, whose 0 means
-    something, between 0 and 1.
+    Each leg adds a memory's score, scaled so that the leg's lowest is 0 and its best 1; for BM25, whose 0 is
+    meaningful, 0 stays 0. The strength is the square of the sum, times the similarity to the query.
     """
     together: dict[int, float] = {}
-    for leg, hits in others.items():
+    for leg, hits in other_hits.items():
         if not hits:
             continue
         least = 0.0 if leg is Leg.BM25 else hits[-1].score
@@ -131,7 +131,7 @@ def anchors_of(others: Mapping[Leg, Sequence[Hit]], count: int) -> dict[int, flo
         for hit in hits:
             doc = hit.doc
             together[doc] = together.get(doc, 0.0) + ((hit.score - least) / span if span > 0 else 1.0)
-    similarity = {hit.doc: hit.score for hit in others.get(Leg.VECTOR, ())}
+    similarity = {hit.doc: hit.score for hit in other_hits.get(Leg.VECTOR, ())}
     unknown = min(similarity.values(), default=1.0)
     if len(together) > count > 0:
         enough = nlargest(count, together.values())[-1]
@@ -141,16 +141,16 @@ def anchors_of(others: Mapping[Leg, Sequence[Hit]], count: int) -> dict[int, flo
     return {doc: strength for doc, strength in strengths.items() if strength > 0}
 
 
-def _there(anchors: Mapping[int, float], view: View) -> dict[int, float]:
-    """Those that may be seen: a leg may have found a memory that came or went meanwhile."""
+def _visible_anchors(anchors: Mapping[int, float], view: View) -> dict[int, float]:
+    """The anchors that may be seen: a leg may have found a memory that was added or removed meanwhile."""
     return {doc: part for doc, part in anchors.items() if doc < len(view.eligible) and view.eligible[doc]}
 
 
 def _spread(query: LegQuery, found: Walk, view: View) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The nearest memories with their activation, a share of which they pass on to the turns beside them."""
-    share, memories = query.profile.adjacency, query.standing.mirror.memories
+    """The nearest memories with their activation, a share of which is passed on to adjacent turns."""
+    share, memories = query.profile.adjacency, query.snapshot.index.memories
     most = max(MAX_COMPARED, query.fan_out)
-    return spread_out(
+    return spread_to_neighbours(
         found.docs[:most],
         found.activations[:most],
         share=share,
@@ -160,7 +160,7 @@ def _spread(query: LegQuery, found: Walk, view: View) -> tuple[NDArray[np.int64]
     )
 
 
-def spread_out(
+def spread_to_neighbours(
     near: NDArray[np.int64],
     activations: NDArray[np.float64],
     *,
@@ -169,23 +169,25 @@ def spread_out(
     links: tuple[NDArray[np.int32], NDArray[np.int32]],
     eligible: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Memories with those beside the first few of them, and a share of the activation passed on to these.
+    """Add the turns adjacent to the first memories, and pass a share of the activation on to them.
 
     Args:
-        near: ordinals, none twice, nearest first.
-        activations: theirs.
-        share: of its activation that a memory passes on each way; what is left is scaled to 1 / (1 + 2 * share).
-        passing: how many pass on.
-        links: by ordinal the memory before and the one after, negative for none.
-        eligible: by ordinal, which of them may be returned.
+        near: slots, no repeats, nearest first.
+        activations: by memory of `near`.
+        share: passed on in each direction; the result is scaled by 1 / (1 + 2 * share).
+        passing: how many memories pass on.
+        links: by slot, the turn before and the one after; negative for none.
+        eligible: by slot, whether a memory may be returned.
     """
     count = len(near)
     docs, parts = np.empty(count + 2 * passing, np.int64), np.empty(count + 3 * passing)
     docs[:count], parts[:count] = near, activations
-    found = _spread_out(at(docs), at(parts), count, passing, share, *map(at, links), min(map(len, links)),
-                        at(eligible), len(eligible))  # fmt: skip
+    found = _spread_out(
+        address(docs), address(parts), count, passing, share, *map(address, links), min(map(len, links)),
+        address(eligible), len(eligible),
+    )  # fmt: skip
     if found < 0:
-        raise MemoryError("no memory for the turns beside those found")
+        raise MemoryError("not enough memory for the adjacent turns")
     return docs[:found], parts[:found]
 
 
@@ -198,17 +200,17 @@ def _ranked(
     """The hits, best first; without an embedding by activation alone."""
     scores = activations
     if embedding is not None:
-        places = query.vectors.places(docs.tolist())
-        if places.min() < 0:
-            there = places >= 0
-            docs, scores, places = docs[there], scores[there], places[there]
-        similarity = np.clip(cosines(query.vectors.stored, embedding, places), 0, 1)
+        rows = query.vectors.rows_of(docs.tolist())
+        if rows.min() < 0:
+            is_read = rows >= 0
+            docs, scores, rows = docs[is_read], scores[is_read], rows[is_read]
+        similarity = np.clip(cosines(query.vectors.context_vectors, embedding, rows), 0, 1)
         scores = scores * ((SIMILARITY_FLOOR + similarity) / (SIMILARITY_FLOOR + 1)) ** 2
     order = np.argsort(-scores, kind="stable")
-    if order.size > query.fan_out:  # equals of the last one are told apart by id
+    if order.size > query.fan_out:  # keep those tied with the last: ties go by id
         order = order[: int(np.searchsorted(-scores[order], -scores[order[query.fan_out - 1]], side="right"))]
     docs, scores = docs[order], np.minimum(scores[order], 1.0)
-    ranked = zip(query.standing.mirror.memories.ids.get(docs), docs.tolist(), scores.tolist(), strict=True)
+    ranked = zip(query.snapshot.index.memories.ids.get(docs), docs.tolist(), scores.tolist(), strict=True)
     hits = list(starmap(Hit, ranked))
     if (scores[1:] == scores[:-1]).any():
         hits.sort(key=lambda hit: (-hit.score, hit.id))

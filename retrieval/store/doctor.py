@@ -1,8 +1,7 @@
-"""What can be wrong with an installation, looked at piece by piece."""
+"""Checks of an installation."""
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import shutil
 import sys
@@ -16,10 +15,10 @@ from typing import LiteralString
 import psycopg
 
 from retrieval.errors import StoreError
-from retrieval.models_dir import models_dir
+from retrieval.installation import CHECKSUMS, REMEDY, checksums, fault_of, models_dir
 from retrieval.settings import Settings
-from retrieval.store.advice import advice, seen
-from retrieval.store.embedded import running
+from retrieval.store.embedded.advice import advice, server_settings
+from retrieval.store.embedded.instance import running
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
 from retrieval.store.pool import Connection, connect, describe
 
@@ -37,7 +36,7 @@ _INDEX: LiteralString = """
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: what, whether it is right, and what was seen."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -45,10 +44,10 @@ class Finding:
 
 
 async def examine(settings: Settings) -> list[Finding]:
-    """Look at everything that the server needs, in the order in which it needs it.
+    """Check everything the server needs, in the order in which it needs it.
 
-    The embedded database is started if it is not running, and stopped again. What cannot be looked at,
-    for want of a database, is left out. No detail tells a password or key.
+    The embedded database is started if it is not running, and stopped again. Checks that need a database are skipped if
+    there is none. No detail contains a password or key.
     """
     findings = [_python(), *check_models(models_dir())]
     if settings.uses_embedded:
@@ -66,30 +65,21 @@ async def examine(settings: Settings) -> list[Finding]:
 
 
 def check_models(folder: Path) -> Iterator[Finding]:
-    """Compare each file that `SHA256SUMS` names with its checksum.
+    """Compare each file listed in `SHA256SUMS` with its checksum.
 
     Args:
         folder: holds the models and `SHA256SUMS`, lines of "checksum  name".
     """
-    sums = folder / "SHA256SUMS"
-    if not sums.is_file():
-        yield Finding("models", False, f"{sums} is missing")
-        return
-    for line in sums.read_text(encoding="utf-8").splitlines():
-        if not line.strip():
-            continue
-        expected, _, name = line.partition(" ")
-        file = folder / name.strip().removeprefix("*")
-        if not file.is_file():
-            yield Finding(f"model {file.name}", False, f"{file} is missing")
-            continue
-        with file.open("rb") as content:
-            matches = hashlib.file_digest(content, "sha256").hexdigest() == expected
-        yield Finding(f"model {file.name}", matches, "checksum is right" if matches else f"{file} has another checksum")
+    expected = checksums(folder)
+    if not expected:
+        yield Finding("models", False, f"{folder / CHECKSUMS} is missing or empty; {REMEDY}")
+    for name, checksum in expected.items():
+        fault = fault_of(folder / name, checksum)
+        yield Finding(f"model {name}", fault is None, f"{fault}; {REMEDY}" if fault else "checksum is right")
 
 
 async def check_database(db: Connection) -> list[Finding]:
-    """Look at the server's version, pgvector, the migrations, the vector index, the settings and the clock."""
+    """Check the server's version, pgvector, the migrations, the vector index, the settings and the clock."""
     version = db.info.server_version
     findings = [Finding("PostgreSQL", version >= LEAST_SERVER_VERSION, f"{version // 10_000}.{version % 10_000}")]
     extension = await (await db.execute(_EXTENSION)).fetchone()
@@ -100,8 +90,8 @@ async def check_database(db: Connection) -> list[Finding]:
     )
     findings.append(await _migrations(db))
     findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
-    # Advice only: whatever they are, Trivet works.
-    findings.append(Finding("settings", True, "; ".join(advice(await seen(db))) or "fit"))
+    # Advice only: Trivet works with any settings.
+    findings.append(Finding("settings", True, "; ".join(advice(await server_settings(db))) or "fit"))
     row = await (await db.execute("select clock_timestamp()")).fetchone()
     if row:
         findings.append(_clock(datetime.now(UTC), row[0]))
@@ -119,7 +109,7 @@ async def _migrations(db: Connection) -> Finding:
 
 
 def _index(rows: Iterable[tuple[str, bool]]) -> Finding:
-    """The finding on the HNSW indexes of the embeddings, given as (name, valid)."""
+    """Check the HNSW indexes of the embeddings, given as (name, valid)."""
     indexes = dict(rows)
     if not indexes:
         return Finding("vector index", False, "there is no HNSW index on memory: run `trivet migrate`")
@@ -138,7 +128,7 @@ def _python() -> Finding:
 
 
 def _free_space(data_dir: Path) -> Finding:
-    """Room on the disk of the data folder, or of the nearest folder above it that exists."""
+    """Free space on the disk of the data folder, or of its nearest existing parent."""
     existing = next(folder for folder in (data_dir.absolute(), *data_dir.absolute().parents) if folder.exists())
     free = shutil.disk_usage(existing).free
     return Finding("disk", free >= LEAST_FREE_BYTES, f"{free / 1e9:.1f} GB free for {data_dir}")

@@ -1,8 +1,8 @@
-"""The feedback table: judgements with the rankings that they judge, at most `MAX_ROWS` per namespace."""
+"""The feedback table: judgements with the rankings they refer to, at most `MAX_ROWS` per namespace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -10,13 +10,13 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.feedback import Feedback, FeedbackRequest
-from retrieval.types import Filters
+from retrieval.journal.feedback import Feedback, FeedbackRequest
+from retrieval.types.search import Filters
 
 MAX_ROWS = 100_000
-"""Most feedback of a namespace; beyond it the oldest falls out."""
+"""Most feedback of a namespace; the oldest is deleted first."""
 
-# The update changes nothing: it keeps other writers of feedback from the namespace until the transaction ends.
+# The update changes nothing: it locks the row against other writers of feedback until the transaction ends.
 _LOCK: LiteralString = """
     insert into journal as j (ns) values (%(ns)s) on conflict (ns) do update set feedback = j.feedback
 """
@@ -64,41 +64,19 @@ class NumberedFeedback(NamedTuple):
     feedback: Feedback
 
 
-class Judged(NamedTuple):
-    """A query, the ranking that was shown for it, and what was said of it.
-
-    `intent` and `profile` are labels; `filters` is None where they are not known.
-    """
-
-    id: str
-    at: datetime
-    query: str
-    shown: tuple[str, ...]
-    relevant: frozenset[str]
-    irrelevant: frozenset[str]
-    clicked: frozenset[str]
-    ratings: Mapping[str, float]
-    intent: str | None
-    profile: str | None
-    filters: Filters | None
-    as_of: datetime | None
-    query_timestamp: datetime | None
-    search_id: str | None = None
-
-
 async def lock(conn: AsyncConnection[Any], ns: int) -> None:
-    """Keep other writers of the namespace's feedback waiting until the transaction ends."""
+    """Block other writers of the namespace's feedback until the transaction ends."""
     await conn.execute(_LOCK, {"ns": ns})
 
 
 async def find(conn: AsyncConnection[Any], ns: int, feedback_id: str) -> bytes | None:
-    """The fingerprint of stored feedback."""
+    """The fingerprint of stored feedback; None if there is none."""
     row = await (await conn.execute(_FIND, {"ns": ns, "id": feedback_id})).fetchone()
     return None if row is None else row[0]
 
 
 async def existing(conn: AsyncConnection[Any], ns: int, ids: Iterable[str]) -> frozenset[str]:
-    """Those of the ids that name memories of the namespace."""
+    """The subset of `ids` that are memories of the namespace."""
     rows = await (await conn.execute(_EXISTING, {"ns": ns, "ids": sorted(set(ids))})).fetchall()
     return frozenset(memory_id for (memory_id,) in rows)
 
@@ -106,14 +84,14 @@ async def existing(conn: AsyncConnection[Any], ns: int, ids: Iterable[str]) -> f
 async def insert(
     conn: AsyncConnection[Any], ns: int, feedback_id: str, request: FeedbackRequest, *, fingerprint: bytes
 ) -> None:
-    """Write a row, after `lock` in the same transaction; the oldest falls out where there are too many.
+    """Insert a row, after `lock` in the same transaction; deletes the oldest rows beyond `MAX_ROWS`.
 
     Args:
         conn: in a transaction.
-        ns: the namespace.
-        feedback_id: not used yet.
+        ns: number of the namespace.
+        feedback_id: unused so far.
         request: with its query and ranking.
-        fingerprint: of what the caller sent.
+        fingerprint: hash of what the caller sent.
     """
     filters = request.filters
     parameters = {
@@ -135,40 +113,21 @@ async def page(conn: AsyncConnection[Any], ns: int, *, after: int, limit: int) -
     return [_numbered(row) for row in await cursor.fetchall()]
 
 
-async def read(conn: AsyncConnection[Any], ns: int, *, since: datetime | None = None) -> list[Judged]:
-    """All feedback of the namespace in order of time, from `since` on."""
+async def read(conn: AsyncConnection[Any], ns: int, *, since: datetime | None = None) -> list[Feedback]:
+    """All feedback of the namespace from `since` on, in order of time."""
     cursor = await conn.execute(_SINCE, {"ns": ns, "since": since})
-    return [_judged(_numbered(row).feedback) for row in await cursor.fetchall()]
+    return [_numbered(row).feedback for row in await cursor.fetchall()]
 
 
 async def delete(conn: AsyncConnection[Any], ns: int) -> int:
-    """Delete all feedback of the namespace; how much there was."""
+    """Delete all feedback of the namespace; returns the number of rows."""
     return (await conn.execute(_DELETE, {"ns": ns})).rowcount
 
 
 def _numbered(row: Sequence[Any]) -> NumberedFeedback:
-    """A row of `_COLUMNS`."""
+    """Decode a row of `_COLUMNS`."""
     number, *values = row
     fields = dict(zip(Feedback.__struct_fields__, values, strict=True))
     if fields["filters"] is not None:
         fields["filters"] = msgspec.convert(fields["filters"], Filters)
     return NumberedFeedback(number, Feedback(**fields))
-
-
-def _judged(feedback: Feedback) -> Judged:
-    return Judged(
-        id=feedback.id,
-        at=feedback.at,
-        query=feedback.query,
-        shown=tuple(feedback.shown),
-        relevant=frozenset(feedback.relevant),
-        irrelevant=frozenset(feedback.irrelevant),
-        clicked=frozenset(feedback.clicked),
-        ratings=feedback.ratings,
-        intent=feedback.intent,
-        profile=feedback.profile,
-        filters=feedback.filters,
-        as_of=feedback.as_of,
-        query_timestamp=feedback.query_timestamp,
-        search_id=feedback.search_id,
-    )

@@ -1,20 +1,48 @@
-"""Memories as a writer finds them: what is there, and rows locked until the transaction ends."""
+"""Stored memories as seen by a writer, and locks held until the transaction ends."""
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
 
-from graph.arrays import text_array
+from postgres.arrays import array_text, text_array
 from retrieval.store.visibility import MATCHES, eligibility
-from retrieval.types import Filters
+from retrieval.types.search import Filters
+
+MOST_ID_LOCKS = 128
+"""Ids that a writer locks one by one; beyond that it locks as many hashed buckets instead.
+
+PostgreSQL's lock table has room for 64 locks per allowed connection, shared by all, and a statement fails when it is
+full.
+"""
+
+# The class number is arbitrary and separates these locks from other advisory locks. Rows come in the order of the
+# array, and so do the locks.
+_LOCK_IDS: LiteralString = """
+    select case when alone then pg_advisory_xact_lock(8323, key) else pg_advisory_xact_lock_shared(8323, key) end
+    from unnest(%(keys)s::integer[], %(alone)s::boolean[]) as lock (key, alone)
+"""
 
 _VERSIONS = "select id, fingerprint, session_id, supersedes from memory where ns = %(ns)s and id = any(%(ids)s)"
 
+_LOCK_CHAINS = "select pg_advisory_xact_lock(8323, %(key)s)"
+
+_IS_SUPERSEDED = "select exists (select from memory where ns = %(ns)s and supersedes = any(%(ids)s))"
+
+_CHAINS = """
+    with recursive chain (id, supersedes) as (
+        select m.id, m.supersedes from memory m where m.ns = %(ns)s and m.id = any(%(ids)s)
+        union
+        select m.id, m.supersedes from chain join memory m on m.ns = %(ns)s and m.id = chain.supersedes
+    )
+    select id, supersedes from chain where supersedes is not null
+"""
+
 _LOCKED = """
-    select m.id, m.doc, m.fingerprint, m.session_id, t.place
+    select m.id, m.doc, m.fingerprint, m.session_id, m.supersedes, t.place
     from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
     where m.ns = %(ns)s
 """
@@ -27,9 +55,13 @@ _SESSIONS_MATCHING = (
     "select distinct m.session_id from memory m where m.ns = %(ns)s and m.session_id is not null and " + MATCHES
 )
 
+_SUPERSEDED_MATCHING = (
+    "select distinct m.supersedes from memory m where m.ns = %(ns)s and m.supersedes is not null and " + MATCHES
+)
 
-class Version(NamedTuple):
-    """What a writer must know of a stored memory: the hash of what was sent, its session, whom it supersedes."""
+
+class MemoryVersion(NamedTuple):
+    """What a writer needs of a stored memory: the hash of what was sent, its session, the id it supersedes."""
 
     fingerprint: bytes
     session_id: str | None
@@ -37,25 +69,92 @@ class Version(NamedTuple):
 
 
 class LockedMemory(NamedTuple):
-    """A row held until the transaction ends; `place` is that of a turn in its session."""
+    """A row locked until the transaction ends; `place` is a turn's place in its session."""
 
     id: str
     doc: int
     fingerprint: bytes
     session_id: str | None
+    supersedes: str | None
     place: int | None
 
 
-async def versions(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, Version]:
-    """The version of each id that exists."""
+async def versions(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, MemoryVersion]:
+    """The versions of the ids that exist."""
     if not ids:
         return {}
     cursor = await conn.execute(_VERSIONS, {"ns": ns, "ids": text_array(ids)})
-    return {memory_id: Version(*version) for memory_id, *version in await cursor.fetchall()}
+    return {memory_id: MemoryVersion(*version) for memory_id, *version in await cursor.fetchall()}
+
+
+async def lock_ids(
+    conn: AsyncConnection[Any], ns: int, *, written: Collection[str], superseded: Collection[str]
+) -> None:
+    """Keep a memory and those that supersede it from being written concurrently; at most one call per transaction.
+
+    Rows that do not exist yet cannot be locked. If one transaction writes a memory and another adds or removes a memory
+    that supersedes it, neither would see the other's change. A transaction that waits here sees, in its later
+    statements, what the other committed.
+
+    Args:
+        conn: in a transaction at READ COMMITTED.
+        ns: number of the namespace.
+        written: ids of memories to be written, except newly generated ones that no one else knows.
+        superseded: ids that the memories to be written or removed supersede, or superseded before.
+    """
+    if written or superseded:
+        locks = sorted(_id_locks(ns, written, superseded).items())
+        keys, alone = zip(*locks, strict=True)
+        await conn.execute(_LOCK_IDS, {"keys": array_text(keys), "alone": array_text(alone)})
+
+
+def _key(ns: int, kind: str, name: object = None) -> int:
+    return crc32(repr((ns, kind, name)).encode()) - 2**31
+
+
+def _id_locks(ns: int, written: Collection[str], superseded: Collection[str]) -> dict[int, bool]:
+    """Lock keys, and whether each lock is exclusive; ids with the same key only wait for each other.
+
+    Written ids take shared locks, by id or by bucket, so superseded ids are locked both ways.
+    """
+
+    def by_id(memory_id: str) -> int:
+        return _key(ns, "id", memory_id)
+
+    def by_bucket(memory_id: str) -> int:
+        return _key(ns, "bucket", crc32(memory_id.encode()) % MOST_ID_LOCKS)
+
+    if len(superseded) > MOST_ID_LOCKS / 2:
+        return {_key(ns, "all"): True}
+    lock = by_bucket if len(written) > MOST_ID_LOCKS else by_id
+    together = {_key(ns, "all"), *map(lock, written)}
+    alone = {*map(by_id, superseded), *map(by_bucket, superseded)}
+    return dict.fromkeys(together, False) | dict.fromkeys(alone, True)
+
+
+async def chains(
+    conn: AsyncConnection[Any], ns: int, ids: Collection[str], superseded: Collection[str]
+) -> Mapping[str, str]:
+    """Stored supersessions with which new ones could close a cycle: the superseded id by id.
+
+    The chains do not change until the transaction ends.
+
+    Args:
+        conn: in a transaction at READ COMMITTED that holds the locks of `lock_ids`.
+        ns: number of the namespace.
+        ids: memories that are to supersede others. If no stored memory supersedes any of them, no cycle is possible.
+        superseded: the ids they are to supersede.
+    """
+    [[is_superseded]] = await (await conn.execute(_IS_SUPERSEDED, {"ns": ns, "ids": text_array([*ids])})).fetchall()
+    if not is_superseded:
+        return {}
+    await conn.execute(_LOCK_CHAINS, {"key": _key(ns, "chains")})
+    cursor = await conn.execute(_CHAINS, {"ns": ns, "ids": text_array([*superseded])})
+    return dict(await cursor.fetchall())
 
 
 async def lock(conn: AsyncConnection[Any], ns: int, ids: Collection[str]) -> Sequence[LockedMemory]:
-    """The rows of the ids that exist, locked until the transaction ends."""
+    """Lock the rows of the ids that exist until the transaction ends."""
     if not ids:
         return ()
     cursor = await conn.execute(_LOCK, {"ns": ns, "ids": text_array([*ids])})
@@ -63,12 +162,18 @@ async def lock(conn: AsyncConnection[Any], ns: int, ids: Collection[str]) -> Seq
 
 
 async def lock_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[LockedMemory]:
-    """All memories that meet the filters, locked until the transaction ends."""
+    """Lock all memories that match the filters until the transaction ends."""
     cursor = await conn.execute(_LOCK_MATCHING, {**eligibility(filters), "ns": ns})
     return [LockedMemory(*row) for row in await cursor.fetchall()]
 
 
 async def sessions_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[str]:
-    """The sessions of all memories that meet the filters."""
+    """The sessions of all memories that match the filters."""
     cursor = await conn.execute(_SESSIONS_MATCHING, {**eligibility(filters), "ns": ns})
     return [session for (session,) in await cursor.fetchall()]
+
+
+async def superseded_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[str]:
+    """The ids superseded by memories that match the filters."""
+    cursor = await conn.execute(_SUPERSEDED_MATCHING, {**eligibility(filters), "ns": ns})
+    return [memory_id for (memory_id,) in await cursor.fetchall()]

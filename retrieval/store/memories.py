@@ -1,11 +1,12 @@
-"""The memory table: insert, look-up, listing, deletion, supersession."""
+"""The memory table: insert, lookup, listing, deletion, supersession."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,12 +16,13 @@ from pgvector import HalfVector
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from graph.arrays import array_text, text_array
-from graph.prepared import Prepared, Rows, Sent, send
+from postgres.arrays import array_text, text_array
+from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
 from retrieval.errors import NotFound
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import ELIGIBLE, eligibility
-from retrieval.types import EntityInput, Filters, Kind, Memory, MemoryInput, RelationInput
+from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput
+from retrieval.types.search import Filters
 
 _INSERT = """
     copy memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
@@ -33,7 +35,7 @@ _INSERT_TYPES = (
     "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "text", "bytea", "int4", "halfvec", "int4",
 )  # fmt: skip
 
-# In the order of `Memory`'s fields, then what else the store knows.
+# In the order of `Memory`'s fields, followed by what only the store knows.
 _COLUMNS = """
     m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
     m.expires_at, m.tags, m.metadata, m.entities, m.relations, m.supersedes,
@@ -43,24 +45,32 @@ _COLUMNS = """
 
 _GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
 
+DECODED_AT_ONCE = 32
+"""Memories decoded before yielding to the event loop: each may have 64 KB of metadata."""
+
 _LIST = (
     "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.doc > %(after)s and " + ELIGIBLE
     + " order by m.doc limit %(limit)s"
 )  # fmt: skip
 
-# The driver's way of reading JSON takes longer than all other columns together.
-_HYDRATE = Prepared("""
-    select m.doc, m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.document_id, m.created_at, m.tags,
-        m.metadata::text
-    from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
-""")
+# psycopg's JSON decoding takes longer than all other columns together.
+_SHOWN: LiteralString = """
+    select m.doc, m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.document_id, m.created_at, m.expires_at,
+        m.tags, m.metadata::text
+    from memory m where m.ns = %(ns)s
+"""
+_HYDRATE = PreparedStatement(_SHOWN + " and m.doc = any(%(docs)s::integer[])")
 
-_WITH_METADATA = "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s order by doc"
+_HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and " + ELIGIBLE
+
+_WITH_METADATA = PreparedStatement(
+    "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s::jsonb order by doc"
+)
 
 _DELETE = "delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length, supersedes"
 
-# Both conditions on `m.doc` are needed: the join alone may be planned as a scan of the namespace, while the
-# table is new and nothing is known of its size.
+# Both conditions on `m.doc` are needed: with the join alone the planner may scan the namespace while the table is new
+# and has no statistics.
 _SET_EMBEDDINGS = """
     update memory m set embedding = new.embedding
     from unnest(%(docs)s::integer[], %(embeddings)b::halfvec[]) as new (doc, embedding)
@@ -82,7 +92,7 @@ _REFRESH_SUPERSESSION = (
 
 
 class StoredMemory(NamedTuple):
-    """A memory with what only the store knows of it: the hash of what the caller sent, and its ordinal."""
+    """A memory, the hash of what the caller sent, and its ordinal."""
 
     memory: Memory
     fingerprint: bytes
@@ -90,7 +100,7 @@ class StoredMemory(NamedTuple):
 
 
 class HydratedMemory(NamedTuple):
-    """What a search result shows of a memory, in the order of the statement's columns behind its ordinal."""
+    """What a search result shows of a memory, in the order of `_SHOWN`'s columns after the ordinal."""
 
     id: str
     text: str
@@ -100,13 +110,14 @@ class HydratedMemory(NamedTuple):
     session_id: str | None
     document_id: str | None
     created_at: datetime
+    expires_at: datetime | None
     tags: list[str]
     metadata: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewMemory:
-    """A memory ready to be written: input, identity, vector (dimensions,), number of terms, packed traits."""
+    """A memory ready to be written; `embedding` has shape (dimensions,), `length` is its number of terms."""
 
     doc: int
     id: str
@@ -119,7 +130,7 @@ class NewMemory:
 
 
 async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemory]) -> None:
-    """Write new rows. An id that exists raises psycopg's UniqueViolation."""
+    """Insert rows. An existing id raises psycopg's UniqueViolation."""
     async with conn.cursor() as cursor, cursor.copy(_INSERT) as copy:
         copy.set_types(_INSERT_TYPES)
         for memory in memories:
@@ -152,10 +163,10 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemo
 
 
 async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:
-    """One memory, whether visible to searches or not.
+    """One memory, whether or not searches can see it.
 
     Raises:
-        NotFound: there is none of that id.
+        NotFound: there is no memory with that id.
     """
     row = await (await conn.execute(_GET, {"ns": namespace.ns, "id": memory_id})).fetchone()
     if row is None:
@@ -166,37 +177,55 @@ async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) 
 async def page(
     conn: AsyncConnection[Any], ns: int, filters: Filters, *, after: int, limit: int
 ) -> Sequence[StoredMemory]:
-    """Memories that meet the filters with ordinals above `after`, in the order of insertion."""
+    """Memories that match the filters with ordinals above `after`, in the order of insertion."""
     parameters = eligibility(filters, include_superseded=True)
     cursor = await conn.execute(_LIST, {**parameters, "ns": ns, "after": after, "limit": limit})
-    return [_stored(row) for row in await cursor.fetchall()]
+    found: list[StoredMemory] = []
+    while rows := await cursor.fetchmany(DECODED_AT_ONCE):
+        found += map(_stored, rows)
+        await asyncio.sleep(0)
+    return found
 
 
 class Hydrated:
-    """What search results show of some memories, by ordinal; one deleted meanwhile is absent."""
+    """Memories as search results show them, by ordinal; decoded on access."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._row_of = {doc: row for row, doc in enumerate(rows.integers(0))}
 
     def get(self, doc: int) -> HydratedMemory | None:
-        """One of them; what nobody asks for is not decoded."""
+        """One memory; None if it was deleted in the meantime."""
         row = self._row_of.get(doc)
         if row is None:
             return None
-        _, *shown, metadata = self._rows[row]
-        return HydratedMemory._make((*shown, {} if metadata == "{}" else orjson.loads(metadata)))
+        return _hydrated(self._rows[row])
 
 
-async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> Sent:
-    """Ask what search results show of the memories of some ordinals; `Hydrated` reads the answer."""
+async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> PendingResult:
+    """Send the query for memories by ordinal; `Hydrated` reads the result."""
     return await send(conn, _HYDRATE, {"ns": ns, "docs": array_text(docs)})
 
 
-async def with_metadata(conn: AsyncConnection[Any], ns: int, metadata: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Ordinals of the memories whose metadata contain these."""
-    rows = await (await conn.execute(_WITH_METADATA, {"ns": ns, "metadata": Jsonb(metadata)}, binary=True)).fetchall()
-    return np.array([doc for (doc,) in rows], np.int64)
+async def hydrate_by_id(
+    conn: AsyncConnection[Any], ns: int, ids: Iterable[str], eligible: Mapping[str, Any]
+) -> Mapping[str, HydratedMemory]:
+    """Memories as search results show them, by id.
+
+    Args:
+        conn: connection to read with.
+        ns: number of the namespace.
+        ids: of the memories.
+        eligible: parameters of `ELIGIBLE`; memories that do not match, or do not exist, are absent.
+    """
+    parameters = {**eligible, "ns": ns, "ids": text_array([*ids])}
+    rows = await (await conn.execute(_HYDRATE_BY_ID, parameters, binary=True)).fetchall()
+    return {memory.id: memory for memory in map(_hydrated, rows)}
+
+
+def asking_metadata(ns: int, metadata: Mapping[str, Any]) -> BoundStatement:
+    """Query for the ordinals of the memories whose metadata contain `metadata`, one per row."""
+    return _WITH_METADATA, {"ns": ns, "metadata": msgspec.json.encode(metadata).decode()}
 
 
 async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tuple[Mapping[int, int], Sequence[str]]:
@@ -211,7 +240,7 @@ async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tu
 
 async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
     """Replace stored vectors, given by ordinal."""
-    # Each enters the HNSW index anew, so that very many would outlast one statement's time.
+    # Each update inserts into the HNSW index again, so a large batch would exceed the statement timeout.
     stored = list(embeddings)
     for start in range(0, len(stored), _EMBEDDINGS_AT_ONCE):
         docs = stored[start : start + _EMBEDDINGS_AT_ONCE]
@@ -220,15 +249,21 @@ async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mappin
 
 
 async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> list[int]:
-    """Set anew, for each id, when the first memory that supersedes it was created; ordinals of those that changed."""
+    """Recompute when each id was first superseded; returns the ordinals that changed."""
     if not ids:
         return []
     cursor = await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": text_array(ids)})
     return [doc for (doc,) in await cursor.fetchall()]
 
 
+def _hydrated(row: Sequence[Any]) -> HydratedMemory:
+    """Decode a row of `_SHOWN`."""
+    _, *shown, metadata = row
+    return HydratedMemory._make((*shown, {} if metadata == "{}" else orjson.loads(metadata)))
+
+
 def _stored(row: Sequence[Any]) -> StoredMemory:
-    """A row of `_COLUMNS`."""
+    """Decode a row of `_COLUMNS`."""
     *values, fingerprint, doc = row
     fields = dict(zip(Memory.__struct_fields__, values, strict=True))
     fields["entities"] = msgspec.convert(fields["entities"], list[EntityInput])

@@ -1,4 +1,4 @@
-"""Brings a database to the schema that this version needs: numbered SQL files, forward only."""
+"""Migrates a database to the schema of this version: numbered SQL files, forward only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAST_VECTOR_VERSION = (0, 8)
 """pgvector's first version with iterative index scans."""
 
 _LOCK = 5_472_697_665_742_001
-"""Key of the advisory lock that lets one process migrate at a time."""
+"""Key of the advisory lock that serialises migrations."""
 
 _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Migration:
-    """One file of the series."""
+    """One migration file."""
 
     version: int
     name: str
@@ -58,7 +58,7 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """sha256 of the text, in hexadecimal."""
+        """SHA-256 of the SQL, in hexadecimal."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
@@ -72,13 +72,13 @@ class Applied:
 
 
 def bundled(folder: Traversable | None = None) -> list[Migration]:
-    """The migrations that come with this version, ascending.
+    """The migrations of this version, ascending.
 
     Args:
-        folder: where the files `NNNN_name.sql` are; None for the package's own.
+        folder: contains the files `NNNN_name.sql`; None for the package's own.
 
     Raises:
-        MigrationError: a file of another name, or a number missing or used twice.
+        MigrationError: a file is misnamed, or a number is missing or used twice.
 
     >>> bundled()[0].name
     'initial'
@@ -97,11 +97,11 @@ def bundled(folder: Traversable | None = None) -> list[Migration]:
 
 
 def outstanding(series: Sequence[Migration], applied: Sequence[Applied]) -> list[Migration]:
-    """What is still to be applied.
+    """The migrations that are not applied yet.
 
     Raises:
-        MigrationError: the database's history is not the beginning of `series`: it is newer than
-            the code, has a gap, or an applied file has changed since.
+        MigrationError: the database's history is not a prefix of `series`: it is newer than the code, has a gap, or an
+            applied file has changed since.
     """
     for position, row in enumerate(applied):
         if row.version > len(series):
@@ -121,21 +121,21 @@ def outstanding(series: Sequence[Migration], applied: Sequence[Applied]) -> list
 
 
 async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> list[int]:
-    """Apply what is outstanding, each migration in a transaction of its own.
+    """Apply outstanding migrations, each in its own transaction.
 
-    Only one process at a time migrates a database; another waits and then finds nothing to do.
+    Only one process migrates a database at a time; others wait and then find nothing to do.
 
     Args:
         url: libpq URL of the database.
         series: the migrations; None for those of this version.
 
     Returns:
-        The versions applied now, ascending.
+        The versions applied by this call, ascending.
 
     Raises:
         StoreUnavailable: the database cannot be reached.
-        MigrationError: the server is too old, has no pgvector, its history does not fit (see
-            `outstanding`), or a migration failed; those before it stay applied.
+        MigrationError: the server is too old or has no pgvector, its history does not match (see `outstanding`), or a
+            migration failed; earlier ones stay applied.
     """
     series = bundled() if series is None else series
     async with await connect(url) as db:
@@ -153,14 +153,14 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
 
 
 async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
-    """The versions that are not applied yet; changes nothing.
+    """The versions that are not applied yet; read-only.
 
     Args:
         database: libpq URL, or a connection.
 
     Raises:
         StoreUnavailable: the database cannot be reached.
-        MigrationError: its history does not fit, see `outstanding`.
+        MigrationError: its history does not match, see `outstanding`.
     """
     if isinstance(database, str):
         async with await connect(database) as db:
@@ -201,7 +201,7 @@ async def _check_server(db: AsyncConnection[TupleRow]) -> None:
 
 
 def vector_version(text: str) -> tuple[int, ...]:
-    """The parts of pgvector's version.
+    """Parse pgvector's version.
 
     >>> vector_version("0.8.1")
     (0, 8, 1)

@@ -1,4 +1,4 @@
-"""Namespaces: look-up, settings, ordinals, counts, deletion."""
+"""Namespaces: lookup, settings, ordinals, counts, deletion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from retrieval.errors import Conflict, InvalidInput, NotFound
-from retrieval.types import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.validation import check_names
 
 _NAME = re.compile(r"[\w.:@+\-]{1,128}")
 
@@ -27,9 +28,9 @@ _CHANGE = "update namespace set settings = %(settings)s where ns = %(ns)s"
 
 _HOLD = "select ns from namespace where ns = %(ns)s for key share"
 
-# Does not wait for the disk, as all writers of a namespace would queue for that: what is written later with these
-# ordinals does, and the log is flushed in order.
-_GIVE_OUT = """
+# Commits asynchronously, as all writers of a namespace would queue for the flush: later writes with these ordinals do
+# flush, and WAL is flushed in order.
+_ALLOCATE = """
     update namespace set next_doc = next_doc + %(docs)s where ns = %(ns)s
     returning next_doc - %(docs)s, set_config('synchronous_commit', 'off', true)
 """
@@ -79,20 +80,30 @@ class Namespace(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """Refuse a namespace's name that could not be created.
+    """Check that a name is valid.
 
     Raises:
-        InvalidInput: it is no name.
+        InvalidInput: it is not.
     """
     if not _NAME.fullmatch(name):
         raise InvalidInput("must be 1 to 128 letters, digits or any of _ . : @ + -", loc=("namespace",))
 
 
-async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
-    """The namespace of that name.
+def check_new_name(name: str) -> None:
+    """Check the name of a namespace that is to be written to.
 
     Raises:
-        NotFound: there is none.
+        InvalidInput: it is invalid, or would be lost at the end of a URL path.
+    """
+    check_name(name)
+    check_names(namespace=name)
+
+
+async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
+    """The namespace with that name.
+
+    Raises:
+        NotFound: it does not exist.
     """
     namespace = await _one(conn, _FIND, {"name": name})
     if namespace is None:
@@ -101,7 +112,7 @@ async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
 
 
 async def find_or_create(conn: AsyncConnection[Any], name: str) -> Namespace:
-    """The namespace of that name, made with default settings if there is none."""
+    """The namespace with that name, created with default settings if missing."""
     created = {"name": name, "settings": Jsonb({})}
     return await _one(conn, _FIND, {"name": name}) or await _one(conn, _CREATE, created) or await find(conn, name)
 
@@ -118,7 +129,7 @@ async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings
     """Create a namespace or change its settings.
 
     Raises:
-        Conflict: the language would change although there are memories analysed with the old one.
+        Conflict: the language would change although memories were analysed with the old one.
     """
     async with conn.transaction():
         namespace = await find_or_create(conn, name)
@@ -133,18 +144,18 @@ async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings
 
 
 async def hold(conn: AsyncConnection[Any], ns: int) -> bool:
-    """Keep the namespace from being deleted until the transaction ends; False if it is gone."""
+    """Keep the namespace from being deleted until the transaction ends; False if it does not exist."""
     return await (await conn.execute(_HOLD, {"ns": ns})).fetchone() is not None
 
 
-async def give_out_docs(conn: AsyncConnection[Any], ns: int, docs: int) -> range | None:
-    """New ordinals, committed at once so that writers do not wait for each other; None if it is gone."""
-    row = await (await conn.execute(_GIVE_OUT, {"ns": ns, "docs": docs})).fetchone()
+async def allocate_docs(conn: AsyncConnection[Any], ns: int, docs: int) -> range | None:
+    """Allocate ordinals, committed at once so that writers do not block each other; None if the namespace is gone."""
+    row = await (await conn.execute(_ALLOCATE, {"ns": ns, "docs": docs})).fetchone()
     return None if row is None else range(row[0], row[0] + docs)
 
 
 async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Sequence[NamespaceInfo]:
-    """All namespaces, or the one of that name, with their counts."""
+    """All namespaces, or the one with that name, with their counts."""
     cursor = await conn.execute(_LIST, {"name": name})
     return [
         NamespaceInfo(
@@ -161,15 +172,15 @@ async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Seque
 
 
 async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:
-    """Names of the namespaces that have given out at least so many ordinals, most first; a thousand at most."""
+    """Names of namespaces that have allocated at least `least` ordinals, largest first; at most 1,000."""
     return [name for (name,) in await (await conn.execute(_LARGEST, {"least": least})).fetchall()]
 
 
 async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
-    """Delete a namespace and all in it, in one transaction.
+    """Delete a namespace and everything in it, in one transaction.
 
     Raises:
-        NotFound: there is none.
+        NotFound: it does not exist.
     """
     async with conn.transaction():
         row = await (await conn.execute(_LOCK, {"name": name})).fetchone()

@@ -1,4 +1,4 @@
-"""Connections to the database, one by one or pooled."""
+"""Connections to the database, single or pooled."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import orjson
 import psycopg
@@ -19,33 +20,30 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from retrieval.errors import Collided, InvalidInput, MigrationError, StoreUnavailable
+from retrieval.store.reachability import Reachability
 
 Connection = AsyncConnection[TupleRow]
 
 CONNECT_TIMEOUT_S = 5
-"""How long one attempt to connect may take."""
+"""Timeout of one connection attempt outside the pool."""
+
+RECONNECT_TIMEOUT_S = 2
+"""Timeout of one connection attempt of the pool: the least that psycopg allows."""
 
 WAIT_TIMEOUT_S = 10.0
-"""How long a caller waits for a free connection of the pool."""
-
-RECONNECT_TIMEOUT_S = 4.0
-"""How long the pool itself tries to replace a lost connection; after that the next caller's wait tries anew.
-
-The pauses between its attempts double, so a long time would keep a server from noticing that its database
-is back.
-"""
+"""How long a caller waits for a free connection while the database answers."""
 
 WARM_S = 60.0
-"""How long a connection is used again and again before the pool itself sees it, which replaces old ones."""
+"""How long a connection is reused before it goes back to psycopg's pool, which replaces old ones."""
 
 STATEMENT_TIMEOUT_MS = 30_000
-"""Longest statement; bulk work sets its own with `set local`."""
+"""Statement timeout; bulk work sets its own with `set local`."""
 
 MOST_PREPARED = 300
-"""Prepared statements of one connection; more than there are, filters in the combinations that callers use included."""
+"""Prepared statements per connection; more than exist, counting the filter combinations that callers use."""
 
-# Generic plans: every statement is a look-up by key whose plan does not depend on the values, and
-# planning one of the graph's anew costs more than running it.
+# Generic plans: every statement is a lookup by key whose plan does not depend on the values, and replanning one of the
+# graph's statements costs more than running it.
 _SESSION = """
     select set_config('statement_timeout', %(statement_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
@@ -55,29 +53,36 @@ _SESSION = """
 
 
 class Pool(AsyncConnectionPool[Connection]):
-    """Connections whose failures are Trivet's errors, and that survive their server's restart.
+    """A connection pool that raises Trivet's errors and survives a server restart.
 
-    What was given back last is given out first, unless somebody waits: a process of the server that has just answered
-    does so again in half the time of one that slept. So some connections do all the work as long as they suffice.
+    Connections are handed out last in, first out unless callers are waiting: a server process that has just answered
+    does so again in half the time of one that slept. So a few connections do all the work while they suffice.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, conninfo: str, *, reachability: Reachability, **options: Any) -> None:
+        super().__init__(conninfo, configure=self._prepare, **options)
+        self.reachability = reachability
         self._warm: list[Connection] = []
         self._since: dict[Connection, float] = {}
-        self._asking = 0
+        self._losses: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
 
     async def getconn(self, timeout: float | None = None) -> Connection:
         """A connection that the server has not closed; closed ones are replaced in the background.
 
-        The pool's own `check` pauses after each closed one, so that after a restart, when all are, a caller
-        would wait until its time is up.
+        psycopg's own `check` pauses after each closed connection. After a restart, when all are closed, a caller would
+        wait until its timeout.
+
+        Raises:
+            StoreUnavailable: the database is lost.
+            PoolTimeout: all connections stayed in use.
         """
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while True:
+            await self.reachability.check()
             connection = self._warm.pop() if self._warm else await self._cold(deadline)
+            self.reachability.use(connection)
             try:
-                await _check_open(connection)
+                await self._check_usable(connection)
             except psycopg.Error:
                 await connection.close()
                 await self.putconn(connection)
@@ -88,35 +93,48 @@ class Pool(AsyncConnectionPool[Connection]):
                 return connection
 
     async def putconn(self, conn: Connection) -> None:
-        """Take a connection back."""
+        """Return a connection to the pool."""
+        self.reachability.end_use(conn)
         is_idle = conn.pgconn.transaction_status == TransactionStatus.IDLE
-        if is_idle and not self._asking and not self.closed and time.monotonic() - self._since[conn] < WARM_S:
+        is_wanted = self.reachability.is_waited_for or self.closed
+        if is_idle and not is_wanted and time.monotonic() - self._since[conn] < WARM_S:
             self._warm.append(conn)
             return
         del self._since[conn]
         await super().putconn(conn)
 
     async def close(self, timeout: float = 5.0) -> None:
-        """Close all connections; those that are out once they are given back."""
+        """Close all connections; those in use are closed when they are returned."""
         await super().close(timeout)
         while self._warm:
             await self.putconn(self._warm.pop())
 
     async def _cold(self, deadline: float) -> Connection:
-        """One that was not used for a while, or the next that is given back."""
-        self._asking += 1
-        try:
+        """A connection from psycopg's pool, or the next one returned."""
+        async with self.reachability.waiting():
             connection = await super().getconn(max(0.0, deadline - time.monotonic()))
-        finally:
-            self._asking -= 1
         self._since[connection] = time.monotonic()
         return connection
 
+    async def _prepare(self, connection: Connection) -> None:
+        """Set up a new connection."""
+        await _configure(connection)
+        self._losses[connection] = self.reachability.losses
+
+    async def _check_usable(self, connection: Connection) -> None:
+        """Raise if the connection was closed while it was idle; a round trip only if the server sent something."""
+        if self._losses[connection] < self.reachability.losses:
+            raise psycopg.OperationalError("the database was lost since")
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        if poll.poll(0):
+            await self.check_connection(connection)
+
     @asynccontextmanager
     async def connection(self, timeout: float | None = None) -> AsyncIterator[Connection]:
-        """A connection until the end of the block, in which `translated` holds.
+        """A connection for the duration of the block, in which `translated` applies.
 
-        It is in autocommit mode, so the end of the block neither commits nor rolls back.
+        It is in autocommit mode, so leaving the block neither commits nor rolls back.
         """
         with translated():
             conn = await self.getconn(timeout)
@@ -127,23 +145,23 @@ class Pool(AsyncConnectionPool[Connection]):
 
 
 _COLLISIONS = ("23505", "40")
-"""SQLSTATEs, or their classes, of what another writer causes: unique violation, deadlock, serialisation."""
+"""SQLSTATEs, or their classes, caused by another writer: unique violation, deadlock, serialisation failure."""
 
 _REFUSALS = ("22", "54")
-"""Of values: data exceptions, and limits such as the longest key of an index or the deepest nesting."""
+"""Rejected values: data exceptions, and limits such as the longest index key or the deepest nesting."""
 
 _OUTAGES = ("25",)
-"""Of a server that takes no writes or ended an idle transaction; most outages are OperationalErrors."""
+"""The server takes no writes or ended an idle transaction; most outages are OperationalErrors."""
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the driver's errors into Trivet's; what is left is an error of ours.
+    """Translate the driver's errors into Trivet's; any other driver error is a bug in Trivet.
 
     Raises:
-        StoreUnavailable: the database cannot be reached, went away, gave no connection or no answer in time.
+        StoreUnavailable: the database cannot be reached, went away, or gave no connection or answer in time.
         Collided: another writer was in the way.
-        InvalidInput: the database refuses a value that passed all checks before.
+        InvalidInput: the database rejects a value that passed all earlier checks.
     """
     try:
         yield
@@ -160,47 +178,52 @@ def translated() -> Iterator[None]:
         raise
 
 
-async def connect(url: str) -> Connection:
+async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection:
     """Open one connection in autocommit mode.
 
+    Args:
+        url: of the database; its own `connect_timeout` takes precedence.
+        timeout_s: for each address of the database, at least 2.
+
     Raises:
-        StoreUnavailable: the URL is malformed, or the database does not answer or refuses us. The
-            message names host, port and database, never a password.
+        StoreUnavailable: the URL is malformed, or the database does not answer or refuses the connection. The message
+            names host, port and database, never a password.
     """
     try:
-        return await AsyncConnection.connect(_conninfo(url), autocommit=True)
+        return await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
     except psycopg.OperationalError as exc:
         raise StoreUnavailable(f"cannot reach the database {describe(url)}: {str(exc).strip()}") from exc
 
 
 @asynccontextmanager
 async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
-    """A pool of `size` connections to a migrated database, in autocommit mode, pgvector's types registered.
+    """A pool of `size` connections to a migrated database, in autocommit mode, with pgvector's types registered.
 
-    All are opened at once: three legs run side by side and none should wait for a handshake. One that the
-    server has closed meanwhile is replaced when it is asked for.
+    All are opened up front, because three legs run in parallel and none should wait for a handshake. A connection that
+    the server has closed is replaced when it is requested.
 
     Raises:
-        StoreUnavailable: the database cannot be reached, or lets in fewer than `size` connections.
+        StoreUnavailable: the database cannot be reached, or accepts fewer than `size` connections.
         MigrationError: it has no extension `vector`, so it is not migrated.
     """
     async with await connect(url) as db:
         found = await (await db.execute("select to_regtype('vector') is not null")).fetchone()
         if not found or not found[0]:
             raise MigrationError("the database is not migrated: run `trivet migrate`")
+    reachability = Reachability(lambda: connect(url, timeout_s=RECONNECT_TIMEOUT_S))
     pool = Pool(
-        _conninfo(url),
-        # Planning takes longer than most statements: none is planned twice.
+        _conninfo(url, RECONNECT_TIMEOUT_S),
+        reachability=reachability,
+        # Planning takes longer than most statements, so each is prepared on first use.
         kwargs={"autocommit": True, "prepare_threshold": 0},
         min_size=size,
         max_size=size,
         timeout=WAIT_TIMEOUT_S,
-        reconnect_timeout=RECONNECT_TIMEOUT_S,
-        configure=_configure,
+        reconnect_timeout=0.0,  # `reachability` decides when to retry
         name="trivet",
         open=False,
     )
-    async with pool:
+    async with reachability.watched(), pool:
         try:
             await pool.wait(timeout=WAIT_TIMEOUT_S)
         except PoolTimeout as exc:
@@ -219,9 +242,9 @@ def describe(url: str) -> str:
     return f"{parts.get('dbname') or 'of the user'} at {where}"
 
 
-def _conninfo(url: str) -> str:
-    """The URL with Trivet's defaults, over which its own parameters win."""
-    defaults: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "trivet"}
+def _conninfo(url: str, timeout_s: int) -> str:
+    """The URL's parameters over Trivet's defaults."""
+    defaults: dict[str, Any] = {"connect_timeout": timeout_s, "application_name": "trivet"}
     return make_conninfo(**defaults | _parse(url), client_encoding="utf8")
 
 
@@ -229,12 +252,12 @@ def _parse(url: str) -> dict[str, Any]:
     try:
         return dict(conninfo_to_dict(url))
     except psycopg.ProgrammingError:
-        # libpq quotes the text that it cannot read, password included
+        # libpq quotes the text that it cannot parse, password included
         raise StoreUnavailable("TRIVET_DATABASE_URL is not a URL that libpq understands") from None
 
 
 async def _configure(connection: Connection) -> None:
-    """Prepare a new connection."""
+    """Set session options and register types."""
     connection.prepared_max = MOST_PREPARED
     await connection.execute(
         _SESSION,
@@ -242,11 +265,3 @@ async def _configure(connection: Connection) -> None:
     )
     await register_vector_async(connection)
     set_json_loads(orjson.loads, connection)
-
-
-async def _check_open(connection: Connection) -> None:
-    """Raise if the server closed the connection while it was idle; a round trip only if it sent something."""
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
-    if poll.poll(0):
-        await AsyncConnectionPool.check_connection(connection)

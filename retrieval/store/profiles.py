@@ -1,4 +1,4 @@
-"""Profiles, their promotions, their shadows and the models they name: the rows."""
+"""Rows of profiles, their promotions, their shadows and the models they refer to."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _PUT_MODEL = """
 _MODEL = "select content from model where sha256 = %(sha256)s and kind = %(kind)s"
 
 HISTORY = 100
-"""Most promotions that are told of."""
+"""Most promotions returned."""
 
 
 class LiveRow(NamedTuple):
@@ -91,7 +91,7 @@ class LiveRow(NamedTuple):
 
 
 class SummaryRow(NamedTuple):
-    """A name: how many versions, which is live, which is its shadow."""
+    """A profile name: its number of versions, its live version, its shadow."""
 
     name: str
     versions: int
@@ -101,7 +101,7 @@ class SummaryRow(NamedTuple):
 
 
 class VersionRow(NamedTuple):
-    """A version."""
+    """A version of a profile."""
 
     name: str
     version: int
@@ -113,7 +113,7 @@ class VersionRow(NamedTuple):
 
 
 class PromotionRow(NamedTuple):
-    """A version became live; `before` is the row that a rollback goes back to."""
+    """A version that became live; `before` is the row that a rollback returns to."""
 
     id: int
     version: int
@@ -124,14 +124,14 @@ class PromotionRow(NamedTuple):
 
 @asynccontextmanager
 async def writing(conn: Connection) -> AsyncIterator[None]:
-    """A transaction in which no other process changes profiles, and of which all of them will learn."""
+    """A transaction that excludes other processes' changes to profiles and notifies them of this one."""
     async with conn.transaction():
         await conn.execute(_TAKE_TURN)
         yield
 
 
 async def changes(conn: Connection) -> int:
-    """How often profiles have been changed."""
+    """The number of changes to profiles so far."""
     row = await (await conn.execute(_CHANGES)).fetchone()
     return int(row[0]) if row else 0
 
@@ -142,12 +142,12 @@ async def live(conn: Connection) -> Sequence[LiveRow]:
 
 
 async def summaries(conn: Connection) -> Sequence[SummaryRow]:
-    """All names in their order."""
+    """All names, sorted."""
     return [SummaryRow(*row) for row in await (await conn.execute(_SUMMARIES)).fetchall()]
 
 
 async def versions(conn: Connection, name: str, version: int | None = None) -> Sequence[VersionRow]:
-    """The versions of a name, newest first, or the one of that number."""
+    """The versions of a name, newest first, or only `version`."""
     cursor = await conn.execute(_VERSIONS, {"name": name, "version": version})
     return [VersionRow(*row) for row in await cursor.fetchall()]
 
@@ -162,13 +162,13 @@ async def insert(
     note: str,
     report: dict[str, Any] | None = None,
 ) -> None:
-    """Write a version; within `writing`."""
+    """Insert a version; requires `writing`."""
     row = {"name": name, "version": version, "origin": origin, "note": note}
     await conn.execute(_INSERT, {**row, "parameters": Jsonb(parameters), "report": _json(report)})
 
 
 async def attach_report(conn: Connection, name: str, version: int, report: dict[str, Any]) -> bool:
-    """Give a version its report; False if there is none of that number."""
+    """Attach a report to a version; False if the version does not exist."""
     cursor = await conn.execute(_REPORT, {"name": name, "version": version, "report": _json(report)})
     return cursor.rowcount == 1
 
@@ -180,7 +180,7 @@ async def history(conn: Connection, name: str, *, limit: int = HISTORY) -> Seque
 
 
 async def promote(conn: Connection, name: str, version: int, *, by: LiteralString) -> None:
-    """Make a version live; within `writing`. Its being a shadow ends."""
+    """Make a version live; requires `writing`. It stops being a shadow."""
     newest = await history(conn, name, limit=1)
     before = newest[0].id if newest else None
     await conn.execute(_PROMOTE, {"name": name, "version": version, "by": by, "before": before})
@@ -188,7 +188,7 @@ async def promote(conn: Connection, name: str, version: int, *, by: LiteralStrin
 
 
 async def roll_back(conn: Connection, name: str) -> int | None:
-    """Make the version live that was so before; within `writing`. Its number, or None where there was none."""
+    """Make the previously live version live again; requires `writing`. Returns its number, None if there was none."""
     row = await (await conn.execute(_BEFORE, {"name": name})).fetchone()
     if row is None:
         return None
@@ -198,28 +198,28 @@ async def roll_back(conn: Connection, name: str) -> int | None:
 
 
 async def shadow(conn: Connection, name: str) -> tuple[int, float] | None:
-    """The shadow's version and share."""
+    """The shadow's version and share; None if there is no shadow."""
     row = await (await conn.execute(_SHADOW, {"name": name})).fetchone()
     return None if row is None else (row[0], row[1])
 
 
 async def set_shadow(conn: Connection, name: str, version: int, share: float) -> None:
-    """Let a version answer a share of the live one's queries too; within `writing`."""
+    """Make a version the shadow of the live one for a share of its queries; requires `writing`."""
     await conn.execute(_SET_SHADOW, {"name": name, "version": version, "share": share})
 
 
 async def clear_shadow(conn: Connection, name: str) -> None:
-    """No shadow; within `writing`."""
+    """Remove the shadow; requires `writing`."""
     await conn.execute(_CLEAR_SHADOW, {"name": name, "version": None})
 
 
 async def put_model(conn: Connection, kind: str, sha256: str, content: bytes) -> None:
-    """Keep a model; one that is there already stays."""
+    """Store a model unless it exists."""
     await conn.execute(_PUT_MODEL, {"sha256": sha256, "kind": kind, "content": content})
 
 
 async def model(conn: Connection, kind: str, sha256: str) -> bytes | None:
-    """The content of a model of that kind."""
+    """The content of a model of that kind; None if there is none."""
     row = await (await conn.execute(_MODEL, {"sha256": sha256, "kind": kind})).fetchone()
     return None if row is None else bytes(row[0])
 

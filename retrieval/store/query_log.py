@@ -1,4 +1,4 @@
-"""The query log: one row per search of the namespaces whose owners want that."""
+"""The query log: one row per search, in namespaces that enable it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.query_log import LoggedQuery, ScoredId
-from retrieval.types import Filters, NamespaceSettings, QueryLogSettings
+from retrieval.journal.query_log import LoggedQuery, ScoredId
+from retrieval.types.journal import QueryLogSettings
+from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.search import Filters
 
-# The row before the oldest one that may stay goes with each that comes; a few more, where writers met. `number`
-# is a scalar, since a join may be planned as a scan of the table, while it is new and nothing is known of its size.
-# The commit is not waited for on the disk: a crash of the database may cost the last entries, and nothing else.
+# Each insert deletes the row beyond the limit, and a few more to catch up after concurrent writers. `number` is a
+# scalar subquery because the planner may turn a join into a scan of the table while it is new and has no statistics.
+# The commit is asynchronous: a database crash may lose the last entries and nothing else.
 _RECORD: LiteralString = """
     with held as (
         select ns from namespace
@@ -36,13 +38,13 @@ _RECORD: LiteralString = """
     from numbered
 """
 
-# The update changes nothing; it answers the row also to whom another writer forestalled.
+# The update changes nothing; it makes `returning` work if another writer inserted the row first.
 _KEY: LiteralString = """
     insert into journal as j (ns) select ns from namespace where ns = %(ns)s for key share
     on conflict (ns) do update set key = j.key returning key
 """
 
-# In the order of `LoggedQuery`'s fields, with the ids and scores of `results` as two, after the number.
+# In the order of `LoggedQuery`'s fields after the number, with `results` split into ids and scores.
 _COLUMNS: LiteralString = """
     number, id, at, query, query_chars, query_hash, mode, profile, intent, ids, scores, filters, as_of,
     query_timestamp, total_ms
@@ -85,11 +87,11 @@ class NumberedQuery(NamedTuple):
 
 
 async def record(conn: AsyncConnection[Any], ns: int, entry: LoggedQuery, settings: QueryLogSettings) -> None:
-    """Write one entry; the oldest falls out where there are too many. Nothing if the namespace is gone.
+    """Insert one entry and delete those beyond the limit. Does nothing if the namespace is gone.
 
     Args:
         conn: in autocommit mode.
-        ns: the namespace.
+        ns: number of the namespace.
         entry: after redaction.
         settings: of the namespace's log.
     """
@@ -106,7 +108,7 @@ async def record(conn: AsyncConnection[Any], ns: int, entry: LoggedQuery, settin
 
 
 async def key(conn: AsyncConnection[Any], ns: int) -> bytes | None:
-    """The key of the namespace's hashes, made when it is first asked for; None if the namespace is gone."""
+    """The key of the namespace's hashes, created on first use; None if the namespace is gone."""
     row = await (await conn.execute(_KEY, {"ns": ns})).fetchone()
     return None if row is None else row[0]
 
@@ -120,35 +122,35 @@ async def read(
 
 
 async def find(conn: AsyncConnection[Any], ns: int, search_id: str) -> LoggedQuery | None:
-    """The entry of one search."""
+    """The entry of one search; None if there is none."""
     row = await (await conn.execute(_FIND, {"ns": ns, "id": search_id})).fetchone()
     return None if row is None else _numbered(row).entry
 
 
 async def delete(conn: AsyncConnection[Any], ns: int, *, ids: Sequence[str] | None = None) -> int:
-    """Delete the entries of these searches, or all; how many there were."""
+    """Delete the entries of these searches, or all; returns the number deleted."""
     return (await conn.execute(_DELETE, {"ns": ns, "ids": None if ids is None else list(ids)})).rowcount
 
 
 async def redact(
     conn: AsyncConnection[Any], ns: int, *, query_contains: str | None = None, ids: Sequence[str] | None = None
 ) -> int:
-    """Take the text out of stored entries, with its hash and the filters; how many had one.
+    """Remove query text, hash and filters from stored entries; returns the number changed.
 
     Args:
         conn: a connection.
-        ns: the namespace.
-        query_contains: those with this in their text, whatever its case; None for any.
-        ids: those of these searches; None for any.
+        ns: number of the namespace.
+        query_contains: only entries with this in their text, ignoring case; None for all.
+        ids: only entries of these searches; None for all.
     """
     parameters = {"ns": ns, "ids": None if ids is None else list(ids), "part": query_contains}
     return (await conn.execute(_REDACT, parameters)).rowcount
 
 
 async def trim(conn: AsyncConnection[Any]) -> int:
-    """Delete what is older, or more, than the namespaces' settings allow; how many entries.
+    """Delete entries beyond the age and number that the namespaces' settings allow; returns the number deleted.
 
-    What was logged before a namespace switched its log off falls under the default settings.
+    Entries of a namespace that has since disabled its log fall under the default settings.
     """
     deleted = 0
     for ns, settings, last, number, at in await (await conn.execute(_OLDEST)).fetchall():
@@ -162,7 +164,7 @@ async def trim(conn: AsyncConnection[Any]) -> int:
 
 
 def _numbered(row: Sequence[Any]) -> NumberedQuery:
-    """A row of `_COLUMNS`."""
+    """Decode a row of `_COLUMNS`."""
     number, *before, ids, scores, filters, as_of, query_timestamp, total_ms = row
     return NumberedQuery(
         number,

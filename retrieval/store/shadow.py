@@ -1,4 +1,4 @@
-"""Shadow runs: how a candidate profile ranked what a live one answered. No query text is kept."""
+"""Shadow runs: a candidate profile's ranking of a query beside the live profile's. No query text is stored."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, LiteralString
 from msgspec import Struct
 from psycopg import AsyncConnection
 
-from retrieval.rank_agreement import kendall_tau, overlap, rank_biased_overlap
+from retrieval.journal.agreement import kendall_tau, overlap, rank_biased_overlap
 
 MAX_ROWS = 50_000
-"""Most runs of a namespace; beyond it the oldest falls out."""
+"""Most runs of a namespace; the oldest is deleted first."""
 
-# As `query_log` does, it keeps to its bound and does not wait for the disk.
+# Bounded and committed asynchronously, as in `query_log`.
 _RECORD: LiteralString = """
     with held as (
         select ns from namespace
@@ -34,7 +34,7 @@ _RECORD: LiteralString = """
     from numbered
 """
 
-# Of all namespaces: a profile is one for all of them, and nothing that one of them holds is told.
+# Over all namespaces, as profiles are shared by all; reveals nothing that a namespace holds.
 _SUMMARY: LiteralString = """
     select count(*), avg(overlap), avg((live_ids[1] is not distinct from candidate_ids[1])::integer::real), avg(rbo),
         avg(tau), percentile_cont(0.5) within group (order by live_ms),
@@ -44,8 +44,8 @@ _SUMMARY: LiteralString = """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ranked:
-    """What one profile made of a query: the profile's label, ids best first, milliseconds."""
+class ShadowRanking:
+    """One profile's ranking of a query: the profile's label, ids best first, milliseconds."""
 
     profile: str
     ids: Sequence[str]
@@ -53,7 +53,7 @@ class Ranked:
 
 
 class ShadowSummary(Struct, frozen=True, kw_only=True):
-    """How a candidate profile compares with a live one over `n` queries; the figures are null where there is none.
+    """How a candidate profile compares with a live one over `n` queries; the figures are null if `n` is 0.
 
     Attributes:
         n: queries that both ranked.
@@ -76,15 +76,17 @@ class ShadowSummary(Struct, frozen=True, kw_only=True):
     median_candidate_ms: float | None
 
 
-async def record(conn: AsyncConnection[Any], ns: int, search_id: str, *, live: Ranked, candidate: Ranked) -> None:
-    """Write one comparison; the oldest falls out where there are too many. Nothing if the namespace is gone.
+async def record(
+    conn: AsyncConnection[Any], ns: int, search_id: str, *, live: ShadowRanking, candidate: ShadowRanking
+) -> None:
+    """Insert one comparison and delete those beyond the limit. Does nothing if the namespace is gone.
 
     Args:
         conn: in autocommit mode.
-        ns: the namespace.
+        ns: number of the namespace.
         search_id: of the search that both answered.
-        live: what the caller got.
-        candidate: what nobody saw.
+        live: the ranking that was returned.
+        candidate: the ranking that was not.
     """
     parameters = {
         "ns": ns,
@@ -104,7 +106,7 @@ async def record(conn: AsyncConnection[Any], ns: int, search_id: str, *, live: R
 
 
 async def summary(conn: AsyncConnection[Any], live: str, candidate: str) -> ShadowSummary:
-    """How two profiles, given by label, compare over all namespaces."""
+    """Compare two profiles, given by label, over all namespaces."""
     row = await (await conn.execute(_SUMMARY, {"live": live, "candidate": candidate})).fetchone()
     if row is None:
         raise RuntimeError("an aggregate returned no row")

@@ -1,4 +1,4 @@
-"""What the planner and index-only scans need after bulk writes, before autovacuum gets to it."""
+"""Updates statistics and visibility maps after bulk writes, before autovacuum does."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _STALE = """
 
 
 async def refresh(conn: Connection) -> list[str]:
-    """Vacuum and analyse the tables that changed by a fifth since they were last; their names.
+    """Vacuum and analyse tables that changed by a fifth since the last time; returns their names.
 
-    Index entries of dead rows are left to autovacuum: for the HNSW index that is long work.
+    Index entries of dead rows are left to autovacuum, as cleaning the HNSW index takes long.
     """
     tables = [name for (name,) in await (await conn.execute(_STALE)).fetchall()]
     for table in tables:

@@ -1,9 +1,9 @@
-"""The turn table: the order of chat turns, their neighbours and own embeddings.
+"""The turn table: the order of chat turns, their neighbours and their own embeddings.
 
-Locks: who changes turns holds their sessions by `lock_sessions` until the transaction ends, taken before any
-row of `memory` is locked. So neighbours stay as they were read, and rows of other turns of these sessions can
-be updated in any order. A memory that turns out to be in a session that is not held must not be changed: it was
-moved meanwhile, and the writer starts again.
+Locking: a writer that changes turns holds their sessions with `lock_sessions` until the transaction ends, acquired
+before any row of `memory` is locked. So neighbours stay as they were read, and rows of other turns of these sessions
+can be updated in any order. A memory found to be in a session that is not held must not be changed: it was moved
+concurrently, and the writer starts over.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from typing import Any, LiteralString
 from pgvector import HalfVector
 from psycopg import AsyncConnection
 
-from graph.arrays import array_text, text_array
-from retrieval.sessions import Place, Turn
+from postgres.arrays import array_text, text_array
+from retrieval.ingest.sessions import Place, Turn
 
 MOST_SESSION_LOCKS = 128
-"""Sessions that a writer locks one by one; with more it locks all of the namespace.
+"""Sessions that a writer locks one by one; with more it locks the whole namespace.
 
-PostgreSQL keeps room for 64 locks per connection it allows, shared by all, and fails when there is none left.
+PostgreSQL's lock table has room for 64 locks per allowed connection, shared by all, and a statement fails when it is
+full.
 """
 
-# The number is arbitrary; it keeps these locks apart from other uses of advisory locks.
+# The class number is arbitrary and separates these locks from other advisory locks.
 _LOCK_SOME: LiteralString = """
     select pg_advisory_xact_lock_shared(8322, %(ns)s), pg_advisory_xact_lock(key)
     from unnest(%(keys)s::bigint[]) as session (key)
 """
 _LOCK_ALL: LiteralString = "select pg_advisory_xact_lock(8322, %(ns)s)"
 
-# `except` also takes out what is around two places. An array, since a join may be planned as a scan of the
-# namespace, see `_CHANGE`.
+# `except` also removes duplicates of turns near two places. An array, because the planner may turn a join into a scan
+# of the namespace, see `_CHANGE`.
 _AROUND: LiteralString = """
     select t.doc, t.session_id, t.place, t.id, t.own, t.previous, t.next
     from turn t where t.ns = %(ns)s and t.doc = any(array(
@@ -51,8 +52,8 @@ _AROUND: LiteralString = """
     ))
 """
 
-# One round trip for all; no row is in two of the parts. Both conditions on `t.doc` are needed: the join alone
-# may be planned as a scan of the namespace, while the table is new and nothing is known of its size.
+# One round trip for all; no row is in two of the parts. Both conditions on `t.doc` are needed: with the join alone the
+# planner may scan the namespace while the table is new and has no statistics.
 _CHANGE: LiteralString = """
     with removed as (
         delete from turn where ns = %(ns)s and doc = any(%(gone)s::integer[])
@@ -70,7 +71,7 @@ _CHANGE: LiteralString = """
 
 
 async def lock_sessions(conn: AsyncConnection[Any], ns: int, sessions: Collection[str]) -> None:
-    """Keep other writers from these sessions until the transaction ends; at most one call per transaction."""
+    """Block other writers of these sessions until the transaction ends; at most one call per transaction."""
     if len(sessions) > MOST_SESSION_LOCKS:
         await conn.execute(_LOCK_ALL, {"ns": ns})
     elif sessions:
@@ -79,7 +80,7 @@ async def lock_sessions(conn: AsyncConnection[Any], ns: int, sessions: Collectio
 
 
 def _lock_key(ns: int, session: str) -> int:
-    """A 64-bit hash; two sessions of the same one only wait for each other."""
+    """A 64-bit hash; sessions with the same hash only wait for each other."""
     digest = hashlib.blake2b(f"{ns}:{session}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -87,15 +88,15 @@ def _lock_key(ns: int, session: str) -> int:
 async def around(
     conn: AsyncConnection[Any], ns: int, places: Iterable[Place], *, gone: Collection[int] = ()
 ) -> list[Turn]:
-    """The stored turns near some places: two before and at least two from each on, without those of `gone`."""
+    """The stored turns near some places: two before each and at least two from it on, except those in `gone`."""
     wanted = sorted(set(places))
     if not wanted:
         return []
     parameters = {
         "ns": ns,
-        "sessions": text_array([at.session_id for at in wanted]),
-        "places": array_text(at.place for at in wanted),
-        "ids": text_array([at.id for at in wanted]),
+        "sessions": text_array([place.session_id for place in wanted]),
+        "places": array_text(place.place for place in wanted),
+        "ids": text_array([place.id for place in wanted]),
         "gone": array_text(gone),
     }
     rows = await (await conn.execute(_AROUND, parameters, binary=True)).fetchall()
@@ -108,16 +109,16 @@ async def around(
 async def change(
     conn: AsyncConnection[Any], ns: int, *, gone: Collection[int], added: Sequence[Turn], relinked: Sequence[Turn]
 ) -> None:
-    """Delete rows by ordinal, write new ones, and store the neighbours that others have now."""
+    """Delete turns by ordinal, insert `added`, and update the neighbours of `relinked`."""
     if not (gone or added or relinked):
         return
     parameters = {
         "ns": ns,
         "gone": array_text(gone),
         "new_docs": array_text(turn.doc for turn in added),
-        "sessions": text_array([turn.at.session_id for turn in added]),
-        "places": array_text(turn.at.place for turn in added),
-        "ids": text_array([turn.at.id for turn in added]),
+        "sessions": text_array([turn.place.session_id for turn in added]),
+        "places": array_text(turn.place.place for turn in added),
+        "ids": text_array([turn.place.id for turn in added]),
         "new_previous": _pointers(turn.previous for turn in added),
         "new_next": _pointers(turn.next for turn in added),
         "owns": [HalfVector(turn.own) for turn in added],

@@ -1,18 +1,24 @@
-"""Stored vectors of memories that were found."""
+"""Stored vectors: lookup by ordinal, and nearest neighbours by index or by exact scan.
+
+Vectors have unit length, so their inner products are cosines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pgvector import HalfVector
 from psycopg import AsyncConnection
 
-from graph.arrays import array_text
+from postgres.arrays import array_text, text_array
+from retrieval.store.visibility import eligible_by
 
-# One row, as bytes that numpy reads: decoding a vector at a time takes several times as long. A turn's own vector is
-# kept beside the one that is mixed with the turns before it.
+# One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
+# is stored in addition to the one blended with preceding turns.
 _READ: LiteralString = """
     select string_agg(int4send(m.doc), ''), string_agg(halfvec_send(m.embedding), ''),
         string_agg(int4send(t.doc), ''), string_agg(halfvec_send(t.own), '')
@@ -20,18 +26,28 @@ _READ: LiteralString = """
     where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
 """
 
+# The same for memories whose ordinal has changed, returned under the ordinal that the caller knows. Both conditions on
+# `m.id` are needed: with the join alone the planner may scan the namespace.
+_READ_MOVED: LiteralString = """
+    select string_agg(int4send(known.doc), ''), string_agg(halfvec_send(m.embedding), ''),
+        string_agg(case when t.doc is not null then int4send(known.doc) end, ''), string_agg(halfvec_send(t.own), '')
+    from unnest(%(docs)s::integer[], %(ids)s::text[]) as known (doc, id)
+        join memory m on m.id = known.id left join turn t on t.ns = m.ns and t.doc = m.doc
+    where m.ns = %(ns)s and m.id = any(%(ids)s::text[])
+"""
+
 _HEADER_HALVES = 2
-"""A halfvec is sent as its dimensions and two bytes unused, then big-endian half floats."""
+"""A halfvec is sent as its dimensions and two unused bytes, then big-endian half floats."""
 
 
 class Stored(NamedTuple):
-    """Vectors as they are stored, unit length, float32 of shape (n, dimensions).
+    """Stored vectors of unit length, float32 of shape (n, dimensions).
 
     Attributes:
         docs: ordinals.
-        vectors: by which these memories are found.
-        turns: ordinals of those of them that are turns.
-        own: of the turns' own texts, without those before them.
+        vectors: the memories' search vectors.
+        turns: ordinals of those that are turns.
+        own: vectors of the turns' own texts, without the preceding turns.
     """
 
     docs: NDArray[np.int64]
@@ -41,15 +57,31 @@ class Stored(NamedTuple):
 
 
 async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> Stored:
-    """The vectors of some memories, in any order; one deleted meanwhile is absent."""
+    """The vectors of some memories, in any order; those deleted in the meantime are absent."""
     row = await (await conn.execute(_READ, {"ns": ns, "docs": array_text(docs)}, binary=True)).fetchone()
     if row is None:
         raise RuntimeError("an aggregate without groups gave no row")
     return stored(*row)
 
 
+async def read_moved(conn: AsyncConnection[Any], ns: int, docs: Sequence[int], ids: Sequence[str]) -> Stored:
+    """The current vectors of memories that were updated.
+
+    Args:
+        conn: connection to read with.
+        ns: number of the namespace.
+        docs: former ordinals, by which the result is keyed.
+        ids: their ids, in the same order; those deleted in the meantime are absent.
+    """
+    parameters = {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}
+    row = await (await conn.execute(_READ_MOVED, parameters, binary=True)).fetchone()
+    if row is None:
+        raise RuntimeError("an aggregate without groups gave no row")
+    return stored(*row)
+
+
 def stored(docs: bytes | None, vectors: bytes | None, turns: bytes | None, own: bytes | None) -> Stored:
-    """Vectors as PostgreSQL sends them."""
+    """Decode vectors as PostgreSQL sends them."""
     return Stored(_ordinals(docs), _vectors(vectors), _ordinals(turns), _vectors(own))
 
 
@@ -62,3 +94,92 @@ def _vectors(sent: bytes | None) -> NDArray[np.float32]:
         return np.empty((0, 0), np.float32)
     width = _HEADER_HALVES + int.from_bytes(sent[:2], "big")
     return np.frombuffer(sent, ">f2").reshape(-1, width)[:, _HEADER_HALVES:].astype(np.float32)
+
+
+MAX_EF_SEARCH = 1_000
+"""The greatest `ef_search` that pgvector allows."""
+
+# The indexed expression is the embedding followed by the namespace's direction (migration 8).
+_BY_INDEX: tuple[LiteralString, LiteralString] = (
+    "select m.doc, -(m.embedding <#> %(embedding)s) from memory m where m.ns = %(ns)s and ",
+    """
+    order by (m.embedding || namespace_direction(m.ns))::halfvec(400)
+        <#> (%(embedding)s::halfvec || namespace_direction(%(ns)s))::halfvec(400)
+    limit %(k)s
+    """,
+)
+
+# The index is forced here: a generic plan cannot know how many memories meet the conditions, and would sort the
+# namespace. Later results of an iterative scan may be nearer than earlier ones; strict order would discard them.
+_GO_BY_INDEX: LiteralString = """
+    select set_config('enable_sort', 'off', true),
+           set_config('hnsw.iterative_scan', 'relaxed_order', true),
+           set_config('hnsw.ef_search', %(ef_search)s, true)
+"""
+
+_EXACTLY: tuple[LiteralString, LiteralString] = (
+    "select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and ",
+    """ order by similarity desc, m.id collate "C" limit %(k)s""",
+)
+
+_AMONG: LiteralString = """
+    select m.doc, -(m.embedding <#> %(embedding)s) as similarity
+    from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
+    order by similarity desc, m.id collate "C" limit %(k)s
+"""
+
+
+def breadth(ef_search: int, memories: int, share: float) -> int:
+    """The `ef_search` to use for a namespace.
+
+    It grows with the number of memories, so that nearly all of the ten nearest are found; a better graph would do too,
+    but at a cost to every insert (docs/decisions/0009-vector-at-scale.md). With few eligible memories, one broad search
+    finds more, and sooner, than successive narrow ones.
+
+    Args:
+        ef_search: the requested value.
+        memories: number of memories in the namespace.
+        share: eligible share of them, in (0, 1].
+
+    >>> [breadth(64, memories, 1.0) for memories in (10_000, 100_000, 1_000_000)], breadth(64, 100_000, 0.5)
+    ([120, 384, 648], 768)
+    """
+    return min(MAX_EF_SEARCH, round(ef_search * max(1.875, 1.875 + 4.125 * (math.log10(memories) - 4)) / share))
+
+
+async def by_index(
+    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, eligible: Mapping[str, Any], ef_search: int
+) -> list[tuple[int, float]]:
+    """Approximate nearest neighbours by the index, as (ordinal, cosine), roughly in order.
+
+    Args:
+        conn: in no transaction.
+        ns: number of the namespace.
+        embedding: the query's unit vector.
+        k: most memories returned; fewer if the index finds no more.
+        eligible: the parameters of `eligibility`.
+        ef_search: breadth of the search, at most `MAX_EF_SEARCH`.
+    """
+    statement = _BY_INDEX[0] + eligible_by(eligible) + _BY_INDEX[1]
+    # A pipeline is one round trip and one transaction, which the local settings need.
+    async with conn.pipeline():
+        await conn.execute(_GO_BY_INDEX, {"ef_search": str(ef_search)})
+        cursor = await conn.execute(statement, {**eligible, "ns": ns, "embedding": embedding, "k": k}, binary=True)
+    return await cursor.fetchall()
+
+
+async def exactly(
+    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, eligible: Mapping[str, Any]
+) -> list[tuple[int, float]]:
+    """Exact nearest neighbours among the eligible memories: like `by_index`, but in order, ties by id."""
+    statement = _EXACTLY[0] + eligible_by(eligible) + _EXACTLY[1]
+    parameters = {**eligible, "ns": ns, "embedding": embedding, "k": k}
+    return await (await conn.execute(statement, parameters, binary=True)).fetchall()
+
+
+async def among(
+    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, docs: Iterable[int]
+) -> list[tuple[int, float]]:
+    """The `k` nearest among given memories, as (ordinal, cosine): in order, ties by id."""
+    parameters = {"ns": ns, "embedding": embedding, "k": k, "docs": array_text(docs)}
+    return await (await conn.execute(_AMONG, parameters, binary=True)).fetchall()

@@ -1,4 +1,4 @@
-"""Which memories a query may see: the one predicate that every leg and every listing applies."""
+"""Which memories a query may see: the single predicate that every leg and listing applies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from retrieval.types import Filters
+from retrieval.types.search import Filters
 
 VISIBLE: LiteralString = """
     (%(as_of)s::timestamptz is null or m.created_at <= %(as_of)s::timestamptz)
@@ -17,7 +17,7 @@ VISIBLE: LiteralString = """
 """
 """SQL over `memory m`: created, not expired and not superseded at `as_of` (null: now)."""
 
-# The type of each parameter, and the condition where it is not null.
+# By parameter: its type, and the condition that applies if it is not null.
 _FILTERS: Mapping[str, tuple[LiteralString, LiteralString]] = {
     "tags_all": ("text[]", "m.tags @> %(tags_all)s::text[]"),
     "tags_any": ("text[]", "m.tags && %(tags_any)s::text[]"),
@@ -35,10 +35,10 @@ _AND: LiteralString = " and "
 MATCHES: LiteralString = _AND.join(
     "(%(" + name + ")s::" + type_ + " is null or " + condition + ")" for name, (type_, condition) in _FILTERS.items()
 )
-"""SQL over `memory m`: meets the caller's filters; a null parameter is no condition."""
+"""SQL over `memory m`: matches the caller's filters; null parameters are ignored."""
 
 ELIGIBLE: LiteralString = "(" + VISIBLE + ") and (" + MATCHES + ")"
-"""Both; wants the parameters of `eligibility`."""
+"""Both; requires the parameters of `eligibility`."""
 
 
 def eligibility(filters: Filters, *, as_of: datetime | None = None, include_superseded: bool = False) -> dict[str, Any]:
@@ -59,9 +59,9 @@ def eligibility(filters: Filters, *, as_of: datetime | None = None, include_supe
 
 
 def eligible_by(parameters: Mapping[str, Any]) -> LiteralString:
-    """`ELIGIBLE` with only those of its conditions that these parameters of `eligibility` put to use.
+    """`ELIGIBLE` reduced to the conditions that these parameters of `eligibility` use.
 
-    For statements that look at very many rows.
+    For statements that scan many rows.
 
     >>> eligible_by(eligibility(Filters(kind=["fact"]), include_superseded=True))
     '(m.expires_at is null or m.expires_at > now()) and m.kind = any(%(kind)s::text[])'

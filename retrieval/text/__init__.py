@@ -1,1 +1,1 @@
-"""Analysis of text: terms of every language, wording, token counts."""
+"""Text analysis: terms in many languages, normalised wording, dates and periods."""

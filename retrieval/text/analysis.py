@@ -1,7 +1,7 @@
-"""From text to BM25 terms, the same for memories and queries.
+"""From text to BM25 terms; memories and queries are analysed alike.
 
-NFKC, case folding, words and identifiers (`words`), bigrams where a script has no spaces (`cjk`),
-stems and stop words of the language (`languages`), diacritics folded (`normal`).
+NFKC, case folding, words and identifiers (`words`), bigrams for scripts without spaces (`cjk`), stems and stop words of
+the language (`languages`), folded diacritics (`folding`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.text.cjk import RUN, bigrams
+from retrieval.text.folding import fold, prepare
 from retrieval.text.languages import AUTO, LANGUAGES, SIMPLE, resolve_language, term_of
-from retrieval.text.normal import fold, prepare
 from retrieval.text.words import chunks, split
 
 __all__ = ["AUTO", "LANGUAGES", "MAX_COUNT", "SIMPLE", "TermBag", "analyze", "bag", "resolve_language", "term_id"]
@@ -32,9 +32,9 @@ class TermBag:
     """The terms of one memory.
 
     Attributes:
-        terms: int64 (n,), ascending, each once.
-        tfs: uint16 (n,), how often each occurs, title weight included, clipped at `MAX_COUNT`.
-        length: number of terms with repeats, title weight included, clipped at `MAX_COUNT`.
+        terms: int64 (n,), ascending, unique.
+        tfs: uint16 (n,), frequencies including the title's weight, clipped at `MAX_COUNT`.
+        length: number of terms with repetitions, including the title's weight, clipped at `MAX_COUNT`.
     """
 
     terms: NDArray[np.int64]
@@ -43,16 +43,16 @@ class TermBag:
 
 
 def analyze(text: str, language: str = SIMPLE) -> list[str]:
-    """The terms of a text in document order, with repeats.
+    """The terms of a text in document order, with repetitions.
 
-    Stop words go only if something else remains; emoji are terms only if the text has nothing else.
+    Stop words are dropped unless nothing else remains; emoji are terms only if the text has nothing else.
 
     Args:
         text: any string; lone surrogates and control characters are separators.
         language: a name or ISO code of `LANGUAGES`.
 
     Raises:
-        InvalidInput: an unknown language.
+        InvalidInput: the language is unknown.
 
     >>> analyze("Caroline's support groups, re-opened in Zürich!", "english")
     ['carolin', 'support', 'group', 'reopen', 're', 'open', 'zurich']
@@ -86,14 +86,14 @@ def _add(chunk: str, name: str, stops: frozenset[str], terms: list[str], stopped
 
 
 def _symbols(text: str) -> list[str]:
-    """Emoji and other pictures of a text without words."""
+    """The emoji and other pictographs of a text without words."""
     return [character for character in text if unicodedata.category(character) == "So"]
 
 
 def term_id(term: str) -> int:
-    """The signed 64-bit hash that stands for a term in the database: BLAKE2b, little-endian.
+    """The signed 64-bit hash that represents a term in the database: BLAKE2b, little-endian.
 
-    Stable across processes and versions. Two of 10 million terms share one with a chance of 3 in a million.
+    Stable across processes and versions. Among 10 million terms a collision has a probability of about 3e-6.
     """
     return _term_id(term)
 
@@ -107,12 +107,11 @@ def _term_id(term: str) -> int:
 def bag(text: str, title: str | None, language: str, *, title_weight: int, labels: Collection[str] = ()) -> TermBag:
     """The terms of a memory with their frequencies; a term of the title counts `title_weight` times.
 
-    `labels` are terms by which the memory can be found, such as its date, that are no part of what it
-    says: they add nothing to its length.
+    `labels` are terms that find the memory but are no part of its text, such as its date; they add no length.
 
     Raises:
-        InvalidInput: an unknown language.
-        ValueError: a negative title weight.
+        InvalidInput: the language is unknown.
+        ValueError: the title weight is negative.
 
     >>> memory = bag("a support group", "Support", "simple", title_weight=3)
     >>> memory.length, sorted(memory.tfs.tolist())

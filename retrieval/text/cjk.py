@@ -1,7 +1,7 @@
-"""Scripts written without spaces between words: runs of them become overlapping bigrams.
+"""Overlapping bigrams for scripts that are written without spaces.
 
-Han and kana form one run, Hangul another, Thai, Lao, Khmer and Burmese a third. Korean has spaces, but
-its particles stick to the nouns, and bigrams find the noun in either form.
+Han and kana form one kind of run, Hangul another, Thai, Lao, Khmer and Burmese a third. Korean has spaces, but its
+particles attach to the nouns, and bigrams match the noun in either form.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 SOUTH_EAST_ASIAN = "\u0e01-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"
 
 RUN = re.compile(f"([{HAN_KANA}\u3099\u309a]+|[{HANGUL}]+|[{SOUTH_EAST_ASIAN}]+)")
-"""A run of one of these groups of scripts; as a capture, so that `RUN.split` keeps the runs."""
+"""A run of one group of scripts; captured, so that `RUN.split` keeps the runs."""
 
-# A base character with the vowel and tone marks that belong to it (Thai, Lao, Burmese, Khmer, kana).
+# A base character with its vowel and tone marks (Thai, Lao, Burmese, Khmer, kana).
 _CLUSTER = re.compile(
     ".[\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059"
     "\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17d3\u17dd\u3099\u309a]*",
@@ -28,7 +28,7 @@ _CLUSTER = re.compile(
 
 
 def bigrams(run: str) -> list[str]:
-    """Overlapping pairs of the run's characters (with their marks); the character itself when alone.
+    """Overlapping pairs of the run's characters, with their marks; a single character is returned itself.
 
     >>> bigrams("東京都"), bigrams("茶")
     (['東京', '京都'], ['茶'])

@@ -1,6 +1,6 @@
-"""The languages of analysis: a Snowball stemmer each, and stop words where there is a list.
+"""The languages of text analysis: a Snowball stemmer each, and stop words for some.
 
-Stemmers: M. F. Porter, Snowball, https://snowballstem.org, by PyStemmer.
+Stemmers: M. F. Porter, Snowball, https://snowballstem.org, through PyStemmer.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from types import MappingProxyType
 
 import Stemmer
 
+from graph.stopwords import word_list
 from retrieval.errors import InvalidInput
-from retrieval.text.normal import fold
-from retrieval.text.stops import STOP_WORDS
+from retrieval.text.folding import fold
 
 SIMPLE = "simple"
-"""No stemming and no stop words: right in every language."""
+"""No stemming and no stop words, for any language."""
 
 AUTO = "auto"
-"""Each word's stemmer by its script, English stop words: the default (docs/decisions/0001-language-of-analysis.md)."""
+"""The default: a stemmer per word by its script, English stop words (docs/decisions/0001-language-of-analysis.md)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,10 +30,10 @@ class Language:
     """How words of a language become terms.
 
     Attributes:
-        name: English name in lower case, which is also Snowball's.
+        name: English name in lower case, as in Snowball.
         code: ISO 639-1; empty for `simple`.
-        stops: case-folded, folded stop words.
-        fold_first: whether the stemmer wants words without diacritics; the others need them.
+        stops: stop words, case-folded and with folded diacritics.
+        fold_first: whether diacritics are folded before stemming; most stemmers expect diacritics.
     """
 
     name: str
@@ -64,24 +64,33 @@ _OF_SCRIPT = {
 }  # fmt: skip
 
 
+_WITH_STOP_WORDS = frozenset(
+    {"english", "german", "french", "spanish", "italian", "portuguese", "dutch", "russian"}
+)  # files in graph/data/stop_words
+
+
+def _stop_words(name: str) -> frozenset[str]:
+    """The folded stop words of a language; empty if it has no list."""
+    return frozenset(map(fold, word_list(f"stop_words/{name}"))) if name in _WITH_STOP_WORDS else frozenset()
+
+
 def _languages() -> dict[str, Language]:
-    english = frozenset(fold(word) for word in STOP_WORDS["english"].split())
     known = {
-        AUTO: Language(name=AUTO, code="", stops=english, fold_first=True),
+        AUTO: Language(name=AUTO, code="", stops=_stop_words("english"), fold_first=True),
         SIMPLE: Language(name=SIMPLE, code="", stops=frozenset(), fold_first=True),
     }
     for name in sorted(_CODES.keys() & set(Stemmer.algorithms())):
         known[name] = Language(
             name=name,
             code=_CODES[name],
-            stops=frozenset(fold(word) for word in STOP_WORDS.get(name, "").split()),
+            stops=_stop_words(name),
             fold_first=name in _FOLD_FIRST,
         )
     return known
 
 
 LANGUAGES: Mapping[str, Language] = MappingProxyType(_languages())
-"""By canonical name, `simple` among them."""
+"""By canonical name, including `simple`."""
 
 _NAMES = (
     {name: name for name in LANGUAGES}
@@ -92,13 +101,12 @@ _NAMES = (
 
 
 def resolve_language(name: str) -> str:
-    """The canonical name, a key of `LANGUAGES`, of a language given by name or ISO 639-1 code.
+    """The canonical name (a key of `LANGUAGES`) for a language name or ISO 639-1 code.
 
-    Case and a region do not matter. Languages that bigrams serve (Chinese, Japanese, Korean, Thai, ...)
-    are `simple`.
+    Case and region are ignored. Languages indexed by bigrams (Chinese, Japanese, Korean, Thai, ...) are `simple`.
 
     Raises:
-        InvalidInput: unknown; names the field `language`.
+        InvalidInput: the language is unknown; the error names the field `language`.
 
     >>> resolve_language("en"), resolve_language("German"), resolve_language("pt-BR"), resolve_language("ja")
     ('english', 'german', 'portuguese', 'simple')
@@ -115,10 +123,10 @@ _local = threading.local()
 
 
 def _stemmer(name: str) -> Stemmer.Stemmer:
-    """This thread's stemmer: one object must not be used by two threads at once."""
+    """The stemmer of this thread, as a stemmer is not thread-safe."""
     stemmers: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
     if name not in stemmers:
-        stemmers[name] = Stemmer.Stemmer(name, 0)  # no cache of its own: `term_of` has one
+        stemmers[name] = Stemmer.Stemmer(name, 0)  # without its own cache: `_term_of` has one
     return stemmers[name]
 
 
@@ -136,7 +144,7 @@ def _term_of(word: str, name: str) -> str:
 
 
 def term_of(word: str, name: str) -> str:
-    """The term of a case-folded word in the language `name` (canonical): folded, and stemmed if it is letters.
+    """The term of a case-folded word in a language (canonical name): folded, and stemmed if it consists of letters.
 
     >>> term_of("running", "english"), term_of("running", "simple"), term_of("häuser", "german")
     ('run', 'running', 'haus')

@@ -1,7 +1,7 @@
-"""Words and identifiers of a text, case-folded: what is one thing stays whole and is split as well.
+"""Case-folded words and identifiers; an identifier is kept whole and also split into its parts.
 
-`foo_bar`, `fooBar`, `foo-bar` and `foobar` share the term `foobar`; `ABC-123` and `abc123` share
-`abc123`; versions, addresses and paths keep their dots, `@` and slashes in the whole form.
+`foo_bar`, `fooBar`, `foo-bar` and `foobar` share the term `foobar`; `ABC-123` and `abc123` share `abc123`; the whole
+form of versions, addresses and paths keeps dots, `@` and slashes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from retrieval.text.normal import MARKS
+from retrieval.text.folding import MARKS
 
 _LINK = r"(?:['.\-@/\\&]|(?<=\d)[,:](?=\d))"
 _TAIL = r"(?:\+\+|#(?!\w))?"  # C++, C#
@@ -27,16 +27,16 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 
 _MAX_WHOLE = 128
-"""Longest identifier that is kept whole; a longer one (a query string, a blob) has only its parts."""
+"""Longest identifier that is kept whole; a longer one (a query string, a blob) gives only its parts."""
 
 _MAX_SPLIT = 64
-"""Longest run of word characters that is looked at for capitals and digits; a blob stays one term."""
+"""Longest run of word characters that is split at capitals and digits; a blob stays one term."""
 
 _MAX_CACHED = 64
 
 
 def chunks(text: str) -> list[str]:
-    """Runs of word characters with the punctuation inside identifiers, from `prepare`d text, in order.
+    """Runs of word characters, with the punctuation inside identifiers, from `prepare`d text in order.
 
     >>> chunks("Mail bob@x.org, see ./src/foo_bar.py (v1.2).")
     ['Mail', 'bob@x.org', 'see', 'src/foo_bar.py', 'v1.2']
@@ -45,7 +45,7 @@ def chunks(text: str) -> list[str]:
 
 
 def split(chunk: str) -> tuple[str, ...]:
-    """The case-folded terms of one chunk: the whole first, then its parts; each has a letter or a digit.
+    """The case-folded terms of a chunk, the whole first; each has a letter or a digit.
 
     >>> split("fooBar"), split("ABC-123"), split("v1.2.3"), split("a@b.c")
     (('foobar', 'foo', 'bar'), ('abc123', 'abc', '123'), ('v1.2.3', 'v1', '2', '3'), ('a@b.c', 'a', 'b.c', 'b', 'c'))
@@ -58,7 +58,7 @@ def split(chunk: str) -> tuple[str, ...]:
 
 
 def _terms(chunk: str) -> tuple[str, ...]:
-    """What is left of a chunk of which a script without spaces was cut off may be punctuation alone."""
+    """The terms of a chunk; none if it is only the punctuation left after removing a script without spaces."""
     return tuple(term for term in _split(chunk) if _LETTER_OR_DIGIT.search(term))
 
 
@@ -78,7 +78,7 @@ def _split(chunk: str) -> tuple[str, ...]:
 
 
 def _identifier(chunk: str) -> tuple[str, ...]:
-    """Split at the outermost kind of punctuation, each part again; the whole goes before its parts."""
+    """Split at the outermost kind of punctuation, and each part again; the whole precedes its parts."""
     for separators in ("@", "/\\", ":,", ".", "&"):
         if any(separator in chunk for separator in separators):
             parts = [term for part in re.split(f"[{re.escape(separators)}]", chunk) if part for term in _inner(part)]
@@ -95,7 +95,7 @@ def _identifier(chunk: str) -> tuple[str, ...]:
 
 
 def _inner(part: str) -> tuple[str, ...]:
-    """The terms of a part of an identifier; `v1` within `v1.2.3` stays one, `b.c` in an address is no acronym."""
+    """The terms of a part of an identifier; `v1` in `v1.2.3` is not split, `b.c` in an address is not an acronym."""
     if "." in part:
         return _identifier(part)
     return (part.casefold(),) if part.isalnum() and len(part) <= 3 else _split(part)
@@ -108,27 +108,27 @@ def _with_apostrophe(chunk: str) -> tuple[str, ...]:
     if "'" not in rest:
         return _split(rest)
     pieces = rest.split("'")
-    # O'Brien is also Brien; in м'ята the apostrophe is a letter of the word.
+    # O'Brien also yields Brien; in м'ята the apostrophe is a letter of the word.
     parts = [term for piece in pieces if len(piece) > 2 for term in _split(piece)] if pieces[0].isascii() else []
     return _with_whole("".join(pieces).casefold(), parts)
 
 
 def _by_case(word: str) -> tuple[str, ...]:
-    """Split where lower case meets upper case and where letters meet digits; parts of one letter fall."""
+    """Split between lower and upper case and between letters and digits; parts of one letter are dropped."""
     whole = word.casefold()
     if len(word) > _MAX_SPLIT or _PLURAL_ACRONYM.fullmatch(word) or word.isdigit():
         return (whole,)
     parts: list[str] = []
     start = 0
-    for at in range(1, len(word)):
-        before, here = word[at - 1], word[at]
+    for position in range(1, len(word)):
+        before, here = word[position - 1], word[position]
         if (
             before.isdigit() != here.isdigit()
             or (before.islower() and here.isupper())
-            or (before.isupper() and here.isupper() and at + 1 < len(word) and word[at + 1].islower())
+            or (before.isupper() and here.isupper() and position + 1 < len(word) and word[position + 1].islower())
         ):
-            parts.append(word[start:at])
-            start = at
+            parts.append(word[start:position])
+            start = position
     if not start:
         return (whole,)
     parts.append(word[start:])

@@ -12,28 +12,20 @@ from msgspec import structs
 
 from retrieval.engine import Trivet
 from retrieval.evaluation.provenance import model_checksums, versions
-from retrieval.gate import GateReport, judge
-from retrieval.profiles import Profile
+from retrieval.profiles.gate import GateReport, judge
+from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
-from retrieval.tuning.batch import Floats
-from retrieval.tuning.gathering import Runs, Watch
-from retrieval.tuning.rivals import Rivals
+from retrieval.tuning.baselines import Baselines
+from retrieval.tuning.collection import Runs, Watch
+from retrieval.tuning.replay import Floats
 from retrieval.tuning.runs import DEPTHS, SavedQuery, legs_key
 from retrieval.tuning.study import SHARES, Contender, Study, data_of, study, trial_of
 from retrieval.tuning.summary import HELD_OUT, Tuning, curve_of, groups_of, landscapes_of, reliability_of, scores_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
-    """How a profile is tuned.
-
-    Attributes:
-        name: of the profile that is made.
-        folds: that are held out in turn.
-        seed: of everything that is drawn.
-        source: what is learned from, in words.
-        watch: shows how far it is.
-    """
+class TuningPlan:
+    """How a profile is tuned: its name, the folds held out in turn, what is learned from in words."""
 
     name: str
     folds: int
@@ -42,33 +34,26 @@ class Plan:
     watch: Watch
 
 
-def tune(runs: Runs, rivals: Rivals, plan: Plan, *, started: float) -> Tuning:
-    """Search, hold out, and let the gate judge. Nothing is stored.
-
-    Args:
-        runs: saved queries of the rivals' legs.
-        rivals: what to start from and be judged against.
-        plan: how.
-        started: `time.perf_counter()` when the command began.
-    """
-    base = _contender(rivals.base, runs)
+def tune(runs: Runs, baselines: Baselines, plan: TuningPlan, *, started: float) -> Tuning:
+    """Search, hold out, and let the gate judge. Nothing is stored; `started` is the counter when the command began."""
+    base = _contender(baselines.base, runs)
     with plan.watch("replaying recipes", len(base.queries) * len(DEPTHS)) as progress:
         data = data_of(base, progress)
     with plan.watch("searching", plan.folds * len(SHARES) + 1) as progress:
         found = study(data, count=plan.folds, seed=plan.seed, progress=progress)
-    profile = structs.replace(found.final.profile, name=plan.name, version=rivals.next_version)
-    return _summary(found, profile, rivals, runs, plan, started)
+    profile = structs.replace(found.final.profile, name=plan.name, version=baselines.next_version)
+    return _summary(found, profile, baselines, runs, plan, started)
 
 
-def check(runs: Runs, rivals: Rivals, *, seed: int) -> GateReport:
+def check(runs: Runs, baselines: Baselines, *, seed: int) -> GateReport:
     """Let the gate judge the base as it is: nothing is fitted, so every query is held out."""
-    base, baseline = _contender(rivals.base, runs), _contender(rivals.baseline, runs)
-    live = rivals.live if rivals.live is not None and rivals.live != rivals.base else None
+    base, baseline = _contender(baselines.base, runs), _contender(baselines.baseline, runs)
+    live = baselines.live if baselines.live is not None and baselines.live != baselines.base else None
     trial = trial_of(base.queries, base.adaptive(), baseline.fixed(), baseline.adaptive() if live is not None else None)
     return judge(
         trial,
-        candidate=rivals.base,
-        baseline=fixed_name(rivals.baseline),
+        candidate=baselines.base,
+        baseline=fixed_name(baselines.baseline),
         live=None if live is None else live.label,
         folds=0,
         seed=seed,
@@ -100,29 +85,31 @@ def _contender(profile: Profile, runs: Runs) -> Contender:
     return Contender(profile=profile, queries=runs[legs_key(profile)])
 
 
-def _summary(found: Study, profile: Profile, rivals: Rivals, runs: Runs, plan: Plan, started: float) -> Tuning:
+def _summary(
+    found: Study, profile: Profile, baselines: Baselines, runs: Runs, plan: TuningPlan, started: float
+) -> Tuning:
     queries = found.data.queries
-    baseline = _contender(rivals.baseline, runs)
+    baseline = _contender(baselines.baseline, runs)
     held_out, fixed, live = found.held_out[SHARES[-1]], baseline.fixed(), baseline.adaptive()
-    trial = trial_of(queries, held_out, fixed, live if rivals.live is not None else None)
+    trial = trial_of(queries, held_out, fixed, live if baselines.live is not None else None)
     gate = judge(
         trial,
         candidate=profile,
-        baseline=fixed_name(rivals.baseline),
-        live=None if rivals.live is None else rivals.live.label,
+        baseline=fixed_name(baselines.baseline),
+        live=None if baselines.live is None else baselines.live.label,
         folds=len(found.parts),
         seed=plan.seed,
     )
     systems: dict[str, Floats] = {
         "equal weights": baseline.equal(),
-        fixed_name(rivals.baseline): fixed,
-        rivals.baseline.label: live,
-        rivals.base.label: _contender(rivals.base, runs).adaptive(),
+        fixed_name(baselines.baseline): fixed,
+        baselines.baseline.label: live,
+        baselines.base.label: _contender(baselines.base, runs).adaptive(),
         HELD_OUT: held_out,
     }
     return Tuning(
         label=None,
-        base=rivals.base.label,
+        base=baselines.base.label,
         improved=found.final.settings is not None,
         profile=profile,
         settings=found.final.settings,

@@ -8,11 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.profiles import Profile, Recipe
-from retrieval.tuning.batch import CUTOFF, DISCOUNT, Batch, Floats, batch_of
-from retrieval.tuning.replay import SAME, final_scores, learned_at, reciprocals, weights_of
+from retrieval.profiles.profile import Profile, Recipe
+from retrieval.tuning.replay import (
+    CUTOFF,
+    DISCOUNT,
+    SAME,
+    Floats,
+    ReplayBatch,
+    batch_of,
+    final_scores,
+    learned_at,
+    reciprocals,
+    weights_of,
+)
 from retrieval.tuning.runs import DEPTHS, SavedQuery
-from retrieval.types import Leg
+from retrieval.types.search import Leg
 
 _STEPS = 20
 MIXTURES: Floats = (
@@ -32,13 +42,8 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
-    """Worth of recipes.
-
-    Attributes:
-        trusts: the first axis of `values`.
-        values: nDCG@10, shape (trusts, n, recipes), recipes flattened from `SHAPE`.
-    """
+class GridTable:
+    """What recipes are worth: nDCG@10, shape (trusts, n, recipes), recipes flattened from `SHAPE`."""
 
     trusts: tuple[float, ...]
     values: NDArray[np.float32]
@@ -49,15 +54,8 @@ def tabulate(
     base: Profile,
     trusts: Sequence[float] = TRUSTS,
     progress: Progress = lambda _: None,
-) -> Table:
-    """Replay every recipe of the grid on every query under every trust.
-
-    Args:
-        queries: at least one.
-        base: whose legs they are of, and whose noise is cut.
-        trusts: to try.
-        progress: told of each query and fan-out.
-    """
+) -> GridTable:
+    """Replay every recipe of the grid on every query under every trust; `base` says whose legs they are."""
     n = len(queries)
     everything = np.ones((n, len(Leg)), np.bool_)
     values = np.zeros((len(trusts), n, *SHAPE), np.float32)
@@ -75,7 +73,7 @@ def tabulate(
                 worth = _worth(batch, row, entries, weights, share[row], found)
                 values[:, row, at_depth, at_k] = worth[at_mixture]
             progress(1)
-    return Table(trusts=tuple(trusts), values=values.reshape(len(trusts), n, -1))
+    return GridTable(trusts=tuple(trusts), values=values.reshape(len(trusts), n, -1))
 
 
 def recipe_at(index: int) -> Recipe:
@@ -113,7 +111,7 @@ def _distinct(mixtures: Sequence[Floats]) -> tuple[Floats, NDArray[np.intp]]:
 
 
 def _worth(
-    batch: Batch, row: int, entries: NDArray[np.intp], weights: Floats, share: Floats, found: NDArray[np.intp]
+    batch: ReplayBatch, row: int, entries: NDArray[np.intp], weights: Floats, share: Floats, found: NDArray[np.intp]
 ) -> Floats:
     """nDCG@10 of one query under each of some weights (m, 3)."""
     worth = np.zeros(len(weights))

@@ -1,33 +1,102 @@
 """What a profile would have answered to saved queries, all of them at once.
 
-The arithmetic is that of `noise`, `weighting`, `fusion` and `blending`, on arrays. Some things are nearly but not
-quite as served: memories that say the same thing are known among the best of the saved rankings only; a profile
-whose recipes differ in fan-out weighs legs and candidates by what is found at the nearest that was asked; a leg
-without weight was asked all the same, and the graph leg leans on it. Caps of sources and variety play no part.
+Recipes and the noise cut are the pipeline's own functions; the arithmetic of `fusion` and `blending` is here on arrays,
+with an axis for the weights. Some things are nearly but not quite as served: memories that say the same thing are known
+among the best of the saved rankings only; a profile whose recipes differ in fan-out weighs legs and candidates by what
+is found at the nearest that was asked; a leg without weight was asked all the same, and the graph leg leans on it. Caps
+of sources and variety play no part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from classifier.inference import IntentPrediction
 from classifier.intents import INTENTS
-from retrieval.blending import BLEND_K
-from retrieval.fusion import FIRST_RANK
-from retrieval.profiles import Profile, Recipe
-from retrieval.tuning.batch import CUTOFF, DISCOUNT, NOWHERE, Batch, Floats, Ints, Rescorings
-from retrieval.types import Leg
+from retrieval.evaluation.metrics import dcg
+from retrieval.profiles.profile import Profile, Recipe
+from retrieval.ranking.fusion import BLEND_K, FIRST_RANK
+from retrieval.ranking.noise import least_score
+from retrieval.ranking.weighting import adaptive_weighting, with_learned_weights
+from retrieval.tuning.runs import SavedQuery
+from retrieval.types.search import Leg
+
+CUTOFF = 10
+"""Places that count."""
 
 LEAST_DEPTH = 2 * CUTOFF
 """The pipeline never fuses shorter heads of the rankings for an answer of `CUTOFF`."""
+
+UNRANKED = 1_000_000
+"""The rank of what a leg did not find."""
 
 SAME = 1e-12
 """Scores this near are equal, however they were added up."""
 
 _ASIDE = 1e-10
 """What a fused rank takes off a blended score: of equal ones the better fused comes first."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+DISCOUNT: Floats = np.append(1 / np.log2(np.arange(CUTOFF) + 2), 0.0)
+"""What a place counts, from the first; the last entry is that of all places beyond."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gold:
+    """The relevant memories that any leg found, one entry each.
+
+    Attributes:
+        row, column: the query and the candidate that stands for the memory.
+        offset: how many relevant memories the same candidate stands for before this one.
+        gain: what it is worth, as a share of the best ranking's.
+    """
+
+    row: Ints
+    column: Ints
+    offset: Ints
+    gain: Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplayBatch:
+    """Saved queries as arrays; `c` candidates at most, in the order of their ids.
+
+    Attributes:
+        rescored: by row, how far the rescorer is followed and its scores (c,) of the candidates, where it has any.
+        ranks: (n, 3, c) from 1; `UNRANKED` for what a leg did not find.
+        kept: (n, 3) how many of each leg's hits are above its noise.
+        alone: (n,) whether one leg alone found anything, which is then not cut.
+        places: (n, c) how many places of an answer a candidate takes.
+        copies: by row, the columns of candidates that another one stands for, with that one's.
+        gold: what is relevant.
+        predictions: of the intents, with the query's familiarity.
+        probabilities: (n, 4) of the intents.
+        familiar: (n,) how far the learned weights may be followed: how like the memories are to the training's.
+        learned: (depths, n, 3) weights by what the legs found.
+        learned_depths: the depths, ascending.
+    """
+
+    rescored: Mapping[int, tuple[float, Floats]]
+    ranks: NDArray[np.int32]
+    kept: Ints
+    alone: NDArray[np.bool_]
+    places: NDArray[np.int32]
+    copies: Mapping[int, Sequence[tuple[int, int]]]
+    gold: Gold
+    predictions: Sequence[IntentPrediction]
+    probabilities: Floats
+    familiar: Floats
+    learned: Floats
+    learned_depths: Ints
+
+    def __len__(self) -> int:
+        return len(self.predictions)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,14 +108,87 @@ class Recipes:
     fan_out: Ints
 
     @classmethod
+    def of_each(cls, recipes: Sequence[Recipe]) -> Recipes:
+        """Those of some queries."""
+        return cls(
+            weights=np.array([weights_of(recipe) for recipe in recipes]),
+            rrf_k=np.array([recipe.rrf_k for recipe in recipes], np.float64),
+            fan_out=np.array([recipe.fan_out for recipe in recipes], np.intp),
+        )
+
+    @classmethod
     def same(cls, recipe: Recipe, n: int) -> Recipes:
         """One recipe for all."""
-        weights = weights_of(recipe)
-        return cls(
-            weights=np.tile(weights, (n, 1)),
-            rrf_k=np.full(n, float(recipe.rrf_k)),
-            fan_out=np.full(n, recipe.fan_out, np.intp),
-        )
+        return cls.of_each([recipe] * n)
+
+
+def served_depth(queries: Sequence[SavedQuery], fan_out: int) -> int:
+    """The saved fan-out at which legs look that are asked for one: that, or the next that was asked."""
+    depths = queries[0].depths
+    return min((depth for depth in depths if depth >= fan_out), default=depths[-1])
+
+
+def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None = None) -> ReplayBatch:
+    """At least one query as arrays, with the noise cut of a profile, and rescored if it wants that.
+
+    `depth` is the saved fan-out at which the legs looked; None for the profile's.
+    """
+    depth = depth or served_depth(queries, profile.fan_out)
+    rescoring = profile.rescore and profile.models.rescorer is not None
+    hits = [{leg: query.hits(leg, depth) for leg in Leg} for query in queries]
+    # the candidates' columns are in the order of their ids: that of equal scores
+    columns = [
+        {id_: at for at, id_ in enumerate(sorted({id_ for own in each.values() for id_, _ in own}))} for each in hits
+    ]
+    width = max(1, *(len(each) for each in columns))
+    ranks = np.full((len(queries), len(Leg), width), UNRANKED, np.int32)
+    places = np.ones((len(queries), width), np.int32)
+    gold: list[tuple[int, int, int, float]] = []
+    copies: dict[int, list[tuple[int, int]]] = {}
+    for row, (query, column) in enumerate(zip(queries, columns, strict=True)):
+        for at, own in enumerate(hits[row].values()):
+            ranks[row, at, [column[id_] for id_, _ in own]] = np.arange(1, len(own) + 1)
+        leader = _leaders(query, column)
+        if leader:
+            copies[row] = list(leader.items())
+        gold += _gold(query, row, column, leader)
+    for row, at, offset, _ in gold:
+        places[row, at] = max(places[row, at], offset + 1)
+    rows, gold_columns, offsets, gains = list(zip(*gold, strict=True)) or [(), (), (), ()]
+    said = [query.rescored.get(depth) if rescoring else None for query in queries]
+    return ReplayBatch(
+        rescored={
+            row: (each.confidence, _rescored(each.scores, columns[row], width))
+            for row, each in enumerate(said)
+            if each is not None
+        },
+        ranks=ranks,
+        kept=np.array([[_above_noise(own, leg, profile) for leg, own in each.items()] for each in hits], np.intp),
+        alone=np.array([sum(map(bool, each.values())) == 1 for each in hits]),
+        places=places,
+        copies=copies,
+        gold=Gold(
+            row=np.array(rows, np.intp),
+            column=np.array(gold_columns, np.intp),
+            offset=np.array(offsets, np.intp),
+            gain=np.array(gains, np.float64),
+        ),
+        predictions=[_prediction(query) for query in queries],
+        probabilities=np.array([query.probabilities for query in queries], np.float64),
+        familiar=np.array([1.0 if each is None else each.in_domain for each in said]),
+        learned=np.array([[query.learned[at] for query in queries] for at in queries[0].depths], np.float64),
+        learned_depths=np.array(queries[0].depths, np.intp),
+    )
+
+
+def importance(queries: Sequence[SavedQuery]) -> Floats:
+    """What each query counts, summing to their number; every set counts alike, whatever its size."""
+    weights = np.array([query.weight for query in queries], np.float64)
+    sets = np.array([query.set for query in queries])
+    names = np.unique(sets)
+    for name in names:
+        weights[sets == name] /= weights[sets == name].sum() * len(names)
+    return weights * len(queries)
 
 
 def weights_of(recipe: Recipe) -> Floats:
@@ -56,39 +198,31 @@ def weights_of(recipe: Recipe) -> Floats:
     return weights / total
 
 
-def fixed_recipes(batch: Batch, profile: Profile) -> Recipes:
+def fixed_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
     """What mode `hybrid` fuses with."""
     return Recipes.same(profile.fixed, len(batch))
 
 
-def adaptive_recipes(batch: Batch, profile: Profile) -> Recipes:
+def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
     """What mode `adaptive` fuses with: the intents' recipes mixed, then moved towards the learned weights."""
-    each = [profile.per_intent[intent] for intent in INTENTS]
-    lam = np.minimum(1.0, profile.shrink * batch.belief)
-    shares = batch.probabilities / batch.probabilities.sum(axis=1, keepdims=True)
-
-    def mixed(of_intents: Floats, fixed: Floats | float) -> Floats:
-        by_intent = lam[:, None] * (shares @ of_intents.reshape(len(each), -1))
-        result: Floats = by_intent + (1.0 - lam)[:, None] * np.atleast_1d(fixed)
-        return result
-
-    weights = mixed(np.array([weights_of(recipe) for recipe in each]), weights_of(profile.fixed))
-    fan_out = mixed(np.array([float(recipe.fan_out) for recipe in each]), float(profile.fixed.fan_out))[:, 0]
-    rrf_k = mixed(np.array([float(recipe.rrf_k) for recipe in each]), float(profile.fixed.rrf_k))[:, 0]
-    depth = np.round(fan_out).astype(np.intp)
-    learned = learned_at(batch, depth)
-    trust = profile.trust * batch.familiar[:, np.newaxis]
-    return Recipes(weights=(1 - trust) * weights + trust * learned, rrf_k=rrf_k, fan_out=depth)
+    mixed = [adaptive_weighting(prediction, profile) for prediction in batch.predictions]
+    learned = learned_at(batch, np.array([each.recipe.fan_out for each in mixed], np.intp))
+    return Recipes.of_each(
+        [
+            with_learned_weights(each, dict(zip(Leg, asked, strict=True)), profile, in_domain=in_domain).recipe
+            for each, asked, in_domain in zip(mixed, learned.tolist(), batch.familiar.tolist(), strict=True)
+        ]
+    )
 
 
-def learned_at(batch: Batch, fan_out: Ints) -> Floats:
+def learned_at(batch: ReplayBatch, fan_out: Ints) -> Floats:
     """The learned weights (n, 3) for rankings of that length: of the deepest saved that is not deeper."""
     at = np.searchsorted(batch.learned_depths, np.maximum(fan_out, LEAST_DEPTH), side="right") - 1
     learned: Floats = batch.learned[np.maximum(at, 0), np.arange(len(batch))]
     return learned
 
 
-def quality(batch: Batch, recipes: Recipes) -> Floats:
+def quality(batch: ReplayBatch, recipes: Recipes) -> Floats:
     """nDCG@10 of every query, shape (n,)."""
     reciprocal = reciprocals(batch, recipes.fan_out, recipes.weights > 0, recipes.rrf_k)
     scores = np.einsum("nl,nlc->nc", recipes.weights, reciprocal)
@@ -104,56 +238,48 @@ def quality(batch: Batch, recipes: Recipes) -> Floats:
     return summed
 
 
-def reciprocals(batch: Batch, fan_out: Ints, supported: NDArray[np.bool_], rrf_k: Floats) -> Floats:
+def reciprocals(batch: ReplayBatch, fan_out: Ints, supported: NDArray[np.bool_], rrf_k: Floats) -> Floats:
     """1 / (rrf_k + rank) of every candidate in every leg, (n, 3, c); 0 beyond the fan-out and in the noise.
 
-    Args:
-        batch: the queries.
-        fan_out: (n,) heads of the rankings that are fused.
-        supported: (n, 3) whether a leg has any weight.
-        rrf_k: (n,) the fusion's constant.
+    `supported` (n, 3) says whether a leg has any weight.
     """
     depth = np.maximum(fan_out, LEAST_DEPTH)[:, None]
-    heard = np.minimum(batch.heard, depth)
-    own = np.where(supported[:, :, None], batch.ranks, NOWHERE)
-    left = np.asarray((own <= heard[:, :, None]).any(axis=1))
+    kept = np.minimum(batch.kept, depth)
+    own = np.where(supported[:, :, None], batch.ranks, UNRANKED)
+    left = np.asarray((own <= kept[:, :, None]).any(axis=1))
     for row, copies in batch.copies.items():
         for column, leader in copies:
             left[row, leader] |= left[row, column]
             left[row, column] = False
     short = (left.sum(axis=1) < CUTOFF) | batch.alone
-    heard = np.where(short[:, None], depth, heard)
-    result: Floats = np.where(batch.ranks <= heard[:, :, None], 1.0 / (rrf_k[:, None, None] + batch.ranks), 0.0)
+    kept = np.where(short[:, None], depth, kept)
+    result: Floats = np.where(batch.ranks <= kept[:, :, None], 1.0 / (rrf_k[:, None, None] + batch.ranks), 0.0)
     return result
 
 
-def final_scores(batch: Batch, row: int, fused: Floats) -> Floats:
+def final_scores(batch: ReplayBatch, row: int, fused: Floats) -> Floats:
     """The scores (m, c) that order a query's answer: rescored, and of memories that say the same thing one is left.
 
-    Args:
-        batch: the queries.
-        row: the query.
-        fused: (m, c) fused scores under several weights, 0 for what is not among the fused. It is written over.
+    `fused` has the scores (m, c) under several weights, 0 for what is not among the fused. It is written over.
     """
     said = batch.rescored.get(row)
-    scores = fused if said is None else _blended(fused, said)
+    scores = fused if said is None else _blended(fused, *said)
     for column, leader in batch.copies.get(row, ()):
         scores[:, leader] = np.maximum(scores[:, leader], scores[:, column])
         scores[:, column] = 0.0
     return scores
 
 
-def _blended(fused: Floats, said: Rescorings) -> Floats:
-    """`blending.blend` on arrays."""
+def _blended(fused: Floats, confidence: float, rescored: Floats) -> Floats:
+    """`blending.blended` on arrays."""
     there = np.flatnonzero(fused.max(axis=0) > 0)
     place = _places(-np.round(fused[:, there], 12))
-    levels = np.unique(-said.scores[there], return_inverse=True)[1].astype(np.float64)
+    levels = np.unique(-rescored[there], return_inverse=True)[1].astype(np.float64)
     rank = levels[np.newaxis, :] + FIRST_RANK
     if len(np.unique(levels)) < len(levels):  # candidates that the rescorer finds equal stay in the fusion's order
-        rank = _places(levels * NOWHERE + place)
-    share = said.confidence
+        rank = _places(levels * UNRANKED + place)
     scores = np.zeros(fused.shape)
-    scores[:, there] = (1 - share) / (BLEND_K + place) + share / (BLEND_K + rank) - _ASIDE * place
+    scores[:, there] = (1 - confidence) / (BLEND_K + place) + confidence / (BLEND_K + rank) - _ASIDE * place
     return scores
 
 
@@ -163,3 +289,48 @@ def _places(keys: Floats) -> Floats:
     numbers = np.arange(FIRST_RANK, keys.shape[1] + FIRST_RANK, dtype=np.float64)
     np.put_along_axis(places, np.argsort(keys, axis=1, kind="stable"), numbers[np.newaxis, :], axis=1)
     return places
+
+
+def _leaders(query: SavedQuery, column: Mapping[str, int]) -> dict[int, int]:
+    """The column that stands for another one."""
+    leaders = {}
+    for group in query.duplicates:
+        members = sorted(column[id_] for id_ in group if id_ in column)
+        leaders.update({member: members[0] for member in members[1:]})
+    return leaders
+
+
+def _gold(
+    query: SavedQuery, row: int, column: Mapping[str, int], leader: Mapping[int, int]
+) -> list[tuple[int, int, int, float]]:
+    """Row, column, offset and share of the ideal gain of each relevant memory that was found."""
+    ideal = dcg(sorted(query.gains.values(), reverse=True)[:CUTOFF])
+    taken: dict[int, int] = {}
+    found = []
+    for id_ in sorted(query.gains):
+        if id_ in column:
+            at = leader.get(column[id_], column[id_])
+            found.append((row, at, taken.get(at, 0), query.gains[id_] / ideal))
+            taken[at] = taken.get(at, 0) + 1
+    return found
+
+
+def _above_noise(hits: Sequence[tuple[str, float]], leg: Leg, profile: Profile) -> int:
+    """How many hits the noise cut leaves."""
+    least = least_score(leg, hits[0][1], profile) if hits else 0.0
+    return sum(score >= least for _, score in hits)
+
+
+def _rescored(scores: Mapping[str, float], column: Mapping[str, int], width: int) -> Floats:
+    """By column; a candidate without a score comes after all others."""
+    found = np.full(width, min(scores.values(), default=0.0) - 1.0)
+    for id_, score in scores.items():
+        if id_ in column:
+            found[column[id_]] = score
+    return found
+
+
+def _prediction(query: SavedQuery) -> IntentPrediction:
+    shares = dict(zip(INTENTS, query.probabilities, strict=True))
+    label = max(INTENTS, key=shares.__getitem__)
+    return IntentPrediction(label=label, probabilities=shares, confidence=shares[label], in_domain=query.in_domain)

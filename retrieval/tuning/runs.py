@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from classifier.intents import Intent
 from retrieval.errors import InvalidInput
-from retrieval.profiles import Profile
-from retrieval.types import Leg
+from retrieval.profiles.profile import Profile
+from retrieval.types.search import Leg
 
 FORMAT = 1
 """Counts up when a line changes its meaning; files of another format are collected anew."""
@@ -41,7 +41,7 @@ class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the rescorer makes of the candidates, whatever their fused order: as `classifier.rescorer.Rescored`."""
 
     confidence: Annotated[float, Meta(ge=0, le=1)]
-    familiarity: Annotated[float, Meta(ge=0, le=1)]
+    in_domain: Annotated[float, Meta(ge=0, le=1)] = field(name="familiarity")
     scores: dict[str, float]
 
 
@@ -49,21 +49,16 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One labelled query and what was found for it. No text of the query or of a memory.
 
     Attributes:
-        id: the query's, unique in its set.
         set: the evaluation set, or the namespace whose feedback it is.
-        namespace: the folder's.
-        type: the kind of query, as the folder calls it.
         intent: as labelled; None for as classified.
         asked: checksum of the query's text: the same question is never in two folds.
-        gains: what each relevant id is worth, above 0.
         weight: how much the query counts against the others of its set, above 0.
         probabilities: of the intents, in the order of `Intent`.
-        familiarity: in [0, 1].
         learned: weights (vector, bm25, graph) that what the legs found asks for, by fan-out.
         rankings: ids with the scores of the vector and the BM25 leg, best first, before any noise is cut.
         graph: the same of the graph leg by fan-out: it sets out from what the others found at that depth.
         duplicates: ids of memories that say the same thing, by group.
-        rescored: the rescorer's say by fan-out; empty where there is none.
+        rescored: what the rescorer says by fan-out; empty where there is none.
     """
 
     id: str
@@ -75,7 +70,7 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gains: Annotated[dict[str, Annotated[float, Meta(gt=0)]], Meta(min_length=1)]
     weight: Annotated[float, Meta(gt=0)] = 1.0
     probabilities: tuple[float, float, float, float]
-    familiarity: Annotated[float, Meta(ge=0, le=1)]
+    in_domain: Annotated[float, Meta(ge=0, le=1)] = field(name="familiarity")
     learned: dict[int, _MIXTURE]
     rankings: dict[Leg, list[tuple[str, float]]]
     graph: dict[int, list[tuple[str, float]]]
@@ -128,12 +123,7 @@ class RunFile:
     """A file of `SavedQuery` lines that grows as queries are asked and goes on where it stopped."""
 
     def __init__(self, path: Path, key: str) -> None:
-        """Use a file.
-
-        Args:
-            path: the file; need not be there.
-            key: checksum of all that the lines depend on.
-        """
+        """Use a file, which need not be there; `key` is the checksum of all that its lines depend on."""
         self.path = path
         self._key = key
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +12,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from classifier.intents import INTENTS
-from retrieval.profiles import Profile
-from retrieval.tuning.batch import Batch, Floats, batch_of, importance, served_depth
-from retrieval.tuning.folds import Rows, folds, without
-from retrieval.tuning.grid import Table, distances, recipe_at
-from retrieval.tuning.replay import adaptive_recipes, quality
+from retrieval.profiles.profile import Profile
+from retrieval.tuning.grid import GridTable, distances, recipe_at
+from retrieval.tuning.replay import Floats, ReplayBatch, adaptive_recipes, batch_of, importance, quality, served_depth
 from retrieval.tuning.runs import SavedQuery
 
 MARGIN = 0.001
@@ -27,16 +26,11 @@ PRIORS = (None, 400.0, 100.0, 25.0)
 SHRINKS = (0.5, 1.0)
 INNER_FOLDS = 5
 
-Progress = Callable[[int], None]
+Rows = NDArray[np.intp]
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """How far a fit follows what it sees.
-
-    Attributes:
-        trust, shrink: the profile's.
-        prior: of `PRIORS`.
-    """
+class FitSettings(Struct, frozen=True, kw_only=True):
+    """How far a fit follows what it sees: trust and shrink of the profile, a prior of `PRIORS`."""
 
     trust: float
     shrink: float
@@ -45,18 +39,11 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Data:
-    """What is searched on.
-
-    Attributes:
-        queries: saved with the profile's legs.
-        batch: the same as arrays.
-        table: their worth under the grid.
-        base: the profile that the search starts from, and stays at if nothing better is there.
-    """
+    """What is searched on: saved queries, also as arrays, their worth under the grid, the profile to start from."""
 
     queries: Sequence[SavedQuery]
-    batch: Batch
-    table: Table
+    batch: ReplayBatch
+    table: GridTable
     base: Profile
 
 
@@ -65,16 +52,16 @@ class Fit:
     """A fitted profile; `settings` is None where the base is as good as anything that was tried."""
 
     profile: Profile
-    settings: Settings | None
+    settings: FitSettings | None
 
 
-class Judged:
+class JudgedQueries:
     """Queries on which profiles of the same legs are judged; arrays are made once for every fan-out."""
 
     def __init__(self, queries: Sequence[SavedQuery], base: Profile) -> None:
         self._queries = queries
         self._base = base
-        self._batches: dict[int, Batch] = {}
+        self._batches: dict[int, ReplayBatch] = {}
 
     def adaptive(self, profile: Profile) -> Floats:
         """nDCG@10 of each query in mode adaptive."""
@@ -85,10 +72,10 @@ class Judged:
         return quality(batch, adaptive_recipes(batch, profile))
 
 
-def candidates(table: Table) -> list[Settings]:
+def candidates(table: GridTable) -> list[FitSettings]:
     """What is tried, the simplest first."""
     return [
-        Settings(trust=trust, shrink=shrink, prior=prior)
+        FitSettings(trust=trust, shrink=shrink, prior=prior)
         for prior in PRIORS
         for trust in table.trusts
         for shrink in (SHRINKS if prior is not None else SHRINKS[-1:])
@@ -109,7 +96,7 @@ def fit(data: Data, rows: Rows, *, seed: int) -> Fit:
         return Fit(profile=data.base, settings=None)
     for part in parts:
         learned_from = rows[without(part, len(rows))]
-        judged = Judged([queries[at] for at in part], data.base)
+        judged = JudgedQueries([queries[at] for at in part], data.base)
         made = Fitter(data, learned_from)
         for at, settings in enumerate(tried):
             held_out[at, part] = judged.adaptive(made.profile(settings))
@@ -123,12 +110,7 @@ def fit(data: Data, rows: Rows, *, seed: int) -> Fit:
 
 
 class Fitter:
-    """Makes profiles of some rows; what all settings share is computed once.
-
-    Attributes:
-        fixed_worth: of every recipe of the grid, flat, with no trust in the learned weights.
-        fixed: the recipe for what nothing is known of.
-    """
+    """Makes profiles of some rows; what all settings share is computed once."""
 
     def __init__(self, data: Data, rows: Rows) -> None:
         weights = importance([data.queries[row] for row in rows])
@@ -142,13 +124,8 @@ class Fitter:
         self.fixed_worth: Floats = self._overall[self._trusts.index(0.0)]
         self.fixed = recipe_at(_nearest_of_best(self.fixed_worth, distances(data.base.fixed)))
 
-    def worth(self, settings: Settings, number: int) -> Floats:
-        """What every recipe of the grid is worth for an intent, flat: queries count by its probability.
-
-        Args:
-            settings: its `prior` is how many queries of all intents the intent's own are weighed against.
-            number: of the intent, in the order of `INTENTS`.
-        """
+    def worth(self, settings: FitSettings, number: int) -> Floats:
+        """What every recipe of the grid is worth for an intent by number, flat: queries count by its probability."""
         at = self._trusts.index(settings.trust)
         overall: Floats = self._overall[at]
         if settings.prior is None:
@@ -156,14 +133,16 @@ class Fitter:
         seen: Floats = self._by_intent[at, number] + settings.prior * overall
         return seen / float(self._counts[number] + settings.prior)
 
-    def profile(self, settings: Settings) -> Profile:
+    def profile(self, settings: FitSettings) -> Profile:
         """The profile of these settings, with the base's name and version."""
         away = distances(self.fixed)
         recipes = {
             intent: recipe_at(_nearest_of_best(self.worth(settings, number), away))
             for number, intent in enumerate(INTENTS)
         }
-        return replace(self._base, fixed=self.fixed, per_intent=recipes, trust=settings.trust, shrink=settings.shrink)
+        return replace(
+            self._base, fixed=self.fixed, per_intent=recipes, learned_share=settings.trust, shrink=settings.shrink
+        )
 
 
 def _nearest_of_best(worth: Floats, away: Floats) -> int:
@@ -175,3 +154,33 @@ def _nearest_of_best(worth: Floats, away: Floats) -> int:
 def _simplest_of_best(means: NDArray[np.float64]) -> int:
     """The first of those that are as good as the best."""
     return int(np.flatnonzero(means >= means.max() - MARGIN)[0])
+
+
+def folds(queries: Sequence[SavedQuery], count: int, *, seed: int) -> list[Rows]:
+    """Split queries into at most `count` parts of about the same size; row numbers of each part, none empty.
+
+    In a set of several namespaces each namespace stays whole, so that what is held out was talked of nowhere
+    in what is learned from; elsewhere the queries are dealt out, those of the same words together.
+    """
+    spaces: dict[str, set[str]] = {}
+    for query in queries:
+        spaces.setdefault(query.set, set()).add(query.namespace)
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row, query in enumerate(queries):
+        kept_whole = query.namespace if len(spaces[query.set]) > 1 else query.asked
+        groups.setdefault((query.set, kept_whole), []).append(row)
+    rng = np.random.default_rng(seed)
+    names = sorted(groups)
+    dealt = sorted((names[at] for at in rng.permutation(len(names))), key=lambda name: -len(groups[name]))
+    parts: list[list[int]] = [[] for _ in range(count)]
+    filled: Counter[tuple[str, int]] = Counter()
+    for name in dealt:  # the largest first, each to where least of its set, then least of all, has gone
+        at = min(range(count), key=lambda part: (filled[name[0], part], len(parts[part])))
+        parts[at] += groups[name]
+        filled[name[0], at] += len(groups[name])
+    return [np.array(sorted(part), np.intp) for part in parts if part]
+
+
+def without(rows: Rows, n: int) -> Rows:
+    """The other rows of `n`."""
+    return np.setdiff1d(np.arange(n), rows)

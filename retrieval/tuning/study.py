@@ -8,14 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec import structs
 
-from retrieval.gate import Trial
-from retrieval.profiles import Profile
-from retrieval.tuning.batch import Batch, Floats, batch_of, importance, served_depth
-from retrieval.tuning.folds import Rows, folds, without
+from retrieval.profiles.gate import Trial
+from retrieval.profiles.profile import Profile
 from retrieval.tuning.grid import TRUSTS, tabulate
-from retrieval.tuning.replay import SAME, Recipes, adaptive_recipes, fixed_recipes, quality
+from retrieval.tuning.replay import (
+    SAME,
+    Floats,
+    Recipes,
+    ReplayBatch,
+    adaptive_recipes,
+    batch_of,
+    fixed_recipes,
+    importance,
+    quality,
+    served_depth,
+)
 from retrieval.tuning.runs import SavedQuery
-from retrieval.tuning.search import Data, Fit, Judged, fit
+from retrieval.tuning.search import Data, Fit, JudgedQueries, Rows, fit, folds, without
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
 """Of the queries that are learned from, for the learning curve."""
@@ -49,24 +58,9 @@ class Contender:
         even = np.full_like(fixed.weights, EQUAL_WEIGHTS)
         return quality(batch, Recipes(weights=even, rrf_k=fixed.rrf_k, fan_out=fixed.fan_out))
 
-    def _plain(self) -> Batch:
+    def _plain(self) -> ReplayBatch:
         profile = structs.replace(self.profile, rescore=False)
         return batch_of(self.queries, profile, served_depth(self.queries, profile.fixed.fan_out))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Material:
-    """What a tuning works on.
-
-    Attributes:
-        base: what the search starts from.
-        baseline: what the tuned profile must not be worse than, by its fixed recipe.
-        live: what it must not be worse than as it answers; None where no tuned version is live.
-    """
-
-    base: Contender
-    baseline: Contender
-    live: Contender | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +68,6 @@ class Study:
     """What was found.
 
     Attributes:
-        data: what was searched on.
         parts: the held-out folds, as row numbers.
         held_out: by share of what is learned from, nDCG@10 of each query by a fit that has not seen its fold.
         fits: by fold, of all that is learned from.
@@ -91,7 +84,7 @@ class Study:
 def data_of(base: Contender, progress: Progress) -> Data:
     """The base's queries with their worth under every recipe; `progress` is told of each query and fan-out."""
     batch = batch_of(base.queries, base.profile)
-    trusts = sorted({*TRUSTS, base.profile.trust})
+    trusts = sorted({*TRUSTS, base.profile.learned_share})
     table = tabulate(base.queries, base.profile, trusts, progress)
     return Data(queries=base.queries, batch=batch, table=table, base=base.profile)
 
@@ -99,11 +92,7 @@ def data_of(base: Contender, progress: Progress) -> Data:
 def study(data: Data, *, count: int, seed: int, progress: Progress = lambda _: None) -> Study:
     """Fit on all but each fold and on parts of that, then on everything.
 
-    Args:
-        data: what to search on.
-        count: of folds.
-        seed: of folds, inner folds and parts.
-        progress: told of each fit; there are at most `count * len(SHARES) + 1`.
+    `progress` is told of each fit; there are at most `count * len(SHARES) + 1`.
     """
     n = len(data.queries)
     parts = folds(data.queries, count, seed=seed)
@@ -111,7 +100,7 @@ def study(data: Data, *, count: int, seed: int, progress: Progress = lambda _: N
     fits: list[Fit] = []
     for part in parts:
         learned_from = np.random.default_rng(seed).permutation(without(part, n))
-        judged = Judged([data.queries[row] for row in part], data.base)
+        judged = JudgedQueries([data.queries[row] for row in part], data.base)
         for share in SHARES:
             rows = np.sort(learned_from[: max(1, round(share * len(learned_from)))])
             found = fit(data, rows, seed=seed) if len(rows) else Fit(profile=data.base, settings=None)

@@ -9,14 +9,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from classifier.intents import INTENTS, Intent
-from retrieval.evaluation.intervals import Interval, bootstrap
-from retrieval.gate import Comparison, GateReport, Trial, comparison
-from retrieval.profiles import Profile
-from retrieval.tuning.batch import Floats, importance
+from classifier.training.calibration import reliability
+from retrieval.profiles.gate import GateReport, PairedComparison, Trial, comparison
+from retrieval.profiles.profile import Profile
+from retrieval.significance import Interval, bootstrap
 from retrieval.tuning.grid import MIXTURES, SHAPE, nearest_to
-from retrieval.tuning.replay import weights_of
+from retrieval.tuning.replay import Floats, importance, weights_of
 from retrieval.tuning.runs import SavedQuery
-from retrieval.tuning.search import Fitter, Settings
+from retrieval.tuning.search import FitSettings, Fitter
 from retrieval.tuning.study import Study
 
 FIXED = "fixed"
@@ -27,8 +27,6 @@ HELD_OUT = "tuned (held out)"
 
 LEAST_LABELLED = 20
 """Fewer labelled intents make no reliability diagram."""
-
-_BINS = 10
 
 
 class Score(Struct, frozen=True, kw_only=True):
@@ -43,17 +41,11 @@ class Group(Struct, frozen=True, kw_only=True):
 
     by: str
     name: str
-    comparison: Comparison
+    comparison: PairedComparison
 
 
 class Point(Struct, frozen=True, kw_only=True):
-    """The learning curve at one share of the training folds.
-
-    Attributes:
-        share: of what is learned from.
-        queries: that were learned from, on average over folds.
-        ndcg: held out.
-    """
+    """The learning curve at one share of the training folds, with the mean number of queries learned from."""
 
     share: float
     queries: float
@@ -61,14 +53,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Landscape(Struct, frozen=True, kw_only=True):
-    """What mixtures of the legs are worth for an intent, at the k and fan-out that were chosen for it.
-
-    Attributes:
-        name: the intent, or `fixed`.
-        mixtures: weights (vector, bm25, graph) that were tried.
-        ndcg: of each, as the search weighs the queries.
-        chosen: the weights that were chosen.
-    """
+    """What mixtures of the legs are worth for an intent or `fixed`, at the k and fan-out that were chosen for it."""
 
     name: str
     mixtures: list[tuple[float, float, float]]
@@ -76,7 +61,7 @@ class Landscape(Struct, frozen=True, kw_only=True):
     chosen: tuple[float, float, float]
 
 
-class Bin(Struct, frozen=True, kw_only=True):
+class ConfidenceBin(Struct, frozen=True, kw_only=True):
     """Queries of about the same confidence, and how often their likeliest intent is the labelled one."""
 
     n: int
@@ -89,36 +74,28 @@ class Tuning(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: of the profile that was stored; None where none was.
-        base: label of the profile that the search started from.
-        improved: whether anything better than the base was found.
         profile: what was found; the base where nothing better was.
         settings: how far the search followed what it saw; None where nothing better was found.
         fold_settings: the same for each fold that was held out.
         sets: queries by set.
-        scores: of every system.
-        gate: the gate's report on the profile.
-        groups: types and intents.
-        curve: held-out quality by how much is learned from.
         landscapes: of the fixed recipe and of each intent.
         reliability: of the classified intents; None where too few are labelled.
         source: what was learned from.
-        date, seed, versions, models: what the figures can be made from again.
-        seconds: how long it took.
     """
 
     label: str | None
     base: str
     improved: bool
     profile: Profile
-    settings: Settings | None
-    fold_settings: list[Settings | None]
+    settings: FitSettings | None
+    fold_settings: list[FitSettings | None]
     sets: dict[str, int]
     scores: list[Score]
     gate: GateReport
     groups: list[Group]
     curve: list[Point]
     landscapes: list[Landscape]
-    reliability: list[Bin] | None
+    reliability: list[ConfidenceBin] | None
     source: str
     date: str
     seed: int
@@ -163,7 +140,7 @@ def landscapes_of(study: Study) -> list[Landscape]:
     """The mixtures' worth for the fixed recipe and for every intent, as the final fit saw it."""
     fitter = Fitter(study.data, np.arange(len(study.data.queries)))
     profile = study.final.profile
-    settings = study.final.settings or Settings(trust=profile.trust, shrink=profile.shrink, prior=100.0)
+    settings = study.final.settings or FitSettings(trust=profile.learned_share, shrink=profile.shrink, prior=100.0)
     worths = {FIXED: (fitter.fixed_worth, profile.fixed)}
     for number, intent in enumerate(INTENTS):
         worths[intent.value] = (fitter.worth(settings, number), profile.per_intent[intent])
@@ -183,21 +160,15 @@ def landscapes_of(study: Study) -> list[Landscape]:
     return found
 
 
-def reliability_of(queries: Sequence[SavedQuery]) -> list[Bin] | None:
+def reliability_of(queries: Sequence[SavedQuery]) -> list[ConfidenceBin] | None:
     """Confidence against accuracy of the classified intents; None where too few are labelled."""
     labelled = [query for query in queries if query.intent is not None]
     if len(labelled) < LEAST_LABELLED:
         return None
     shares = np.array([query.probabilities for query in labelled])
-    order = list(Intent)
-    right = np.array([order[int(row.argmax())] is query.intent for row, query in zip(shares, labelled, strict=True)])
-    sure = shares.max(axis=1)
-    at = np.minimum((sure * _BINS).astype(np.intp), _BINS - 1)
-    return [
-        Bin(n=int(own.sum()), confidence=float(sure[own].mean()), accuracy=float(right[own].mean()))
-        for own in (at == number for number in range(_BINS))
-        if own.any()
-    ]
+    right = np.array([list(Intent).index(query.intent) for query in labelled if query.intent is not None])
+    bins = reliability(shares, right)
+    return [ConfidenceBin(n=each.count, confidence=each.confidence, accuracy=each.accuracy) for each in bins]
 
 
 def _scaled(queries: Sequence[SavedQuery], values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import pytest
 
 from classifier.inference import IntentClassifier
 from retrieval.embedding.onnx import OnnxEmbedder
-from retrieval.models_dir import models_dir
+from retrieval.installation import models_dir
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ BAD_SEARCHES: list[tuple[bytes, list[object]]] = [
     (b'{"query": "a"} x', []),
     (b"{}", ["query"]),
     (b'{"query": ""}', ["query"]),
+    (b'{"query": " \\n\\u3000"}', ["query"]),
     (b'{"query": 1}', ["query"]),
     (b'{"query": null}', ["query"]),
     (b'{"query": "a\\u0000"}', ["query"]),
@@ -63,6 +64,9 @@ BAD_SEARCHES: list[tuple[bytes, list[object]]] = [
     (b'{"query": "a", "filters": {"created_after": "9999-01-01T00:00:00Z"}}', ["filters", "created_after"]),
     (b'{"query": "a", "filters": {"created_before": "0001-12-31T00:00:00Z"}}', ["filters", "created_before"]),
     (b'{"query": "a", "filters": {"metadata": {"a": ' + DEEP + b"}}}", ["filters", "metadata"]),
+    (b'{"query": "a", "filters": {"metadata": {"a": [' + b"1," * 1_000 + b"1]}}}", ["filters", "metadata"]),
+    (b'{"query": "a", "filters": {"metadata": {"a": "' + b"x" * 70_000 + b'"}}}', ["filters", "metadata"]),
+    (b'{"query": "a", "filters": {"session_id": ["' + b"x" * 300_000 + b'"]}}', ["filters"]),
     (b'{"query": "a", "profile": "unheard-of"}', ["profile"]),
 ]
 
@@ -88,6 +92,12 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
     (b'{"id": "b", "text": "x", "metadata": {"a": {"b": "\\u0000"}}}', ["metadata", "a", "b"]),
     (b'{"id": "b", "text": "x", "metadata": {"a": ' + DEEP + b"}}", ["metadata"]),
     (b'{"id": "b", "text": "x", "metadata": {"a": [18446744073709551616]}}', ["metadata", "a", 0]),
+    (b'{"id": "b", "text": "x", "metadata": {"a": "' + b"x" * 65_536 + b'"}}', ["metadata"]),
+    (b'{"id": "b", "text": "x", "metadata": {"a": [' + b"1," * 500_000 + b"1]}}", ["metadata"]),
+    (b'{"id": ".", "text": "x"}', ["id"]),
+    (b'{"id": "..", "text": "x"}', ["id"]),
+    (b'{"id": "b", "text": "x", "session_id": ".."}', ["session_id"]),
+    (b'{"id": "b", "text": "x", "document_id": "."}', ["document_id"]),
     (b'{"id": "b", "text": "' + b"x" * 60_001 + b'"}', ["text"]),
 ]
 
@@ -188,6 +198,33 @@ async def test_bad_namespaces(client: httpx.AsyncClient, subtests: pytest.Subtes
             body = {"memories": [{"text": "x"}]}
             problem_of(await client.post(f"/v1/namespaces/{name}/memories", json=body), 422)
     assert [found["name"] for found in (await client.get("/v1/namespaces")).json()["namespaces"]] == ["a"]
+
+
+async def test_namespaces_that_a_path_loses_are_refused_on_writing(client: httpx.AsyncClient) -> None:
+    """`.` and `..`, which clients and proxies take for steps of the path; one that is there can still be read."""
+    for name in ("%2E", "%2E%2E"):
+        added = await client.post(f"/v1/namespaces/{name}/memories", json={"memories": [{"text": "x"}]})
+        assert _locs(problem_of(added, 422)) == [["namespace"]]
+        assert _locs(problem_of(await client.put(f"/v1/namespaces/{name}", json={}), 422)) == [["namespace"]]
+        problem_of(await client.get(f"/v1/namespaces/{name}"), 404)
+
+
+async def test_metadata_up_to_the_bound_come_back(client: httpx.AsyncClient) -> None:
+    """However they are written: escapes and blanks do not count."""
+    metadata = {"a": "\u00e9" * 32_764}
+    body = json.dumps({"memories": [{"id": "large", "text": "x", "metadata": metadata}]}, indent=4)
+    assert (await client.post(MEMORIES, content=body, headers=JSON)).status_code == 201
+    assert (await client.get(f"{MEMORIES}/large")).json()["metadata"] == metadata
+    answer = await client.patch(f"{MEMORIES}/large", json={"metadata": {"a": metadata["a"] + "x"}})
+    assert _locs(problem_of(answer, 422)) == [["metadata"]]
+    filters = {"filters": {"metadata": {"a": "x" * 70_000}}}
+    problem_of(await client.post(f"{MEMORIES}/delete", json=filters), 422)
+
+
+async def test_blank_queries_are_refused_wherever_one_is_asked(client: httpx.AsyncClient) -> None:
+    blank = {"query": " \t\u3000"}
+    for path in (SEARCH, "/v1/namespaces/a/context", "/v1/classify"):
+        assert _locs(problem_of(await client.post(path, json=blank), 422)) == [["query"]]
 
 
 async def test_media_types(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 import re
 from unittest.mock import AsyncMock, Mock
@@ -31,7 +32,7 @@ from tests.serving import client_of, problem_of, served, settings_for
 def test_status_of_each_error(error: Exception, status: int) -> None:
     """The table holds for subclasses; what is not in it is a 500 that says nothing of its cause."""
     found = problems.describe(error)
-    assert found.status == status
+    assert found.status_code == status
     assert (str(error) in found.detail) == (status != 500)
 
 
@@ -40,7 +41,7 @@ def test_secrets_are_cut_out_of_the_log(caplog: pytest.LogCaptureFixture) -> Non
     settings = Settings(database_url="postgresql://ann:p%40ss-word@db/notes", api_key="key-of-mine")
     error = RuntimeError("postgresql://ann:p%40ss-word@db/notes refused p@ss-word with key-of-mine")
     with caplog.at_level(logging.ERROR):
-        problems.log_failure(error, 500, "id-1", problems.secrets_of(settings))
+        problems.log_failure(error, 500, "id-1", settings.secrets)
     assert "RuntimeError" in caplog.text
     assert "id-1" in caplog.text
     assert not re.search("ss-word|key-of-mine", caplog.text)
@@ -74,8 +75,7 @@ async def test_an_unexpected_error(database_url: str, caplog: pytest.LogCaptureF
     for error, status in ((ZeroDivisionError("of all things"), 500), (StoreUnavailable("the database is away"), 503)):
         app = create_app(settings_for(database_url))
         async with client_of(app) as client:
-            shared = app.state.shared
-            shared.engine = Mock(classify=AsyncMock(side_effect=error))
+            app.state.api.opened = Mock(classify=AsyncMock(side_effect=error))
             caplog.clear()
             answer = await client.post("/v1/classify", json={"query": "a"})
         detail = str(problem_of(answer, status)["detail"])
@@ -88,8 +88,8 @@ async def test_not_ready(database_url: str) -> None:
     """503 that names the part which is missing."""
     app = create_app(settings_for(database_url))
     async with client_of(app) as client:
-        checks = {"database": True, "migrations": False, "models": True}
-        app.state.shared.engine = Mock(readiness=AsyncMock(return_value=checks))
+        checks = {"database": True, "migrations": False, "models": True, "namespaces": True}
+        app.state.api.opened = Mock(readiness=AsyncMock(return_value=checks))
         answer = await client.get("/health/ready")
     assert problem_of(answer, 503)["errors"] == [{"loc": ["migrations"], "msg": "not ready"}]
 
@@ -117,6 +117,24 @@ async def test_the_key(database_url: str) -> None:
         right = {"authorization": "bearer open-sesame"}
         for path in ("/metrics", "/docs", "/openapi.json", "/v1/namespaces"):
             assert (await client.get(path, headers=right)).status_code == 200
+
+
+async def test_the_key_is_compared_in_time_that_says_nothing_of_it(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What takes no longer the more of it is right cannot be seen from outside, only that this function is asked."""
+    compared: list[tuple[bytes, bytes]] = []
+
+    def noting(given: bytes, right: bytes) -> bool:
+        compared.append((given, right))
+        return given == right
+
+    monkeypatch.setattr(hmac, "compare_digest", noting)
+    async with served(database_url, api_key="open-sesame") as client:
+        for given, status in (("open-sesamf", 401), ("open-sesame", 200)):
+            answer = await client.get("/v1/namespaces", headers={"authorization": f"Bearer {given}"})
+            assert answer.status_code == status
+    assert compared == [(b"open-sesamf", b"open-sesame"), (b"open-sesame", b"open-sesame")]
 
 
 async def test_no_other_origin_may_read(database_url: str) -> None:

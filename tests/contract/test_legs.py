@@ -11,14 +11,15 @@ import pytest
 from numpy.typing import NDArray
 
 from retrieval.embedding.onnx import OnnxEmbedder
-from retrieval.ingest import Ingest
+from retrieval.ingest.service import Ingest
 from retrieval.legs.base import Hit, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
 from retrieval.store.pool import Pool
-from retrieval.types import Filters, Leg, MemoryInput
-from tests.standing import Ask, Mirrored
+from retrieval.types.memory import MemoryInput
+from retrieval.types.search import Filters, Leg
+from tests.snapshot import Ask, Indexed
 
 RETRIEVERS: Mapping[Leg, Callable[[Pool], Retriever]] = {
     Leg.VECTOR: VectorRetriever,
@@ -58,7 +59,7 @@ class Bench:
 
     def __init__(self, leg: Leg, pool: Pool, embedder: OnnxEmbedder) -> None:
         self.leg = leg
-        self._mirrored = Mirrored(pool)
+        self._mirrored = Indexed(pool)
         self._embedder = embedder
         self._ingest = Ingest(pool, embedder)
         self._retriever = RETRIEVERS[leg](pool)
@@ -291,15 +292,15 @@ async def test_a_leg_answers_whatever_the_others_found(bench: Bench) -> None:
     everything = [Hit(id="any", doc=doc, score=1 / (doc + 1)) for doc in range(40)]
 
     def told(hits: list[Hit]) -> Callable[[], Awaitable[Mapping[Leg, list[Hit]]]]:
-        async def others() -> Mapping[Leg, list[Hit]]:
+        async def other_hits() -> Mapping[Leg, list[Hit]]:
             return {Leg.VECTOR: hits, Leg.BM25: hits}
 
-        return others
+        return other_hits
 
     stored = {f"t{at}" for at in range(len(TALK))} | {f"m{at}" for at in range(5)}
     for hits in ([], everything, everything[::-1][-1:]):
-        found = await bench.ids(others=told(hits))
+        found = await bench.ids(other_hits=told(hits))
         assert set(found) <= stored
         assert found
-    gone = await bench.ids(others=told([Hit(id="gone", doc=9_999, score=1.0)]))
+    gone = await bench.ids(other_hits=told([Hit(id="gone", doc=9_999, score=1.0)]))
     assert set(gone) <= stored

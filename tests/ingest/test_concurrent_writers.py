@@ -13,9 +13,10 @@ import pytest
 
 from graph.names import entity_id, normalize
 from retrieval.errors import Conflict, NotFound
-from retrieval.ingest import Ingest
+from retrieval.ingest.service import Ingest
 from retrieval.store.pool import open_pool
-from retrieval.types import EntityInput, Filters, MemoryInput, MemoryPatch, RelationInput
+from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
+from retrieval.types.search import Filters
 from tests.turns import HashedEmbedder, check_turns
 
 PEOPLE = ["Ann Lee", "Bob Ray", "Caroline Brown", "Dan Weiss", "Eve Stone"]
@@ -140,7 +141,7 @@ def check_legs(database_url: str) -> dict[str, str]:
         related = db.execute("select doc, source, target from relation").fetchall()
         assert {(doc, end) for doc, *ends in related for end in ends} <= mentions
         told = db.execute("select distinct unnest(docs) from memory_change").fetchall()
-        assert docs <= {doc for (doc,) in told}, "every change is told to the mirrors"
+        assert docs <= {doc for (doc,) in told}, "every change is told to the indexes"
         unmarked = db.execute("""
             select old.id from memory old join memory new on new.supersedes = old.id and new.id <> old.id
             group by old.id, old.superseded_at having old.superseded_at is distinct from min(new.created_at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,13 +13,14 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from retrieval import writes
 from retrieval.errors import InvalidInput
-from retrieval.ingest import Ingest
-from retrieval.precedence import Precedence
-from retrieval.shared_writes import MOST_MEMORIES
+from retrieval.ingest import service, transaction
+from retrieval.ingest.checks import drafts_of
+from retrieval.ingest.group_commit import MOST_MEMORIES
+from retrieval.ingest.ordering import KeyedFifo
+from retrieval.ingest.service import Ingest
 from retrieval.store.pool import Pool
-from retrieval.types import MemoryInput
+from retrieval.types.memory import MemoryInput
 from tests.turns import HashedEmbedder, check_turns, sessions_of, stored_turns
 
 
@@ -44,14 +46,14 @@ def ingest(pool: Pool) -> Ingest:
 def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The ids of each transaction that stores memories, as they begin."""
     begun: list[list[str]] = []
-    store = writes.store
+    store = transaction.store
 
     async def noting(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
         begun.append([item.draft.id for item in analysed])
         await asyncio.sleep(0.05)
         return await store(conn, namespace, analysed, **kwargs)
 
-    monkeypatch.setattr(writes, "store", noting)
+    monkeypatch.setattr(transaction, "store", noting)
     return begun
 
 
@@ -121,16 +123,36 @@ async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transaction
 
 async def test_precedence_waits_for_all_before_and_none_else() -> None:
     """One in the middle that ends early does not let those behind it pass the first."""
-    order = Precedence()
-    with order.entered(["a"]) as first, order.entered(["b"]) as other:
+    order = KeyedFifo()
+    with order.enter(["a"]) as first, order.enter(["b"]) as other:
         await first()
         await other()
-        with order.entered(["a", "b"]):
+        with order.enter(["a", "b"]):
             pass
-        with order.entered(["b"]) as last:
+        with order.enter(["b"]) as last:
             waiting = asyncio.create_task(last())
             await asyncio.sleep(0.01)
             assert not waiting.done()
-    await asyncio.wait_for(waiting, 1)
-    with order.entered(["a", "b"]) as anew:
-        await asyncio.wait_for(anew(), 1)
+    await asyncio.wait_for(waiting, 60)
+    with order.enter(["a", "b"]) as anew:
+        await asyncio.wait_for(anew(), 60)
+
+
+async def test_a_large_batch_is_checked_beside_the_event_loop(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its checks wait for the loop, which goes on meanwhile; a small batch with one of its ids comes after it."""
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def waiting(batch: Sequence[Any], results: Any) -> Any:
+        if len(batch) > 1:
+            at_work.set()
+            assert go_on.wait(timeout=20)
+        return drafts_of(batch, results)
+
+    monkeypatch.setattr(service, "drafts_of", waiting)
+    large = asyncio.create_task(ingest.add("n", [turn(f"m{number}", None) for number in range(100)]))
+    await asyncio.to_thread(at_work.wait)
+    small = asyncio.create_task(ingest.add("n", [turn("m7", None, "changed")]))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert [result.status for result in await large] == ["created"] * 100
+    assert [result.status for result in await small] == ["updated"]

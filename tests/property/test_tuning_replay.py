@@ -13,18 +13,16 @@ from msgspec.structs import replace
 
 from classifier.inference import IntentPrediction
 from classifier.intents import INTENTS
-from retrieval.blending import blend
 from retrieval.evaluation.metrics import ndcg
-from retrieval.fusion import weighted_rrf
 from retrieval.legs.base import Hit, LegRanking
-from retrieval.noise import above_noise, heads
-from retrieval.profiles import DEFAULT, Models, Profile, Recipe
-from retrieval.tuning.batch import CUTOFF, batch_of
+from retrieval.profiles.profile import DEFAULT, Models, Profile, Recipe
+from retrieval.ranking.fusion import blend_rankings, weighted_rrf
+from retrieval.ranking.noise import cut_noise, truncate
+from retrieval.ranking.weighting import adaptive_weighting, with_learned_weights
 from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
-from retrieval.tuning.replay import Recipes, adaptive_recipes, fixed_recipes, quality
+from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, fixed_recipes, quality
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
-from retrieval.types import Leg
-from retrieval.weighting import adaptive_weighting, refined
+from retrieval.types.search import Leg
 from tests.tuned import saved
 
 
@@ -49,7 +47,7 @@ def query_of(rng: random.Random, number: int) -> SavedQuery:
         learned=(v, b, g),
         rescored=Rescoring(
             confidence=rng.choice([0.0, rng.random(), 1.0]),
-            familiarity=rng.choice([0.0, rng.random(), 1.0]),
+            in_domain=rng.choice([0.0, rng.random(), 1.0]),
             scores={f"m{number:02}": rng.random() for number in rng.sample(range(60), rng.choice([0, 30, 60]))},
         ),
     )
@@ -77,11 +75,11 @@ class AsServed:
             )
             for leg in Leg
         }
-        return heads(found, depth)
+        return truncate(found, depth)
 
     def ndcg(self, recipe: Recipe) -> float:
         rankings = self.rankings(recipe.fan_out)
-        heard = above_noise(rankings, self.profile, enough=CUTOFF)
+        heard = cut_noise(rankings, self.profile, enough=CUTOFF)
         fused = self.fused(heard, recipe)
         if len(fused) < CUTOFF and heard != rankings:
             fused = self.fused(rankings, recipe)
@@ -89,11 +87,11 @@ class AsServed:
 
     def fused(self, rankings: dict[Leg, LegRanking], recipe: Recipe) -> list[str]:
         ids = {leg: [hit.id for hit in ranking.hits] for leg, ranking in rankings.items()}
-        fused = weighted_rrf(ids, recipe.weights, rrf_k=recipe.rrf_k)
+        fused = [each.id for each in weighted_rrf(ids, recipe.weights, rrf_k=recipe.rrf_k)]
         if not self.profile.rescore:
-            return [each.id for each in fused]
+            return fused
         said = self.query.rescored[DEPTHS[0]]
-        return [each.fused.id for each in blend(fused, said.scores, said.confidence)]
+        return [fused[number] for number in blend_rankings(fused, said.scores, said.confidence).numbers]
 
     def adaptive(self) -> Recipe:
         probabilities = dict(zip(INTENTS, self.query.probabilities, strict=True))
@@ -102,11 +100,11 @@ class AsServed:
         mixed = adaptive_weighting(prediction, self.profile)
         learned = dict(zip(Leg, self.query.learned[DEPTHS[0]], strict=True))
         weights = {leg.value: weight for leg, weight in learned.items()}
-        familiarity = self.query.rescored[DEPTHS[0]].familiarity if self.profile.rescore else 1.0
-        return refined(mixed, weights, self.profile, familiarity=familiarity).recipe
+        in_domain = self.query.rescored[DEPTHS[0]].in_domain if self.profile.rescore else 1.0
+        return with_learned_weights(mixed, weights, self.profile, in_domain=in_domain).recipe
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.sampled_from(DEPTHS), st.sampled_from([0.0, 0.4, 1.0]))
 def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, trust: float) -> None:
     rng = random.Random(seed)
@@ -115,7 +113,7 @@ def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, 
         DEFAULT,
         fixed=recipe_of(rng, fan_out=fan_out),
         per_intent={intent: recipe_of(rng, fan_out=fan_out) for intent in INTENTS},
-        trust=trust,
+        learned_share=trust,
         shrink=rng.choice([0.0, 0.5, 1.0]),
         vector_noise=rng.choice([0.1, 0.4, 2.0]),
         bm25_noise=rng.choice([0.0, 0.3, 0.8]),
@@ -130,7 +128,7 @@ def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, 
     assert adaptive == pytest.approx([each.ndcg(each.adaptive()) for each in served], abs=1e-9)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 10_000))
 def test_the_table_holds_what_replaying_gives(seed: int) -> None:
     """At any recipe of the grid, with the weights moved towards the learned ones."""

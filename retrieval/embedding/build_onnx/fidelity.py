@@ -1,4 +1,4 @@
-"""How close the int8 encoder stays to the float32 one, and how fast both are."""
+"""Accuracy of the int8 encoder relative to float32, and the speed of both."""
 
 import hashlib
 import time
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.embedding.encoder import batches_by_length, encode_batch, open_session
+from retrieval.embedding.onnx import DIMENSIONS
 
 _QUERY_RUNS = 1000
 _INT8_LIMIT = 127
@@ -18,12 +19,12 @@ _INT8_LIMIT = 127
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """Processor time, so that waiting on a busy machine does not count against a model.
+    """Speed in CPU time, so that waiting on a busy machine does not count.
 
     Attributes:
         query_ms: median of one short query on one thread.
-        undisturbed_query_ms: the fastest tenth, with least of what neighbours do to the caches.
-        documents_per_s: mixed documents per second of one core.
+        undisturbed_query_ms: fastest tenth, least affected by other processes' use of the caches.
+        documents_per_s: mixed documents per second on one core.
     """
 
     query_ms: float
@@ -34,14 +35,14 @@ class Speed:
 def encode_all(model: bytes, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Encode word piece ids on one thread; unit rows in the order of `texts`."""
     session = open_session(model, threads=1)
-    vectors = np.empty((len(texts), 384), dtype=np.float32)
+    vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
     for rows in batches_by_length(texts):
         vectors[rows] = encode_batch(session, [texts[row] for row in rows])
     return vectors
 
 
 def measure_speed(model: bytes, query: Sequence[int], documents: Sequence[Sequence[int]]) -> Speed:
-    """Time a model."""
+    """Measure a model's speed."""
     session = open_session(model, threads=1)
     query_s = []
     for _ in range(_QUERY_RUNS):
@@ -67,20 +68,6 @@ def save_reference(path: Path, texts: Sequence[str], vectors: NDArray[np.float32
     np.savez_compressed(path, steps=steps, scale=scale, texts_sha256=np.array(texts_checksum(texts)))
 
 
-def load_reference(path: Path, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Read unit rows written by `save_reference` for the same texts.
-
-    Raises:
-        ValueError: the file was written for other texts.
-    """
-    with np.load(path, allow_pickle=False) as stored:
-        if str(stored["texts_sha256"]) != texts_checksum(texts):
-            raise ValueError(f"{path} was written for other texts: build it anew")
-        vectors: NDArray[np.float32] = stored["steps"] * stored["scale"]
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors
-
-
 def texts_checksum(texts: Sequence[str]) -> str:
-    """Sha256 of the texts, in hexadecimal."""
+    """SHA-256 of the texts, in hexadecimal."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""The encoder as an ONNX graph: weights in, a model out.
+"""Builds the encoder's ONNX graph from its weights.
 
-Operators of the domain `com.microsoft` are ONNX Runtime's fused kernels; the file runs only there.
+Operators of the domain `com.microsoft` are ONNX Runtime's fused kernels, so the file runs only there.
 """
 
 from collections.abc import Mapping
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from retrieval.embedding.build_onnx.linear import LAYERS, Floats, Linear, QuantisedLinear
+from retrieval.embedding.onnx import DIMENSIONS
 
 HEADS = 12
-DIMENSIONS = 384
 MAX_PIECES = 256
 OPSET = 17
-_IR_VERSION = 8  # the one of opset 17, so that older runtimes load the file
+_IR_VERSION = 8  # opset 17's own, so that older runtimes load the file
 _LAYER_NORM_EPSILON = 1e-12
 _MICROSOFT = "com.microsoft"
 _INT8_LIMIT = 127
 
 
 @dataclass
-class _Graph:
+class _EncoderGraph:
     """Nodes and constants in order of addition; methods return the name of what they added."""
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -59,7 +59,7 @@ def encoder(
         linears: the dense layers by the names of `linear.linears`, in either precision.
         quantise_words: store the word embeddings as int8 with one scale per word.
     """
-    graph = _Graph()
+    graph = _EncoderGraph()
     words = _word_embeddings(graph, tensors["embeddings.word_embeddings.weight"], quantise_words)
     hidden = _add_and_normalise(graph, "embedded", words, _positions(graph, tensors), tensors, "embeddings.LayerNorm")
     mask = graph.standard("mask", "Cast", "attention_mask", to=TensorProto.INT32)
@@ -78,7 +78,7 @@ def encoder(
     return _model(graph)
 
 
-def _word_embeddings(graph: _Graph, table: Floats, quantise: bool) -> str:
+def _word_embeddings(graph: _EncoderGraph, table: Floats, quantise: bool) -> str:
     if not quantise:
         return graph.standard("words", "Gather", graph.constant("word_table", table), "input_ids")
     scale = np.abs(table).max(axis=1, keepdims=True) / np.float32(_INT8_LIMIT)
@@ -92,8 +92,8 @@ def _word_embeddings(graph: _Graph, table: Floats, quantise: bool) -> str:
     )
 
 
-def _positions(graph: _Graph, tensors: Mapping[str, Floats]) -> str:
-    """Position embeddings of shape (seq, 384); every token is of type 0, added here for good."""
+def _positions(graph: _EncoderGraph, tensors: Mapping[str, Floats]) -> str:
+    """Position embeddings of shape (seq, 384) with the embedding of type 0, which all tokens have, added in."""
     table = (
         tensors["embeddings.position_embeddings.weight"][:MAX_PIECES]
         + tensors["embeddings.token_type_embeddings.weight"][0]
@@ -104,17 +104,17 @@ def _positions(graph: _Graph, tensors: Mapping[str, Floats]) -> str:
 
 
 def _add_and_normalise(
-    graph: _Graph, name: str, left: str, right: str, tensors: Mapping[str, Floats], norm: str
+    graph: _EncoderGraph, name: str, left: str, right: str, tensors: Mapping[str, Floats], norm: str
 ) -> str:
     gain = graph.constant(f"{name}.gain", tensors[f"{norm}.weight"])
     offset = graph.constant(f"{name}.offset", tensors[f"{norm}.bias"])
-    # The fused `SkipLayerNormalization` takes one element after the other: all in all a sixth of a short query's time.
+    # Not the fused `SkipLayerNormalization`, which works element by element: a sixth of a short query's time in total.
     both = graph.standard(f"{name}.sum", "Add", left, right)
     return graph.standard(name, "LayerNormalization", both, gain, offset, axis=-1, epsilon=_LAYER_NORM_EPSILON)
 
 
 def _attention(
-    graph: _Graph,
+    graph: _EncoderGraph,
     name: str,
     hidden: str,
     linears: Mapping[str, Linear | QuantisedLinear],
@@ -133,7 +133,7 @@ def _attention(
             )  # fmt: skip
 
 
-def _linear(graph: _Graph, name: str, hidden: str, linears: Mapping[str, Linear | QuantisedLinear]) -> str:
+def _linear(graph: _EncoderGraph, name: str, hidden: str, linears: Mapping[str, Linear | QuantisedLinear]) -> str:
     match linears[name]:
         case Linear() as linear:
             weight = graph.constant(f"{name}.weight", linear.weight)
@@ -149,8 +149,8 @@ def _linear(graph: _Graph, name: str, hidden: str, linears: Mapping[str, Linear 
             return _add_exact(graph, name, hidden, product, linear)
 
 
-def _add_exact(graph: _Graph, name: str, hidden: str, product: str, linear: QuantisedLinear) -> str:
-    """Add the product of the channels that are kept out of the int8 one."""
+def _add_exact(graph: _EncoderGraph, name: str, hidden: str, product: str, linear: QuantisedLinear) -> str:
+    """Add the float32 product of the channels excluded from the int8 product."""
     if not len(linear.exact_channels):
         return product
     channels = graph.constant(f"{name}.exact_channels", linear.exact_channels)
@@ -162,7 +162,7 @@ def _add_exact(graph: _Graph, name: str, hidden: str, product: str, linear: Quan
 
 @dataclass(frozen=True)
 class _Quantised:
-    """Names of what an integer matrix product takes."""
+    """Names of the inputs of an integer matrix product."""
 
     steps: str
     input_scale: str
@@ -173,7 +173,7 @@ class _Quantised:
     bias: str
 
 
-def _quantise_input(graph: _Graph, name: str, hidden: str, linear: QuantisedLinear) -> _Quantised:
+def _quantise_input(graph: _EncoderGraph, name: str, hidden: str, linear: QuantisedLinear) -> _Quantised:
     shrunk = graph.standard(f"{name}.shrunk", "Mul", hidden, graph.constant(f"{name}.shrink", linear.shrink))
     input_scale = graph.constant(f"{name}.input_scale", np.array(linear.input_scale))
     input_zero = graph.constant(f"{name}.input_zero", np.array(linear.input_zero_point))
@@ -189,8 +189,8 @@ def _quantise_input(graph: _Graph, name: str, hidden: str, linear: QuantisedLine
     )
 
 
-def _pool(graph: _Graph, hidden: str) -> None:
-    """Sum the rows under the mask, to unit length: the mean's division cancels out."""
+def _pool(graph: _EncoderGraph, hidden: str) -> None:
+    """Sum the rows under the mask and normalise to unit length, which cancels out the mean's division."""
     one = graph.constant("one", np.array([1], dtype=np.int64))
     mask = graph.standard("mask_f32", "Cast", "attention_mask", to=TensorProto.FLOAT)
     mask_row = graph.standard("mask_row", "Unsqueeze", mask, one)
@@ -199,7 +199,7 @@ def _pool(graph: _Graph, hidden: str) -> None:
     graph.standard("embedding", "LpNormalization", pooled, axis=-1, p=2)
 
 
-def _model(graph: _Graph) -> onnx.ModelProto:
+def _model(graph: _EncoderGraph) -> onnx.ModelProto:
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "seq"])
         for name in ("input_ids", "attention_mask")

@@ -26,16 +26,16 @@ class Linear:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantisedLinear:
-    """The same with int8 arithmetic: q = uint8(x * shrink / input_scale + input_zero_point).
+    """A `Linear` in int8 arithmetic: q = uint8(x * shrink / input_scale + input_zero_point).
 
     Attributes:
         weight: shape (inputs, outputs), symmetric.
         weight_scale: shape (outputs,), one per column.
         bias: shape (outputs,).
-        shrink: shape (inputs,); evens out input channels before they share one scale.
+        shrink: shape (inputs,); balances input channels before they share one scale.
         input_scale: step of the quantised input.
-        input_zero_point: the quantised value that means 0.
-        exact_channels: inputs multiplied in float32 beside the int8 product, which has 0 there.
+        input_zero_point: the quantised value of 0.
+        exact_channels: inputs multiplied in float32, with zeros in the int8 product.
         exact_weight: their rows of the weight, shape (len(exact_channels), outputs).
     """
 

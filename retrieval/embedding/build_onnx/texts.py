@@ -1,8 +1,8 @@
-"""Self-written sample texts: to calibrate the quantisation and to measure what it costs.
+"""Synthetic sample texts, to calibrate the quantisation and to measure its accuracy.
 
-A small grammar over word lists, so that the repository needs no corpus of somebody else's. It
-mixes what a retrieval server sees: questions, chat turns, facts, notes, code, other languages,
-symbols, and passages long enough to be cut at 256 word pieces.
+Generated from a small grammar over word lists, so that the repository needs no third-party corpus. They mix what a
+retrieval server sees: questions, chat turns, facts, notes, code, other languages, symbols, and passages long enough to
+be truncated at 256 word pieces.
 """
 
 import random
@@ -101,7 +101,7 @@ _SLOT = re.compile(r"\{(\w+)\}")
 def sample_texts(count: int, seed: int) -> list[str]:
     """Make `count` different texts of 1 to about 400 word pieces, the same for the same seed.
 
-    Only `random.Random.random` is used, whose sequence Python promises never to change.
+    Uses only `random.Random.random`, whose sequence Python guarantees not to change.
 
     >>> sample_texts(2, seed=5) == sample_texts(2, seed=5)
     True

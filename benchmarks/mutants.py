@@ -1,0 +1,191 @@
+"""Would a test notice? Changes the meaning of the code in one small place at a time and runs the tests that should.
+
+    python benchmarks/mutants.py [WORD ...]     only those with a WORD in their names
+
+Works on a copy of the tree. A text of `MUTANTS` is looked for in all that is imported and must be there once; tests are
+found by the names of their files. Ends with 1 if a change survives, or its text is no longer found.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("retrieval", "classifier", "graph", "postgres")
+NOT_COPIED = shutil.ignore_patterns(".git", ".*_cache", ".venv", ".hypothesis", "__pycache__", "results", "docs")
+KILLED, PASSED = 1, 0  # pytest's exit status; any other means that the tests did not run
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A change of meaning: `before` becomes `after`, and one of the tests in `killed_by` must fail.
+
+    Those are named by their file, and by pytest's `-k` where few of it are meant.
+    """
+
+    name: str
+    before: str
+    after: str
+    killed_by: str = "test_twins"
+
+
+def without(name: str, before: str, predicate: str, killed_by: str = "test_twins") -> Mutant:
+    """A statement that loses a predicate."""
+    if before.count(predicate) != 1:
+        raise ValueError(f"{name}: {predicate!r} is not there once")
+    return Mutant(name, before, before.replace(predicate, "true"), killed_by)
+
+
+NS = "ns = %(ns)s"
+
+MUTANTS = [
+    # A predicate of the namespace is dropped from what deletes.
+    without("delete relation", "delete from relation where ns = %(ns)s and doc", NS),
+    without("delete entity", "delete from entity e where e.ns = %(ns)s", "e." + NS),
+    without("delete entity_token", "delete from entity_token where ns = %(ns)s and entity", NS),
+    without("delete memory", "delete from memory where ns = %(ns)s and doc", NS),
+    without("delete turn", "delete from turn where ns = %(ns)s and doc", NS),
+    without("delete a namespace's entity_token", '"delete from entity_token where ns = %(ns)s"', NS),
+    without("delete feedback by number", "delete from feedback where ns = %(ns)s and number", NS),
+    without(
+        "delete bm25_tail",
+        """select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
+    )) returning doc""",
+        NS,
+    ),
+    without("delete tombstones", "delete from bm25_tombstone where ns = %(ns)s and doc", NS),
+    without(
+        "take out of the tail",
+        """select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
+    ))
+\"""",
+        NS,
+    ),
+    # ... from what reads.
+    without("tokens of linking", "where ns = %(ns)s and token = q.token order by entity limit 64", NS),
+    without("rivals of linking", "where ns = %(ns)s and token = q.token order by entity limit 16", NS),
+    without("names of paths", "select entity, name from entity where ns = %(ns)s and entity", NS),
+    without("bags of the index", "select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc = any", NS),
+    without("traits of the index", "from memory where traits is null and ns = %(ns)s", NS),
+    without("memory by id", "memory m where m.ns = %(ns)s and m.id = %(id)s", "m." + NS),
+    without("memories by metadata", "select doc from memory where ns = %(ns)s and metadata", NS),
+    without("alive at compaction", "from memory where ns = %(ns)s and doc between", NS),
+    without("tail at compaction", "select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc > %(after)s", NS),
+    without("tombstones counted", "select count(*) from bm25_tombstone where ns = %(ns)s", NS),
+    without("tombstones read", "'') from bm25_tombstone where ns = %(ns)s", NS, "test_statements"),
+    without("supersession set anew", "where m.ns = %(ns)s and m.id = any(%(ids)s) and m.superseded_at", "m." + NS),
+    # What a query sees, how it weighs, what is packed.
+    Mutant("anchors need not be visible", "_visible_anchors(anchors, view)", "anchors", "test_graph_leg -k anchor"),
+    Mutant("an entry that fits exactly is left out", "cost if cost <= left", "cost if cost < left", "test_pack"),
+    Mutant(
+        "a budget is passed by a token", "if tokens_used <= max_tokens", "if tokens_used <= max_tokens + 1", "test_pack"
+    ),
+    Mutant(
+        "strange queries are weighed as others",
+        ", in_domain=prediction.in_domain)",
+        ")",
+        "test_recipe_properties -k unfamiliar",
+    ),
+    Mutant("no bonus for the query's period", "leg_results.profile.period_weight)", "0.0)", "test_memories -k favours"),
+    Mutant("a title counts as the text", "title_weight=TITLE_WEIGHT", "title_weight=1", "test_memories -k title"),
+    Mutant("ef_search is not passed on", "ef_search=request.ef_search", "ef_search=64", "test_memories -k ef_search"),
+    Mutant(
+        "ef_search counts for nothing",
+        "stored_vectors.breadth(query.ef_search, count, 1.0)",
+        "stored_vectors.breadth(64, count, 1.0)",
+        "test_memories -k ef_search",
+    ),
+    # What is written down, who is let in, what writers hold.
+    Mutant(
+        "filters are logged as they are",
+        "redacted_filters(request.filters, settings.redact)",
+        "request.filters",
+        "test_stored_queries -k withholds",
+    ),
+    Mutant(
+        "the key is compared as texts are",
+        "hmac.compare_digest(key.strip(), api_key.encode())",
+        "key.strip() == api_key.encode()",
+        "test_http_problems -k key",
+    ),
+    Mutant(
+        "rows are not locked by id",
+        "m.id = any(%(ids)s) order by m.id for update of m",
+        "m.id = any(%(ids)s) order by m.id",
+        "test_locks",
+    ),
+    Mutant(
+        "rows are not locked by filter",
+        '+ MATCHES + " order by m.id for update of m"',
+        '+ MATCHES + " order by m.id"',
+        "test_locks",
+    ),
+    Mutant(
+        "a namespace is not held",
+        'from namespace where ns = %(ns)s for key share"',
+        'from namespace where ns = %(ns)s"',
+        "test_locks",
+    ),
+    Mutant(
+        "writes do not hold their namespace",
+        "docs is None or not await namespaces.hold(conn, ns)",
+        "docs is None",
+        "test_locks",
+    ),
+]
+
+
+def main(words: list[str]) -> int:
+    """Try the mutants; 0 if all are killed."""
+    chosen = [mutant for mutant in MUTANTS if not words or any(word in mutant.name for word in words)]
+    with tempfile.TemporaryDirectory(prefix="trivet-mutants-", dir="/tmp") as folder:
+        tree = Path(folder) / "tree"
+        Path(folder).chmod(0o755)
+        shutil.copytree(ROOT, tree, ignore=NOT_COPIED, symlinks=True)
+        for tests in sorted({mutant.killed_by for mutant in chosen}):
+            if (status := run(tree, tests)) != PASSED:
+                print(f"{tests} fails on the code as it is (pytest's status {status})")
+                return 1
+        verdicts = {mutant.name: verdict(tree, mutant) for mutant in chosen}
+    left = {name: said for name, said in verdicts.items() if said != "killed"}
+    print(f"{len(verdicts) - len(left)} of {len(verdicts)} killed", *left, sep="\n  ")
+    return 1 if left else 0
+
+
+def verdict(tree: Path, mutant: Mutant) -> str:
+    """What becomes of a mutant."""
+    text = re.compile(r"\s+".join(map(re.escape, mutant.before.split())))  # however its lines are broken
+    paths = [path for package in PACKAGES for path in sorted((tree / package).rglob("*.py"))]
+    places = [(path, found) for path in paths for found in text.finditer(path.read_text(encoding="utf-8"))]
+    if len(places) != 1:
+        said = f"its text is found {len(places)} times"
+    else:
+        [(path, found)] = places
+        path.write_text(found.string[: found.start()] + mutant.after + found.string[found.end() :], encoding="utf-8")
+        status = run(tree, mutant.killed_by)
+        said = {KILLED: "killed", PASSED: "SURVIVED"}.get(status, f"the tests did not run (pytest's status {status})")
+        path.write_text(found.string, encoding="utf-8")
+    print(f"{mutant.name:45} {mutant.killed_by:30} {said}", flush=True)
+    return said
+
+
+def run(tree: Path, tests: str) -> int:
+    """Pytest's exit status of the tests in the files of a name, or of some of them."""
+    name, *options = tests.split()
+    files = [str(path) for path in (tree / "tests").rglob(f"{name}.py")]
+    if not files:
+        raise SystemExit(f"there is no {name}.py")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *options, *files]
+    return subprocess.run(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,192 @@
+"""What a benchmark finds out, as it goes into the JSON file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+
+EmbeddingUse = Literal["computed", "cached", "none"]
+
+
+class Spread(Struct, frozen=True, kw_only=True):
+    """Milliseconds of `n` measurements."""
+
+    n: int
+    p50: float
+    p95: float
+    p99: float
+    mean: float
+
+
+def spread(milliseconds: Sequence[float]) -> Spread:
+    """The percentiles of some measurements, at least one."""
+    p50, p95, p99 = (float(value) for value in np.percentile(milliseconds, [50, 95, 99]))
+    return Spread(n=len(milliseconds), p50=p50, p95=p95, p99=p99, mean=float(np.mean(milliseconds)))
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """One kind of search, one after another: from the first byte sent to the last received, and stages as reported.
+
+    `full` answers have all results that exist, at most top_k; `eligible` memories meet the filter.
+    """
+
+    case: str
+    mode: str
+    embedding: EmbeddingUse
+    filter: str | None
+    whole: Spread
+    stages: dict[str, Spread]
+    full: int
+    degraded: int
+    eligible: int
+
+
+class Throughput(Struct, frozen=True, kw_only=True):
+    """Searches of several clients at a time, embeddings cached; each asks again as soon as it is answered."""
+
+    concurrency: int
+    workers: int
+    per_second: float
+    latency: Spread | None
+    failures: dict[str, int]
+
+
+class LegRecall(Struct, frozen=True, kw_only=True):
+    """The vector leg's ten against the exact ten."""
+
+    queries: int
+    mean: float
+    worst: float
+
+
+class TableBytes(Struct, frozen=True, kw_only=True):
+    """A table with its partitions: its own bytes, those of its overflow storage and of each index."""
+
+    table: str
+    heap: int
+    toast: int
+    indexes: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        return self.heap + self.toast + sum(self.indexes.values())
+
+
+class Storage(Struct, frozen=True, kw_only=True):
+    """Bytes of the database; `packed` memories are in namespaces large enough for packed postings."""
+
+    memories: int
+    packed: int
+    tables: list[TableBytes]
+    posting_bytes: int
+
+    @property
+    def postings_per_memory(self) -> float:
+        """Bytes of packed postings per memory that has them."""
+        return self.posting_bytes / max(self.packed, 1)
+
+
+class IngestRate(Struct, frozen=True, kw_only=True):
+    """Writers over HTTP with real embeddings, held against the embedder alone on the same texts."""
+
+    writers: int
+    batch: int
+    memories: int
+    per_second: float
+    embedder_per_second: float
+    deadlocks: int
+    failures: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        """Of the embedder's own rate."""
+        return self.per_second / self.embedder_per_second
+
+
+class SmallNamespaces(Struct, frozen=True, kw_only=True):
+    """A search in each of many small namespaces, and another one."""
+
+    namespaces: int
+    first: Spread
+    second: Spread
+    degraded: int
+
+
+class SizeResult(Struct, frozen=True, kw_only=True):
+    """What was measured at one size of namespace."""
+
+    size: int
+    timings: list[Timing]
+    throughput: list[Throughput]
+    recall: LegRecall
+    resident_bytes: list[int]
+
+    def timing(self, case: str) -> Timing | None:
+        """The case of that name."""
+        return next((timing for timing in self.timings if timing.case == case), None)
+
+
+class PeerTiming(Struct, frozen=True, kw_only=True):
+    """A peer beside Trivet on the same queries: its own time, and with the embedding's; seconds to index."""
+
+    peer: str
+    search: Spread
+    whole: Spread
+    build_s: float
+
+
+class PeersResult(Struct, frozen=True, kw_only=True):
+    """All peers at one size, with Trivet over HTTP on the same queries at the same time."""
+
+    size: int
+    trivet: Spread
+    degraded: int
+    embedding: Spread
+    peers: list[PeerTiming]
+
+
+class Quality(Struct, frozen=True, kw_only=True):
+    """How well a system ranks on an evaluation folder."""
+
+    dataset: str
+    system: str
+    queries: int
+    ndcg: float
+    recall: float
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """Where the figures come from."""
+
+    cores: int
+    memory_bytes: int
+    processor: str
+    system: str
+    versions: dict[str, str]
+
+
+class Benchmark(Struct, kw_only=True):
+    """A whole run."""
+
+    date: str
+    seed: int
+    machine: Machine
+    queries: int
+    small: int
+    build_rates: dict[str, float]
+    index_s: float | None
+    sizes: list[SizeResult] = []
+    storage: Storage | None = None
+    ingest: IngestRate | None = None
+    small_namespaces: SmallNamespaces | None = None
+    peers: list[PeersResult] = []
+    absent_peers: dict[str, str] = {}
+    peer_notes: dict[str, str] = {}
+    quality: list[Quality] = []
+
+    def at(self, size: int) -> SizeResult | None:
+        """What was measured at that size."""
+        return next((each for each in self.sizes if each.size == size), None)

@@ -1,0 +1,235 @@
+"""The figures of a run as Markdown, and as SVG files of their own for pages in light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.speed.figures import Benchmark, PeersResult, Quality, SizeResult, Spread, Storage
+from benchmarks.speed.plan import SMALL_MEMORIES, size_label
+from benchmarks.speed.searches import ADAPTIVE, ADAPTIVE_CACHED, CASES
+from benchmarks.speed.targets import MIB, targets
+from retrieval.reporting.table import Table, markdown
+
+_VERDICTS = {True: "met", False: "**not met**", None: "–"}
+
+
+def as_markdown(found: Benchmark, plots: Sequence[str] = ()) -> str:
+    """The whole report; `plots` are files beside it."""
+    parts = ["# Benchmark", _about(found), *(f"![{name.removesuffix('.svg')}]({name})" for name in plots)]
+    parts += [markdown(table) for table in tables(found)]
+    parts += [_peer_notes(found)] if found.peer_notes or found.absent_peers else []
+    return "\n\n".join(parts) + "\n"
+
+
+def tables(found: Benchmark) -> list[Table]:
+    """All tables, those of what was not measured left out."""
+    chosen = [_target_table(found), _size_table(found.sizes)]
+    for size in found.sizes:
+        chosen += [_case_table(size), _stage_table(size), _throughput_table(size)]
+    chosen += [_peer_table(each) for each in found.peers]
+    chosen += [_quality_table(found.quality)] if found.quality else []
+    chosen += [_storage_table(found.storage)] if found.storage else []
+    return [*chosen, _rest_table(found)]
+
+
+def _about(found: Benchmark) -> str:
+    machine = found.machine
+    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
+    return (
+        f"{found.date}, seed {found.seed}: {machine.processor}, {machine.cores} cores shared by the server, "
+        f"PostgreSQL and the client, {machine.memory_bytes / 1024**3:.0f} GiB, {machine.system}; {versions}. "
+        f"{found.queries} searches of each kind over HTTP, top 10, one after another, in turns; milliseconds from the "
+        f"first byte sent to the last received. Around the large namespaces lie {found.small:,} of "
+        f"{SMALL_MEMORIES} memories in the same tables."
+    )
+
+
+def _target_table(found: Benchmark) -> Table:
+    rows = [[each.what, each.asked, each.measured, _VERDICTS[each.met]] for each in targets(found)]
+    return Table(title="Asked and measured", headings=["what", "asked", "measured", ""], rows=rows)
+
+
+def _size_table(sizes: Sequence[SizeResult]) -> Table:
+    rows = []
+    for size in sizes:
+        cells = [_ms(timing.whole) if (timing := size.timing(case)) else "–" for case in (ADAPTIVE, ADAPTIVE_CACHED)]
+        resident = f"{max(size.resident_bytes) / MIB:.0f}"
+        rows.append([size_label(size.size), *cells, f"{size.recall.mean:.3f}", resident])
+    headings = ["memories", "p50 / p95 / p99", "embedding cached", "recall@10 of the vector leg", "server MiB"]
+    return Table(title="By size of the namespace", headings=headings, rows=rows)
+
+
+def _case_table(size: SizeResult) -> Table:
+    rows = []
+    for case in CASES:
+        timing = size.timing(case.name)
+        if timing is not None:
+            spread = timing.whole
+            numbers = [f"{value:.1f}" for value in (spread.p50, spread.p95, spread.p99)]
+            rows.append([case.name, timing.embedding, *numbers, f"{timing.full}/{spread.n}", f"{timing.eligible:,}"])
+    headings = ["search", "embedding", "p50", "p95", "p99", "full answers", "eligible"]
+    return Table(title=f"{size_label(size.size)}: kinds of search", headings=headings, rows=rows)
+
+
+def _stage_table(size: SizeResult) -> Table:
+    timing = size.timing(ADAPTIVE)
+    stages = timing.stages if timing else {}
+    rows = [[name, *(f"{v:.2f}" for v in (each.p50, each.p95, each.p99))] for name, each in stages.items()]
+    title = f"{size_label(size.size)}: stages of the adaptive search, which partly run side by side"
+    return Table(title=title, headings=["stage", "p50", "p95", "p99"], rows=rows)
+
+
+def _throughput_table(size: SizeResult) -> Table:
+    rows = []
+    for each in size.throughput:
+        latency = [f"{v:.1f}" for v in (each.latency.p50, each.latency.p95, each.latency.p99)] if each.latency else []
+        failed = str(sum(each.failures.values()))
+        rows.append([str(each.concurrency), str(each.workers), f"{each.per_second:.0f}", *latency, failed])
+    headings = ["clients", "server processes", "searches/s", "p50", "p95", "p99", "failures"]
+    return Table(title=f"{size_label(size.size)}: clients at a time, embeddings cached", headings=headings, rows=rows)
+
+
+def _peer_table(beside: PeersResult) -> Table:
+    own = beside.trivet
+    rows = [["Trivet over HTTP, adaptive, three legs", "", _ms(own), "1.0", ""]]
+    for each in beside.peers:
+        times = f"{each.whole.p50 / own.p50:.1f}"
+        rows.append([each.peer, _ms(each.search), _ms(each.whole), times, f"{each.build_s:.0f}"])
+    title = f"{size_label(beside.size)}: peers on the same queries, embedding {_ms(beside.embedding)} ms"
+    headings = ["system", "search p50 / p95 / p99", "with the embedding", "times Trivet's p50", "index built in s"]
+    return Table(title=title, headings=headings, rows=rows)
+
+
+def _quality_table(quality: Sequence[Quality]) -> Table:
+    datasets = list(dict.fromkeys(each.dataset for each in quality))
+    sizes = {each.dataset: each.queries for each in quality}
+    cells = {(each.system, each.dataset): f"{each.ndcg:.3f} / {each.recall:.3f}" for each in quality}
+    systems = dict.fromkeys(each.system for each in quality)
+    rows = [[system, *(cells.get((system, dataset), "–") for dataset in datasets)] for system in systems]
+    headings = ["system", *(f"{dataset} ({sizes[dataset]})" for dataset in datasets)]
+    return Table(title="nDCG@10 / recall@10, the same embeddings for all", headings=headings, rows=rows)
+
+
+def _storage_table(storage: Storage) -> Table:
+    rows = []
+    for table in sorted(storage.tables, key=lambda each: -each.total):
+        per_memory = table.total / max(storage.memories, 1)
+        if per_memory >= 0.5:
+            indexes = ", ".join(f"{name} {size / storage.memories:.0f}" for name, size in table.indexes.items())
+            rows.append([table.table, f"{per_memory:.0f}", indexes])
+    total = sum(table.total for table in storage.tables) / max(storage.memories, 1)
+    rows.append(["all", f"{total:.0f}", ""])
+    title = f"Bytes per memory, {storage.memories:,} memories in all namespaces"
+    return Table(title=title, headings=["table", "bytes", "of which indexes"], rows=rows)
+
+
+def _rest_table(found: Benchmark) -> Table:
+    rows = [[f"built {name}, memories a second", f"{rate:.0f}"] for name, rate in found.build_rates.items()]
+    if found.index_s is not None:
+        rows.append(["built the HNSW index, seconds", f"{found.index_s:.0f}"])
+    if found.ingest:
+        each = found.ingest
+        rows.append([f"ingest over HTTP, {each.writers} writers, memories a second", f"{each.per_second:.0f}"])
+        rows.append(["the embedder alone on the same texts, a second", f"{each.embedder_per_second:.0f}"])
+        rows.append(["writes that failed", str(sum(each.failures.values()))])
+    if found.small_namespaces:
+        small = found.small_namespaces
+        rows.append([f"first search in each of {small.namespaces:,} small namespaces", _ms(small.first)])
+        rows.append(["second search in each", _ms(small.second)])
+    rows.append(["searches one by one of which a part failed", str(_degraded(found))])
+    return Table(title="Writing, small namespaces, failures", headings=["what", "measured"], rows=rows)
+
+
+def _degraded(found: Benchmark) -> int:
+    small = found.small_namespaces.degraded if found.small_namespaces else 0
+    timed = sum(timing.degraded for size in found.sizes for timing in size.timings)
+    return timed + small + sum(beside.degraded for beside in found.peers)
+
+
+def _peer_notes(found: Benchmark) -> str:
+    notes = [f"- {name}: {note}." for name, note in found.peer_notes.items()]
+    return "\n".join([*notes, *(f"- {name}: {reason}." for name, reason in found.absent_peers.items())])
+
+
+def _ms(spread: Spread) -> str:
+    return f"{spread.p50:.1f} / {spread.p95:.1f} / {spread.p99:.1f}"
+
+
+def write_plots(out: Path, found: Benchmark) -> list[str]:
+    """Write what there is something to show in; the files' names. Drawn by a library that need not be installed."""
+    from retrieval.reporting.svg import standalone
+
+    plots: dict[str, str] = {}
+    if len(found.sizes) > 1:
+        plots["latency.svg"] = _latency(found.sizes)
+    for size in found.sizes:
+        label = size_label(size.size)
+        plots[f"stages-{label}.svg"] = _stages(size)
+    if found.sizes:
+        plots["throughput.svg"] = _throughput(found.sizes)
+    for beside in found.peers:
+        plots[f"peers-{size_label(beside.size)}.svg"] = _peers(beside)
+    for name, svg in plots.items():
+        (out / name).write_text(standalone(svg), encoding="utf-8")
+    return list(plots)
+
+
+def _latency(sizes: Sequence[SizeResult]) -> str:
+    """A line per kind of embedding: p50 by size, with the range up to p95."""
+    from retrieval.reporting.charts import Series, line_chart
+
+    series = []
+    for case in (ADAPTIVE, ADAPTIVE_CACHED):
+        timed = {size.size: timing.whole for size in sizes if (timing := size.timing(case))}
+        p50, p95 = [each.p50 for each in timed.values()], [each.p95 for each in timed.values()]
+        series.append(Series(name=case, at=list(timed), values=p50, low=p50, high=p95))
+    return line_chart(
+        series,
+        "milliseconds of a search over HTTP: p50, shaded up to p95",
+        "memories in the namespace",
+        "Latency by size of the namespace",
+        ticks={size.size: size_label(size.size) for size in sizes},
+    )
+
+
+def _stages(size: SizeResult) -> str:
+    """A bar per stage: p50, with a line up to p95."""
+    from retrieval.reporting.charts import bar_chart
+
+    timing, label = size.timing(ADAPTIVE), size_label(size.size)
+    stages = timing.stages if timing else {}
+    return bar_chart(
+        {name: each.p50 for name, each in stages.items()},
+        f"{label} memories, milliseconds of each stage: p50, line up to p95",
+        f"Stages of a search, {label} memories",
+        upper=[each.p95 for each in stages.values()],
+    )
+
+
+def _throughput(sizes: Sequence[SizeResult]) -> str:
+    """A line per size and number of server processes: searches a second by clients."""
+    from retrieval.reporting.charts import Series, line_chart
+
+    series = []
+    for size in sizes:
+        for workers in dict.fromkeys(each.workers for each in size.throughput):
+            own = {each.concurrency: each.per_second for each in size.throughput if each.workers == workers}
+            name = f"{size_label(size.size)}, {workers} server process" + ("es" if workers > 1 else "")
+            series.append(Series(name=name, at=list(own), values=list(own.values())))
+    clients = sorted({each.concurrency for size in sizes for each in size.throughput})
+    below = "clients at a time, embeddings cached"
+    ticks = {each: str(each) for each in clients}
+    return line_chart(series, "searches a second", below, "Throughput by clients", ticks=ticks)
+
+
+def _peers(beside: PeersResult) -> str:
+    """A bar per system: p50 of the whole query on a logarithmic axis."""
+    from retrieval.reporting.charts import bar_chart
+
+    label = size_label(beside.size)
+    return bar_chart(
+        {"Trivet over HTTP": beside.trivet.p50} | {each.peer: each.whole.p50 for each in beside.peers},
+        f"{label} memories, milliseconds of a hybrid search with the embedding: p50",
+        f"Peers, {label} memories",
+    )

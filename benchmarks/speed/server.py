@@ -1,0 +1,112 @@
+"""A real `trivet serve` beside the measuring process, and the machine that both run on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+import psycopg
+
+from benchmarks.speed.figures import Machine
+from retrieval.errors import StoreUnavailable
+from retrieval.installation import installed_version
+
+START_TIMEOUT_S = 120.0
+_LIBRARIES = ("numpy", "onnxruntime", "psycopg", "uvicorn", "lancedb", "txtai", "torch", "sqlite-vec")
+_VERSIONS = "select current_setting('server_version'), (select extversion from pg_extension where extname = 'vector')"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a server listens and the process that was started."""
+
+    port: int
+    pid: int
+
+    def resident_bytes(self) -> list[int]:
+        """Resident memory of each process that answers requests; the database's are none of them."""
+        parent = psutil.Process(self.pid)
+        workers = [child for child in parent.children() if "multiprocessing" in " ".join(child.cmdline())]
+        return [process.memory_info().rss for process in workers if _answers(process)] or [parent.memory_info().rss]
+
+
+@contextmanager
+def serving(data_dir: Path, *, workers: int, log: Path) -> Iterator[Server]:
+    """A server on a free port for as long as the block lasts.
+
+    Raises:
+        StoreUnavailable: it ends, or is not ready in time; the message names its log.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
+    environ |= {"TRIVET_DATA_DIR": str(data_dir), "TRIVET_LOG_LEVEL": "warning"}
+    command = [sys.executable, "-m", "retrieval.cli", "serve", "--port", str(port), "--workers", str(workers)]
+    with log.open("ab") as output:
+        process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        _wait_until_ready(process, port, log)
+        yield Server(port, process.pid)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise StoreUnavailable(f"the server ended with status {process.returncode}: see {log}")
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as connection:
+                connection.sendall(b"GET /health/ready HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")
+                if connection.recv(64).startswith(b"HTTP/1.1 200"):
+                    return
+        except OSError:
+            pass  # it does not listen yet
+        time.sleep(0.1)
+    raise StoreUnavailable(f"the server was not ready within {START_TIMEOUT_S:g} s: see {log}")
+
+
+def _answers(process: psutil.Process) -> bool:
+    """Whether a child is a worker rather than multiprocessing's tracker of resources."""
+    return "resource_tracker" not in " ".join(process.cmdline())
+
+
+def describe_machine(url: str) -> Machine:
+    """This machine, with the versions of what is measured."""
+    versions = {"trivet": installed_version(), "python": platform.python_version()}
+    with psycopg.connect(url) as conn:
+        row = conn.execute(_VERSIONS).fetchone()
+    versions["postgresql"], versions["pgvector"] = map(str, row or ("unknown", "unknown"))
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return Machine(
+        cores=os.cpu_count() or 1,
+        memory_bytes=psutil.virtual_memory().total,
+        processor=_processor(),
+        system=f"{platform.system()} {platform.machine()}",
+        versions=versions,
+    )
+
+
+def _processor() -> str:
+    """Its name, where the system tells."""
+    listing = Path("/proc/cpuinfo")
+    if listing.is_file():
+        for line in listing.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or "unknown"

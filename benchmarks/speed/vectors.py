@@ -1,0 +1,151 @@
+"""Embeddings of a benchmark's memories: real ones for a part, others as the embedder might have made them.
+
+A million texts take the embedder an hour. Half of what tells the embeddings of texts apart follows from the mean of
+their words' embeddings alone, by a linear map that is fitted to the real ones. A text beyond the first ones gets that,
+and for the rest what the map left over of a real one. Queries always get the real embedder's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.speed.corpus import LARGE, Corpus, content_words, find_topics
+from benchmarks.speed.plan import Progress
+from retrieval.embedding.onnx import DIMENSIONS, MODEL_NAME, OnnxEmbedder
+from retrieval.installation import models_dir
+from retrieval.text.normalized_text import without_speaker
+from retrieval.types.memory import MemoryInput
+
+_AT_ONCE = 256
+_WORDS, _VECTORS = "bench-words.npy", "bench-vectors.npy"
+
+
+def open_embedder() -> OnnxEmbedder:
+    """The bundled embedder on all cores."""
+    models = models_dir()
+    threads = os.cpu_count() or 1
+    return OnnxEmbedder(models / "embedder.onnx", models / "embedder.tokenizer.json", document_threads=threads)
+
+
+def plain_text(memory: MemoryInput) -> str:
+    """A memory as one text, as Trivet embeds it: for systems that know no titles and speakers."""
+    said = memory.text
+    if memory.speaker and without_speaker(said, memory.speaker) == said:
+        said = f"{memory.speaker}: {said}"
+    return f"{memory.title}\n{said}" if memory.title else said
+
+
+async def embed_all(
+    embedder: OnnxEmbedder, texts: Sequence[str], progress: Callable[[int], None]
+) -> NDArray[np.float32]:
+    """The texts' unit vectors, a row each."""
+    parts = []
+    for start in range(0, len(texts), _AT_ONCE):
+        parts.append(await embedder.embed_documents(texts[start : start + _AT_ONCE]))
+        progress(len(parts[-1]))
+    return np.concatenate(parts)
+
+
+class CorpusVectors:
+    """The vector of any memory of a corpus."""
+
+    def __init__(self, corpus: Corpus, real: NDArray[np.float32], word_vectors: NDArray[np.float32]) -> None:
+        """Fit the map: `real` embeddings of the first memories (n, dimensions), `word_vectors` of `content_words()`."""
+        self._seed = corpus.seed
+        self._real = real
+        self._words = word_vectors
+        self._places = {word: place for place, word in enumerate(content_words())}
+        means = self._means([plain_text(memory) for memory in corpus.memories(LARGE, 0, len(real))])
+        ridge = np.eye(means.shape[1], dtype=np.float32)
+        self._map: NDArray[np.float32] = np.linalg.solve(means.T @ means + ridge, means.T @ real)
+        self._left_over = real - means @ self._map
+
+    def of(self, stream: int, start: int, memories: Sequence[MemoryInput]) -> NDArray[np.float32]:
+        """Unit vectors of a stream's memories from number `start` on, shape (len(memories), dimensions)."""
+        rng = np.random.default_rng([self._seed, 7, stream, start])
+        others = self._left_over[rng.integers(len(self._real), size=len(memories))]
+        rows = self._means([plain_text(memory) for memory in memories]) @ self._map + others
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        if stream == LARGE and start < len(self._real):
+            known = self._real[start : start + len(memories)]
+            rows[: len(known)] = known
+        return rows
+
+    def _means(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Each text's mean over the vectors of its words, and a 1; shape (len(texts), dimensions + 1)."""
+        means = np.ones((len(texts), self._words.shape[1] + 1), np.float32)
+        for row, text in enumerate(texts):
+            places = [self._places[word] for word in re.findall("[a-z]+", text.lower()) if word in self._places]
+            means[row, :-1] = self._words[places].mean(axis=0) if places else 0.0
+        return means
+
+
+class PreparedEmbedder:
+    """An `Embedder` whose documents' vectors are handed over before each batch."""
+
+    model: str = MODEL_NAME
+    dimensions: int = DIMENSIONS
+
+    def __init__(self) -> None:
+        self._prepared: tuple[Sequence[str], NDArray[np.float32]] = ((), np.empty((0, DIMENSIONS), np.float32))
+
+    def prepare(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """What `embed_documents` will be asked for next: the memories' texts and their vectors, shape (n, 384)."""
+        self._prepared = (texts, vectors)
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The prepared vectors.
+
+        Raises:
+            ValueError: other texts are asked for than those prepared.
+        """
+        expected, vectors = self._prepared
+        pairs = zip(expected, texts, strict=True)
+        if not all(given.endswith(text) for text, given in pairs):
+            raise ValueError("other texts are embedded than vectors were prepared for")
+        return vectors
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """None has been prepared."""
+        raise NotImplementedError("prepared vectors are of documents")
+
+    async def aclose(self) -> None:
+        """Nothing to release."""
+        await asyncio.sleep(0)
+
+
+async def prepare(folder: Path, seed: int, real: int, progress: Progress) -> Corpus:
+    """Have the words' and at least `real` memories' embeddings in the folder; what is there is kept."""
+    embedder = open_embedder()
+    words, vectors = folder / _WORDS, folder / _VECTORS
+    if not words.exists():
+        with progress("embedding words", None) as advance:
+            np.save(words, await embed_all(embedder, content_words(), advance))
+    corpus = load_corpus(folder, seed)
+    known = np.load(vectors) if vectors.exists() else np.empty((0, DIMENSIONS), np.float32)
+    if len(known) < real:
+        with progress("embedding", real - len(known)) as advance:
+            texts = [plain_text(memory) for memory in corpus.memories(LARGE, len(known), real)]
+            np.save(vectors, np.concatenate([known, await embed_all(embedder, texts, advance)]))
+    await embedder.aclose()
+    return corpus
+
+
+@cache
+def load_corpus(folder: Path, seed: int) -> Corpus:
+    """The corpus of a folder that has been prepared."""
+    return Corpus(seed, find_topics(np.load(folder / _WORDS), seed))
+
+
+@cache
+def load_vectors(folder: Path, seed: int) -> CorpusVectors:
+    """The vectors of a folder that has been prepared."""
+    return CorpusVectors(load_corpus(folder, seed), np.load(folder / _VECTORS), np.load(folder / _WORDS))

@@ -1,0 +1,74 @@
+"""The arrays used by a model's compiled kernels, read from the metadata of its ONNX file.
+
+They repeat the constants of the ONNX graph; `classifier.training.arrays` adds them to the file.
+"""
+
+from __future__ import annotations
+
+import io
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from classifier.inference import ModelMismatch, open_session
+
+ARRAYS_KEY = "arrays"
+"""Metadata key of the arrays: a NumPy archive (`np.savez_compressed`) in base64."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelArrays:
+    """Arrays by name, and the other metadata of the file."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    metadata: Mapping[str, str]
+
+    def array(self, name: str, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
+        """An array of the given type and shape (-1 for any length); contiguous and read-only.
+
+        Raises:
+            ModelMismatch: the array is missing or different.
+        """
+        value = self.arrays.get(name)
+        if (
+            value is None
+            or value.dtype != dtype
+            or len(value.shape) != len(shape)
+            or any(want not in (-1, has) for want, has in zip(shape, value.shape, strict=True))
+        ):
+            raise ModelMismatch(f"{name} is no array of {np.dtype(dtype)} of shape {shape}")
+        value = np.ascontiguousarray(value)
+        value.flags.writeable = False
+        return value
+
+    def floats(self, name: str, *shape: int) -> NDArray[np.float32]:
+        """A float32 array; see `array`."""
+        return self.array(name, np.float32, *shape)
+
+
+def read_arrays(path: Path, expected: Mapping[str, str]) -> ModelArrays:
+    """Read the metadata of a model.
+
+    Args:
+        path: the ONNX file.
+        expected: metadata that it must have.
+
+    Raises:
+        ModelMismatch: other metadata, or no arrays.
+    """
+    metadata: dict[str, str] = open_session(path).get_modelmeta().custom_metadata_map
+    for key, value in expected.items():
+        if metadata.get(key) != value:
+            raise ModelMismatch(f"{path}: {key} is {metadata.get(key)}, this version needs {value}")
+    if ARRAYS_KEY not in metadata:
+        raise ModelMismatch(f"{path} has no arrays in its metadata: python -m classifier.training.arrays adds them")
+    try:
+        with np.load(io.BytesIO(b64decode(metadata[ARRAYS_KEY], validate=True)), allow_pickle=False) as archive:
+            return ModelArrays(dict(archive), metadata)
+    except Exception as exc:  # base64, zip, zlib and NumPy raise different errors
+        raise ModelMismatch(f"{path}: its arrays cannot be read: {exc}") from exc

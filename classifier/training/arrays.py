@@ -1,0 +1,79 @@
+"""Store the arrays used in serving in a model's metadata: `python -m classifier.training.arrays FILE.onnx...`.
+
+The arrays are taken from the ONNX graph, both when a model is written and by this command, which upgrades older files
+with their cards and checksums. Nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from classifier.model_arrays import ARRAYS_KEY
+from classifier.training.checksums import file_sha256, record_checksum
+from classifier.training.trees import TREES, tree_arrays
+
+_STEPS = frozenset(("zero", "one", "columns", "all", "last", "first", "flat"))
+"""Constants of the graphs that are operands only, not used by the compiled kernels."""
+
+
+def arrays_of(model: onnx.ModelProto) -> dict[str, NDArray[Any]]:
+    """The constants of a graph by name, with each pair of features once, and its trees in the serving layout."""
+    arrays = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer if each.name not in _STEPS}
+    if "quadratic" in arrays:
+        arrays["quadratic"] = _each_pair_once(arrays["quadratic"], len(arrays["mean"]))
+    for node in model.graph.node:
+        if node.op_type == TREES:
+            arrays |= tree_arrays(node, model.graph.input[0].type.tensor_type.shape.dim[1].dim_value)
+    return arrays
+
+
+def add_arrays(model: onnx.ModelProto) -> None:
+    """Store the arrays of a graph in the model's metadata; the same arrays give the same bytes."""
+    archive = io.BytesIO()
+    np.savez_compressed(archive, allow_pickle=False, **arrays_of(model))
+    metadata = {each.key: each.value for each in model.metadata_props}
+    del model.metadata_props[:]
+    helper.set_model_props(model, metadata | {ARRAYS_KEY: b64encode(archive.getvalue()).decode()})
+
+
+def write_model(model: onnx.ModelProto, path: Path) -> None:
+    """Validate and write a model with its arrays; the same numbers give the same bytes."""
+    add_arrays(model)
+    onnx.checker.check_model(model)
+    path.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _each_pair_once(quadratic: NDArray[np.float32], features: int) -> NDArray[np.float32]:
+    """The coefficients of each unordered pair of features, merged into the upper triangle."""
+    whole = quadratic.reshape(features, features, -1)
+    one, other = np.triu_indices(features)
+    both = whole[one, other] + np.where((one != other)[:, np.newaxis], whole[other, one], np.float32(0))
+    return np.ascontiguousarray(both, np.float32)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; see `--help`."""
+    parser = argparse.ArgumentParser(prog="python -m classifier.training.arrays", description=__doc__)
+    parser.add_argument("files", type=Path, nargs="+", help="models of weights or rescorers, each with its card")
+    for path in parser.parse_args(arguments).files:
+        write_model(onnx.load(path), path)
+        record_checksum(path)
+        card = path.with_suffix(".md")
+        line = f"sha256 `{file_sha256(path)}`, {path.stat().st_size} bytes"
+        card.write_text(re.sub(r"sha256 `\w{64}`, \d+ bytes", line, card.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"{path}: {line}")
+
+
+if __name__ == "__main__":
+    main()

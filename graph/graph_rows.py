@@ -1,0 +1,145 @@
+"""The rows of entities, mentions, aliases and relations that a batch of memories adds; no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from graph.extraction import ExtractedMention
+from graph.names import entity_id, name_tokens, normalize, singular_key
+
+GIVEN_WEIGHT = 1.0
+"""Weight of a mention given by the caller."""
+
+TOKENIZED_TYPES = frozenset({"phrase", "term", "date", "identifier"})
+"""Types of extracted entities that are linked by their whole name only, not by a word of it."""
+
+_STRENGTH = {
+    type_: position
+    for position, type_ in enumerate(("term", "phrase", "date", "identifier", "name", "speaker", "title"))
+}
+_GIVEN_STRENGTH = len(_STRENGTH)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenEntity:
+    """An entity given by the caller as mentioned in a memory."""
+
+    name: str
+    type: str = "thing"
+    aliases: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRelation:
+    """A typed relation between two named entities."""
+
+    source: str
+    type: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocGraph:
+    """What one memory adds to the graph."""
+
+    doc: int
+    mentions: Sequence[ExtractedMention] = ()
+    entities: Sequence[GivenEntity] = ()
+    relations: Sequence[GivenRelation] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRow:
+    """An entity to store; of two descriptions of an entity the stronger is kept."""
+
+    key: str
+    name: str
+    type: str
+    strength: int
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The words of the name that link to the entity; empty for types linked by their whole name."""
+        return () if self.type in TOKENIZED_TYPES else name_tokens(self.key)
+
+    def is_stronger(self, stored_type: str) -> bool:
+        """Whether it replaces a stored description of that type; a caller's type counts as strong as a name."""
+        return self.type != stored_type and self.strength > _STRENGTH.get(stored_type, _STRENGTH["name"])
+
+
+class GraphRows:
+    """The rows of a batch, each once.
+
+    Attributes:
+        entities: by id.
+        mentions: weight by (entity, memory).
+        aliases: name by (key, entity, memory).
+        relations: (source, type, target, memory).
+        redirected: entities mentioned only by a stored alias.
+    """
+
+    def __init__(self, docs: Sequence[DocGraph], aliases: Mapping[str, int]) -> None:
+        """Collect the rows; `aliases` maps the stored alias keys with a single meaning to their entity."""
+        self.entities: dict[int, EntityRow] = {}
+        self.mentions: dict[tuple[int, int], float] = {}
+        self.aliases: dict[tuple[str, int, int], str] = {}
+        self.relations: set[tuple[int, str, int, int]] = set()
+        self.redirected: set[int] = set()
+        for doc in docs:
+            self._add_given(doc)
+        redirects = self._redirects(aliases)
+        for doc in docs:
+            for mention in doc.mentions:
+                self._mention(doc.doc, mention, redirects.get(mention.key) if redirects else None)
+
+    def _add_given(self, doc: DocGraph) -> None:
+        for given in doc.entities:
+            entity = self._given(given.name, given.type, doc.doc)
+            if entity is not None:
+                own = normalize(given.name)
+                for key, name in ((singular_key(own), given.name), *((normalize(a), a) for a in given.aliases)):
+                    if key and key != own:
+                        self.aliases[key, entity, doc.doc] = name
+        for relation in doc.relations:
+            source = self._given(relation.source, None, doc.doc)
+            target = self._given(relation.target, None, doc.doc)
+            if source is not None and target is not None:
+                self.relations.add((source, relation.type, target, doc.doc))
+
+    def _given(self, name: str, type_: str | None, doc: int) -> int | None:
+        key = normalize(name)
+        if not key:
+            return None
+        entity = entity_id(key)
+        strength = _GIVEN_STRENGTH if type_ is not None else _STRENGTH["name"]
+        self._entity(entity, key, name, type_ or "thing", strength)
+        self.mentions[entity, doc] = GIVEN_WEIGHT
+        return entity
+
+    def _redirects(self, stored: Mapping[str, int]) -> dict[str, int]:
+        """Alias keys with a single meaning that are not entities of this batch -> that entity."""
+        meanings: dict[str, set[int]] = {key: {entity} for key, entity in stored.items()}
+        for key, entity, _ in self.aliases:
+            meanings.setdefault(key, set()).add(entity)
+        return {
+            key: next(iter(entities))
+            for key, entities in meanings.items()
+            if len(entities) == 1 and entity_id(key) not in self.entities
+        }
+
+    def _mention(self, doc: int, mention: ExtractedMention, redirect: int | None) -> None:
+        name, key, type_, weight = mention
+        entity = entity_id(key) if redirect is None else redirect
+        if redirect is None:
+            self._entity(entity, key, name, type_, _STRENGTH.get(type_, 0))
+        elif redirect not in self.entities:
+            self.redirected.add(redirect)
+        position = (entity, doc)
+        if weight > self.mentions.get(position, 0.0):
+            self.mentions[position] = weight
+
+    def _entity(self, entity: int, key: str, name: str, type_: str, strength: int) -> None:
+        known = self.entities.get(entity)
+        if known is None or strength > known.strength:
+            self.entities[entity] = EntityRow(key, name, type_, strength)

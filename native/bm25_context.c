@@ -1,0 +1,265 @@
+/* BM25 ranking with turns of a session scored in the context of their neighbours. */
+#include "bm25.h"
+
+/* The context of a turn and its weights. */
+struct context {
+    int64_t near;            /* turns at this distance from a good one are scored too */
+    int64_t befores, afters; /* number of turns before and after that count for a turn */
+    const double *shares;    /* their weights, nearest first, first those before, then those after */
+};
+
+/* Score factors other than terms. */
+struct preferences {
+    double asking, named; /* factors for a turn that only asks, and for a memory of a named speaker */
+    int64_t count;
+    const int32_t *speakers; /* the codes of the named speakers */
+};
+
+/* Turns with their neighbours: a turn in the middle of each row, `reach` turns on each side, -1 for none. */
+struct windows {
+    int64_t count, reach, width, cells;
+    int64_t *docs;
+    uint16_t *tfs; /* term frequencies of the cells, term by term */
+};
+
+/* A memory in the windows. */
+struct cell {
+    int64_t doc, at;
+};
+
+/* Up to this number of scores, insertion sort is used. */
+#define FEW 128
+
+/* The next visible turn in one direction, or -1. */
+static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible, int64_t ordinals)
+{
+    for (int64_t steps = 0; turn >= 0 && steps < ordinals; steps++) { /* bounded, in case the links form a cycle */
+        turn = links[turn];
+        if (turn < 0 || turn >= ordinals)
+            return -1;
+        if (visible[turn])
+            return turn;
+    }
+    return -1;
+}
+
+static void look_around(struct windows *windows, const struct memories *memories, const uint8_t *visible,
+                        int64_t ordinals)
+{
+    for (int64_t i = 0; i < windows->count; i++) {
+        int64_t *middle = windows->docs + i * windows->width + windows->reach, before = *middle, after = *middle;
+        for (int64_t distance = 1; distance <= windows->reach; distance++) {
+            middle[-distance] = before = beside(before, memories->previous, visible, ordinals);
+            middle[distance] = after = beside(after, memories->next, visible, ordinals);
+        }
+    }
+}
+
+/* Look up the terms of the windows; turns of a session are usually near each other in the postings too. */
+static void look_up(struct windows *windows, const struct query *query)
+{
+    uint16_t *tfs = windows->tfs;
+    for (const struct part *part = query->part; part < query->part + query->parts; part++)
+        for (const int64_t *row = windows->docs; row < windows->docs + windows->cells; row += windows->width) {
+            int64_t least = INT64_MAX, most = -1;
+            for (int64_t i = 0; i < windows->width; i++) {
+                least = row[i] >= 0 && row[i] < least ? row[i] : least;
+                most = row[i] > most ? row[i] : most;
+            }
+            int64_t from = part->tfs ? reached_among(part, 0, part->size, least) : part->size;
+            int64_t to = reached(part, from, most + 1);
+            for (int64_t i = 0; i < windows->width; i++) {
+                int64_t at = from < to && row[i] >= 0 ? place(part, from, to, row[i]) : -1;
+                *tfs++ = at < 0 ? 0 : part->tfs[at];
+            }
+        }
+}
+
+static int by_doc(const void *one, const void *other)
+{
+    const struct cell *a = one, *b = other;
+    return (a->doc > b->doc) - (a->doc < b->doc);
+}
+
+static int by_score(const void *one, const void *other)
+{
+    const struct scored *a = one, *b = other;
+    if (a->score != b->score)
+        return a->score < b->score ? 1 : -1;
+    return (a->doc > b->doc) - (a->doc < b->doc);
+}
+
+/* Sort scores; small arrays by insertion, which the branch predictor handles best. */
+static void sort(struct scored *scores, int64_t count)
+{
+    if (count > FEW) {
+        qsort(scores, count, sizeof *scores, by_score);
+        return;
+    }
+    for (int64_t i = 1; i < count; i++) {
+        struct scored one = scores[i];
+        int64_t at = i;
+        for (; at && by_score(&scores[at - 1], &one) > 0; at--)
+            scores[at] = scores[at - 1];
+        scores[at] = one;
+    }
+}
+
+/* The distinct memories within `near` of the middle of the windows, ascending; returns their number. */
+static int64_t near_the_middle(const struct windows *windows, int64_t near, struct cell *cells)
+{
+    int64_t held = 0, kept = 0, is_sorted = 1;
+    for (int64_t i = 0; i < windows->count; i++)
+        for (int64_t distance = -near; distance <= near; distance++) {
+            int64_t at = i * windows->width + windows->reach + distance, doc = windows->docs[at];
+            if (doc < 0)
+                continue;
+            is_sorted &= !held || cells[held - 1].doc <= doc; /* usual, as windows are in the order of their turns */
+            cells[held++] = (struct cell){doc, at};
+        }
+    if (!is_sorted)
+        qsort(cells, held, sizeof *cells, by_doc);
+    for (int64_t i = 0; i < held; i++)
+        if (!i || cells[i].doc != cells[i - 1].doc)
+            cells[kept++] = cells[i];
+    return kept;
+}
+
+/* The score of a memory in the windows; term frequencies of its neighbours are added before saturation. */
+static double in_context(const struct query *query, const struct windows *windows, const struct context *context,
+                         const struct cell *cell, int64_t length)
+{
+    double score = 0, saturated = saturation(query, length);
+    const uint16_t *own = windows->tfs + cell->at;
+    for (const struct part *part = query->part; part < query->part + query->parts; part++, own += windows->cells) {
+        double tf = own[0];
+        if (!part->tfs) {
+            score += place(part, 0, part->size, cell->doc) < 0 ? 0 : part->weight;
+            continue;
+        }
+        for (int64_t distance = 1; distance <= context->befores; distance++)
+            tf += context->shares[distance - 1] * own[-distance];
+        for (int64_t distance = 1; distance <= context->afters; distance++)
+            tf += context->shares[context->befores + distance - 1] * own[distance];
+        score += part->weight * (tf * (query->k1 + 1) / (tf + saturated));
+    }
+    return score;
+}
+
+/* The eligible turns among some memories and near them with a positive score in context, ascending. Returns their
+   number, or -1 if out of memory; the caller frees `turns`. */
+static int64_t turns_in_context(const struct query *query, const struct memories *memories, const uint8_t *visible,
+                                const uint8_t *eligible, int64_t ordinals, const struct context *context,
+                                const struct scored *first, int64_t count, struct scored **turns)
+{
+    int64_t given = -1, more = context->befores > context->afters ? context->befores : context->afters;
+    struct windows windows = {.reach = context->near + more, .width = 2 * (context->near + more) + 1};
+    windows.docs = malloc((count * windows.width + 1) * sizeof *windows.docs);
+    for (int64_t i = 0; windows.docs && i < count; i++)
+        if (memories->sessions[first[i].doc] >= 0)
+            windows.docs[windows.count++ * windows.width + windows.reach] = first[i].doc;
+    windows.cells = windows.count * windows.width;
+    windows.tfs = malloc((query->parts * windows.cells + 1) * sizeof *windows.tfs);
+    int64_t most = windows.count * (2 * context->near + 1) + 1;
+    struct cell *cells = malloc(most * sizeof *cells);
+    *turns = malloc(most * sizeof **turns);
+    if (windows.docs && windows.tfs && cells && *turns) {
+        look_around(&windows, memories, visible, ordinals);
+        look_up(&windows, query);
+        int64_t held = near_the_middle(&windows, context->near, cells);
+        given = 0;
+        for (int64_t i = 0; i < held; i++)
+            if (eligible[cells[i].doc]) {
+                struct scored turn = {cells[i].doc, 0};
+                turn.score = in_context(query, &windows, context, &cells[i], memories->lengths[turn.doc]);
+                if (turn.score > 0)
+                    (*turns)[given++] = turn;
+            }
+    }
+    free(windows.docs);
+    free(windows.tfs);
+    free(cells);
+    return given;
+}
+
+/* If there are more than `enough` memories, move the best to the front; returns the number to use. */
+static int64_t first_ones(struct scored *scores, int64_t count, int64_t enough)
+{
+    if (count <= enough)
+        return count;
+    sort(scores, count);
+    return enough;
+}
+
+static int is_among(const struct scored *turns, int64_t count, int64_t doc)
+{
+    int64_t low = 0, high = count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (turns[middle].doc < doc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && turns[low].doc == doc;
+}
+
+/* The factor on a memory's score from its speaker and form. */
+static double prior(const struct memories *memories, int64_t doc, const struct preferences *preferences)
+{
+    double prior = 1;
+    for (int64_t i = 0; i < preferences->count; i++)
+        if (memories->speakers[doc] == preferences->speakers[i])
+            prior = preferences->named;
+    return memories->asks[doc] && memories->sessions[doc] >= 0 ? prior * preferences->asking : prior;
+}
+
+/* The best eligible memories, including turns near the best visible ones, with scores in context; best first, ties by
+   ordinal: the best `wanted` and those tied with the last. `boost` is the factor for memories of a `named` speaker,
+   `asking` for turns that ask. Without `shares` there is no context. `out` receives `capacity` ordinals and as many
+   scores. Returns the number of memories, including those beyond the capacity, or -1 if out of memory. */
+int64_t trivet_bm25_ranked(const struct query *query, const struct memories *memories, const uint8_t *visible,
+                           const uint8_t *eligible, int64_t ordinals, int64_t wanted, int64_t near, int64_t befores,
+                           int64_t afters, const double *shares, double asking, int64_t named, const int32_t *speakers,
+                           double boost, int64_t capacity, void *out)
+{
+    struct context context = {near, befores, afters, shares};
+    struct preferences preferences = {asking, boost, named, speakers};
+    struct scored *found, *seen = NULL, *turns = NULL, *all = NULL;
+    int64_t *docs = out;
+    double *scores = (double *)out + capacity;
+    if (memories->ordinals < ordinals)
+        ordinals = memories->ordinals;
+    int64_t of_found = trivet_best(query, eligible, ordinals, wanted, &found), of_seen = of_found, of_turns = 0;
+    if (shares && visible != eligible)
+        of_seen = trivet_best(query, visible, ordinals, wanted, &seen);
+    if (shares && of_found >= 0 && of_seen >= 0)
+        of_turns = turns_in_context(query, memories, visible, eligible, ordinals, &context, seen ? seen : found,
+                                    first_ones(seen ? seen : found, of_seen, 2 * wanted), &turns);
+    int64_t count = of_found < 0 || of_seen < 0 || of_turns < 0 ? -1 : 0;
+    if (!count && !(all = malloc((of_found + of_turns + 1) * sizeof *all)))
+        count = -1;
+    if (!count) {
+        for (int64_t i = 0; i < of_turns; i++)
+            all[count++] = turns[i];
+        for (int64_t i = 0; i < of_found; i++)
+            if (!is_among(turns, of_turns, found[i].doc))
+                all[count++] = found[i];
+        for (int64_t i = 0; i < count; i++)
+            all[i].score *= prior(memories, all[i].doc, &preferences);
+        sort(all, count);
+        int64_t best = count < wanted ? count : wanted;
+        while (best && best < count && all[best].score == all[best - 1].score)
+            best++;
+        count = best;
+        for (int64_t i = 0; i < count && i < capacity; i++) {
+            docs[i] = all[i].doc;
+            scores[i] = all[i].score;
+        }
+    }
+    free(found);
+    free(seen);
+    free(turns);
+    free(all);
+    return count;
+}

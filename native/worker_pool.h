@@ -1,0 +1,22 @@
+/* Threads that run jobs in parts; see worker_pool.c. */
+#ifndef TRIVET_WORKER_POOL_H
+#define TRIVET_WORKER_POOL_H
+#include <stdint.h>
+
+typedef struct trivet_worker_pool WorkerPool;
+
+/* Header of a job: the first member of a larger structure allocated by malloc. */
+typedef struct trivet_job {
+    void (*run_part)(struct trivet_job *job, int64_t part); /* in any thread, concurrently with other parts */
+    int (*next_stage)(struct trivet_job *job); /* after the last part: whether to run all parts again */
+    void (*discard)(struct trivet_job *job);   /* frees the job */
+    int64_t parts, started, unfinished, ticket;
+    struct trivet_job *next;
+} Job;
+
+/* Run the job in the calling thread, then discard it. */
+void trivet_job_run(Job *job);
+
+/* Submit the job; the pool runs it, writes its ticket and discards it. */
+void trivet_job_submit(WorkerPool *pool, Job *job, int64_t ticket);
+#endif

@@ -1,0 +1,233 @@
+"""Statements of the search path: prepared once per connection, with text parameters and binary rows.
+
+A psycopg cursor determines on every call how to send each parameter and whether the statement is prepared, which takes
+twice the time of everything else a lookup by key costs the client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, LiteralString
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import AsyncConnection, generators
+from psycopg.abc import PQGen
+from psycopg.adapt import Transformer
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGconn, PGresult
+
+Parameters = Mapping[str, str | float | None]
+"""By name; numbers and text as PostgreSQL writes them, arrays as `array_text` does."""
+
+_PLACE = re.compile(r"%\((\w+)\)s")
+
+_STALE = ("26000", "0A000")
+"""SQLSTATEs of a statement that is no longer prepared, or whose tables have changed since."""
+
+_names: WeakKeyDictionary[AsyncConnection[Any], dict[PreparedStatement, bytes]] = WeakKeyDictionary()
+"""The name of each statement prepared on a connection."""
+
+_numbers = count()
+
+_DROPPED_WITHIN_S = 1.0
+"""How long to wait for a result that is to be discarded."""
+
+
+class PreparedStatement:
+    """A statement with psycopg's named parameters, `%(name)s`.
+
+    Attributes:
+        text: the statement as sent, with numbered parameters.
+    """
+
+    def __init__(self, statement: LiteralString) -> None:
+        self._parameters = list(dict.fromkeys(_PLACE.findall(statement)))
+        numbered = _PLACE.sub(lambda place: f"${self._parameters.index(place[1]) + 1}", statement)
+        self.text = numbered.replace("%%", "%")
+
+    async def rows(self, conn: AsyncConnection[Any], parameters: Parameters) -> list[tuple[Any, ...]]:
+        """Execute the statement and fetch all rows.
+
+        Raises:
+            psycopg.Error: as a cursor's `execute` does.
+        """
+        return (await fetch_pipelined(conn, [(self, parameters)]))[0]
+
+    async def name_on(self, conn: AsyncConnection[Any]) -> bytes:
+        """The name under which a connection has the statement prepared; prepares it if necessary."""
+        names = _names.setdefault(conn, {})
+        name = names.get(self)
+        if name is None:
+            name = f"trivet_{next(_numbers)}".encode()
+            conn.pgconn.send_prepare(name, self.text.encode())
+            _check(await conn.wait(generators.execute(conn.pgconn)))
+            names[self] = name
+        return name
+
+    def values(self, parameters: Parameters) -> list[bytes | None]:
+        """The parameters in the order of their numbers.
+
+        Raises:
+            psycopg.DataError: one contains a null byte, at which libpq would truncate it.
+        """
+        values = [None if (value := parameters[name]) is None else str(value).encode() for name in self._parameters]
+        if any(value and b"\x00" in value for value in values):
+            raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+        return values
+
+
+BoundStatement = tuple[PreparedStatement, Parameters]
+
+
+class Rows:
+    """The rows of a result, decoded on access."""
+
+    def __init__(self, conn: AsyncConnection[Any], result: PGresult) -> None:
+        self._result = result
+        self._loading = Transformer(conn)
+        self._loading.set_pgresult(result)
+
+    def integers(self, column: int) -> list[int]:
+        """Decode a column of non-null integers."""
+        value = self._result.get_value
+        return [int.from_bytes(value(row, column) or b"", "big", signed=True) for row in range(self._result.ntuples)]
+
+    def __getitem__(self, row: int) -> tuple[Any, ...]:
+        found: tuple[Any, ...] | None = self._loading.load_row(row, tuple)
+        if found is None:
+            raise RuntimeError("there is no answer to read")
+        return found
+
+
+class PendingResult:
+    """A statement in flight; until its result is read or dropped, nothing else may use the connection."""
+
+    def __init__(self, conn: AsyncConnection[Any], statement: PreparedStatement, values: list[bytes | None]) -> None:
+        self._conn = conn
+        self._statement = statement
+        self._values = values
+        self._is_awaited = False
+
+    async def rows(self) -> Rows:
+        """Wait for the result; call once.
+
+        Raises:
+            psycopg.Error: as a cursor's `execute` does.
+        """
+        try:
+            return Rows(self._conn, await self._answer())
+        except psycopg.Error as exc:
+            if not _may_be_repeated(self._conn, exc):
+                raise
+        await self._send()
+        return Rows(self._conn, await self._answer())
+
+    async def drop(self) -> None:
+        """Discard the result; closes the connection if it does not arrive soon."""
+        if not self._is_awaited:
+            return
+        with suppress(psycopg.Error):
+            await self._answer(timeout_s=_DROPPED_WITHIN_S)
+        if self._conn.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            await self._conn.close()
+
+    async def _send(self) -> None:
+        name, pgconn = await self._statement.name_on(self._conn), self._conn.pgconn
+        pgconn.send_query_prepared(name, self._values, result_format=1)
+        self._is_awaited = True
+        pgconn.flush()  # what does not fit into the socket buffer is sent while waiting for the result
+
+    async def _answer(self, timeout_s: float | None = None) -> PGresult:
+        self._is_awaited = False  # cancelling the wait ends the statement
+        pgconn = self._conn.pgconn
+        if pgconn.flush() == 0:
+            pgconn.consume_input()  # what has already arrived need not be waited for
+        return _check(await self._conn.wait(generators.execute(pgconn), timeout=timeout_s))
+
+
+async def send(conn: AsyncConnection[Any], statement: PreparedStatement, parameters: Parameters) -> PendingResult:
+    """Send a statement without waiting for its result.
+
+    Raises:
+        psycopg.Error: as a cursor's `execute` does.
+    """
+    sent = PendingResult(conn, statement, statement.values(parameters))
+    await sent._send()
+    return sent
+
+
+async def fetch_pipelined(conn: AsyncConnection[Any], asked: Sequence[BoundStatement]) -> list[list[tuple[Any, ...]]]:
+    """Execute several statements in one pipeline, in one transaction unless one is open; returns the rows of each.
+
+    Raises:
+        psycopg.Error: as a cursor's `execute` does; statements after a failed one are not executed.
+    """
+    sent = [(statement, statement.values(parameters)) for statement, parameters in asked]
+    try:
+        return await _answers(conn, sent)
+    except psycopg.Error as exc:
+        if not _may_be_repeated(conn, exc):
+            raise
+    return await _answers(conn, sent)
+
+
+async def _answers(
+    conn: AsyncConnection[Any], sent: Sequence[tuple[PreparedStatement, list[bytes | None]]]
+) -> list[list[tuple[Any, ...]]]:
+    pgconn = conn.pgconn
+    async with conn.lock:
+        ready = [(await statement.name_on(conn), values) for statement, values in sent]
+        if len(ready) == 1:
+            pgconn.send_query_prepared(*ready[0], result_format=1)
+            results = [await conn.wait(generators.execute(pgconn))]
+        else:
+            results = await _in_turn(conn, ready)
+    loading, rows = Transformer(conn), []
+    for each in results:
+        loading.set_pgresult(result := _check(each))
+        rows.append(loading.load_rows(0, result.ntuples, tuple))
+    return rows
+
+
+async def _in_turn(
+    conn: AsyncConnection[Any], ready: Sequence[tuple[bytes, list[bytes | None]]]
+) -> list[list[PGresult]]:
+    pgconn = conn.pgconn
+    pgconn.enter_pipeline_mode()
+    try:
+        for name, values in ready:
+            pgconn.send_query_prepared(name, values, result_format=1)
+        pgconn.pipeline_sync()
+        return await conn.wait(_communicate(pgconn, len(ready)))
+    finally:
+        try:
+            pgconn.exit_pipeline_mode()
+        except psycopg.OperationalError:  # not all results were read, so the connection is unusable
+            with suppress(psycopg.Error):
+                await conn.close()
+
+
+def _communicate(pgconn: PGconn, statements: int) -> PQGen[list[list[PGresult]]]:
+    yield from generators.send(pgconn)
+    results = []
+    for _ in range(statements):
+        results.append((yield from generators.fetch_many(pgconn)))
+    yield from generators.fetch_many(pgconn)  # the end of the pipeline
+    return results
+
+
+def _may_be_repeated(conn: AsyncConnection[Any], failed: psycopg.Error) -> bool:
+    """Whether a statement failed only because it is not prepared as remembered, and can be sent again."""
+    _names.pop(conn, None)
+    return failed.sqlstate in _STALE and conn.info.transaction_status == TransactionStatus.IDLE
+
+
+def _check(results: Sequence[PGresult]) -> PGresult:
+    (result,) = results
+    if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+        return result
+    raise psycopg.errors.error_from_result(result)

@@ -1,0 +1,115 @@
+"""Reading the texts of an answer's memories, prefetched before the final order is known."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from postgres.prepared import PendingResult
+from retrieval.index.registry import NamespaceSnapshot
+from retrieval.index.slots import Slots
+from retrieval.store import memories
+from retrieval.store.memories import Hydrated, HydratedMemory
+from retrieval.store.pool import Connection, Pool, translated
+from retrieval.store.visibility import eligibility
+from retrieval.types.search import SearchOptions
+
+
+class TextReader:
+    """Reads memories of one namespace for one query, on one connection, taken when needed and returned on exit."""
+
+    def __init__(self, pool: Pool, snapshot: NamespaceSnapshot, request: SearchOptions) -> None:
+        """Prepare to read; no connection is taken yet.
+
+        Args:
+            pool: of the database.
+            snapshot: the namespace as of the query.
+            request: its filters apply to memories that are updated during the search.
+        """
+        self._pool = pool
+        self._snapshot = snapshot
+        self._request = request
+        self._conn: Connection | None = None
+        self._prefetched: PendingResult | None = None
+        self._asked: frozenset[int] = frozenset()
+        self._guessed: Hydrated | None = None
+
+    async def __aenter__(self) -> TextReader:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Return the connection, with no results pending."""
+        conn = self._conn
+        if conn is None:
+            return
+        self._conn = None
+        try:
+            if self._prefetched is not None:
+                await self._prefetched.drop()
+        finally:
+            await self._pool.putconn(conn)
+
+    async def prefetch(self, docs: Collection[int]) -> None:
+        """Send the statement for likely memories without waiting for its result; call it once at most."""
+        if not docs:
+            return
+        with translated():
+            ordinals = self._slots.ordinals_of([*docs])
+            self._prefetched = await memories.hydrate(await self._connection(), self._ns, ordinals)
+            self._asked = frozenset(ordinals)
+
+    async def read(self, docs: Sequence[int], ids: Sequence[str]) -> list[HydratedMemory | None]:
+        """Read the content of memories; one that was updated during the search is read as it is now.
+
+        Args:
+            docs: their slots.
+            ids: their ids, in the same order.
+
+        Returns:
+            One per memory; None if it was deleted or must no longer be shown.
+        """
+        ordinals = self._slots.ordinals_of(docs)
+        with translated():
+            if self._prefetched is not None and self._guessed is None:
+                self._guessed = Hydrated(await self._prefetched.rows())
+            others = [ordinal for ordinal in ordinals if ordinal not in self._asked]
+            read = None
+            if others:
+                read = Hydrated(await (await memories.hydrate(await self._connection(), self._ns, others)).rows())
+            sources = [self._guessed if ordinal in self._asked else read for ordinal in ordinals]
+            rows: list[HydratedMemory | None] = []
+            for ordinal, source in zip(ordinals, sources, strict=True):
+                rows.append(None if source is None else source.get(ordinal))
+                if len(rows) % memories.DECODED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            # An ordinal identifies one memory, unless the database was restored and has issued it a second time.
+            updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
+            if not updated:
+                return rows
+            now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, self._eligibility)
+        return [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
+
+    def has_expired(self, memory: HydratedMemory) -> bool:
+        """Whether a memory has expired since the search began."""
+        if memory.expires_at is None or self._request.as_of is not None:
+            return False
+        return memory.expires_at <= self._snapshot.time()
+
+    @property
+    def _ns(self) -> int:
+        return self._snapshot.namespace.ns
+
+    @property
+    def _slots(self) -> Slots:
+        return self._snapshot.index.memories.slots
+
+    @property
+    def _eligibility(self) -> dict[str, Any]:
+        request = self._request
+        return eligibility(request.filters, as_of=request.as_of, include_superseded=request.include_superseded)
+
+    async def _connection(self) -> Connection:
+        if self._conn is None:
+            self._conn = await self._pool.getconn()
+        return self._conn

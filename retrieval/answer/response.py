@@ -1,0 +1,161 @@
+"""Conversions between the pipeline's types and those of requests and responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from retrieval.answer.pack import PackCandidate, Packed
+from retrieval.answer.selection import CHOICE, RankedMemory
+from retrieval.answer.snippet import snippet
+from retrieval.journal.query_log import Searched
+from retrieval.pipeline import Answer
+from retrieval.ranking.rescoring import in_words
+from retrieval.ranking.weighting import intent_to_wire
+from retrieval.types.search import (
+    MAX_TOP_K,
+    ChatMessage,
+    ContextRequest,
+    ContextResponse,
+    Explanation,
+    FusedEvidence,
+    Leg,
+    LegEvidence,
+    SearchRequest,
+    SearchResponse,
+    SearchResult,
+)
+
+_NAMES = {leg: leg.value for leg in Leg}  # `Enum.value` is a slow property
+
+
+def search_response(answer: Answer, request: SearchRequest) -> SearchResponse:
+    """The response of the search endpoint."""
+    return SearchResponse(
+        results=search_results(answer, request),
+        intent=intent_to_wire(answer.prediction),
+        weights=rounded_weights(answer),
+        profile=answer.profile.label,
+        degraded=list(answer.degraded),
+        explanation=explanation(answer) if request.explain else UNSET,
+        timings_ms=answer.stopwatch.timings_ms(),
+        search_id=answer.search_id,
+    )
+
+
+def context_response(answer: Answer, packed: Packed, request: SearchRequest, max_tokens: int) -> ContextResponse:
+    """The response of the context endpoint; includes the search results with `explain`."""
+    return ContextResponse(
+        context=packed.context,
+        tokens_used=packed.tokens_used,
+        max_tokens=max_tokens,
+        items=packed.items,
+        dropped=packed.dropped,
+        results=search_results(answer, request) if request.explain else UNSET,
+        intent=intent_to_wire(answer.prediction),
+        weights=rounded_weights(answer),
+        profile=answer.profile.label,
+        degraded=list(answer.degraded),
+        explanation=explanation(answer) if request.explain else UNSET,
+        timings_ms=answer.stopwatch.timings_ms(),
+        search_id=answer.search_id,
+    )
+
+
+def searched(answer: Answer, request: SearchRequest, shown: Sequence[RankedMemory]) -> Searched:
+    """The search as a query log entry; `shown` is the part that the caller gets, best first."""
+    return Searched(
+        search_id=answer.search_id,
+        request=request,
+        profile=answer.profile.label,
+        intent=answer.prediction.label.value,
+        ids=[found.memory.id for found in shown],
+        scores=[found.score for found in shown],
+        total_ms=answer.stopwatch.timings_ms()["total"],
+    )
+
+
+def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]:
+    """The memories found, with each leg's evidence."""
+    language = answer.namespace.settings.language
+    return [_result(found, request, language) for found in answer.found]
+
+
+def rounded_weights(answer: Answer) -> dict[str, float]:
+    """The fusion weights by leg."""
+    return {_NAMES[leg]: round(weight, 4) for leg, weight in answer.weighting.weights.items()}
+
+
+def explanation(answer: Answer) -> Explanation:
+    """The weights, the reason for them, and each leg's details."""
+    return Explanation(
+        weights=answer.weighting.reason,
+        rescoring=in_words(answer.rescored) if answer.rescored else None,
+        rrf_k=answer.rrf_k,
+        fan_out=answer.fan_out,
+        legs={
+            leg.value: {"hits": len(ranking.hits), **ranking.details} for leg, ranking in answer.fused_rankings.items()
+        },
+    )
+
+
+def pack_candidates(found: Sequence[RankedMemory]) -> list[PackCandidate]:
+    """The memories found, as input of `pack`."""
+    return [
+        PackCandidate(
+            id=each.memory.id,
+            text=each.memory.text,
+            title=each.memory.title,
+            speaker=each.memory.speaker,
+            created_at=each.memory.created_at,
+            kind=each.memory.kind,
+            session_id=each.memory.session_id,
+            document_id=each.memory.document_id,
+            duplicates=tuple(each.duplicates),
+        )
+        for each in found
+    ]
+
+
+def as_search(request: ContextRequest) -> SearchRequest:
+    """The search behind a context pack; without a query it searches for the user's last message.
+
+    The packer caps the sources and reports what it dropped; more memories are asked for to take their place.
+    """
+    own = ("query", "source_cap", "top_k")
+    fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
+    query = request.query or last_user_message(request.messages)
+    top_k = request.top_k if request.source_cap is None else min(CHOICE * request.top_k, MAX_TOP_K)
+    return SearchRequest(query=query, top_k=top_k, source_cap=top_k, **fields)
+
+
+def last_user_message(messages: Sequence[ChatMessage]) -> str:
+    """The user's last message, else the last of any role; only its end if it is longer than a query may be."""
+    said = [each.content for each in messages if each.content.strip()]
+    by_user = [each.content for each in messages if each.role == "user" and each.content.strip()]
+    return (by_user or said or [""])[-1][-8_192:]
+
+
+def _result(found: RankedMemory, request: SearchRequest, language: str) -> SearchResult:
+    memory = found.memory
+    return SearchResult(
+        id=memory.id,
+        text=memory.text,
+        snippet=snippet(memory.text, request.query, language),
+        title=memory.title,
+        kind=memory.kind,
+        speaker=memory.speaker,
+        session_id=memory.session_id,
+        document_id=memory.document_id,
+        created_at=memory.created_at,
+        tags=memory.tags,
+        metadata=memory.metadata,
+        score=found.score,
+        fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
+        legs={
+            _NAMES[leg]: LegEvidence(rank=rank, score=hit.score, path=list(hit.path) if hit.path else None, why=hit.why)
+            for leg, (rank, hit) in found.evidence.items()
+        },
+        duplicates=list(found.duplicates) if request.explain else UNSET,
+    )

@@ -1,0 +1,169 @@
+"""Snippets: the part of a memory around its first match."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+
+from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
+from retrieval.text.cjk import RUN, bigrams
+from retrieval.text.folding import prepare
+
+MAX_CHARS = 240
+"""Longest snippet, including ellipses."""
+
+ELLIPSIS = "…"
+
+_REACH = 32
+"""How many characters a cut may move to fall between words."""
+
+_LONGEST_CACHED = 64
+_MOST_CACHED = 16_384
+
+_WORD = re.compile(r"[^\s,;!?()\[\]{}<>\"“”«»]+")
+
+
+def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = MAX_CHARS) -> str:
+    """At most `max_chars` characters of the text around the first match, "…" at each cut.
+
+    Whitespace is collapsed. A match is a word with a term of the query that is no stop word; without a match
+    the snippet is the beginning of the text. Cuts fall between words if a space is near, and never split a
+    grapheme.
+
+    Args:
+        text: the memory.
+        query: the query, analysed like the memories.
+        language: the namespace's language of analysis.
+        max_chars: most characters of the result, including ellipses; at least 8.
+
+    Raises:
+        InvalidInput: an unknown language.
+
+    >>> snippet("one two three four five six seven", "four", max_chars=16)
+    '…four five…'
+    """
+    squeezed = _squeezed(text)
+    if len(squeezed) <= max_chars:
+        return squeezed
+    name = resolve_language(language)
+    start, end = _first_match(squeezed, _query_terms(query, name), name)
+    return _cut(squeezed, start, end, max_chars)
+
+
+def _squeezed(text: str) -> str:
+    """Collapse whitespace to single spaces; most texts need no change, which is checked quickly."""
+    if text.isprintable() and "  " not in text and text[:1] != " " != text[-1:]:
+        return text
+    return " ".join(text.split())
+
+
+@lru_cache(maxsize=1_024)
+def _query_terms(query: str, language: str) -> frozenset[str]:
+    """The query's terms; without English stop words if the language has no list of its own."""
+    terms = frozenset(analyze(query, language))
+    if LANGUAGES[language].stops:
+        return terms
+    return terms - LANGUAGES["english"].stops or terms
+
+
+class _TermsOf(dict[str, Sequence[str]]):
+    """The terms of a word, cached unless the word is long."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, word: str) -> Sequence[str]:
+        terms = analyze(word, self._language)
+        if len(word) <= _LONGEST_CACHED:
+            if len(self) >= _MOST_CACHED:
+                self.clear()
+            self[word] = terms
+        return terms
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _terms_in(language: str) -> _TermsOf:
+    return _TermsOf(language)
+
+
+def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:
+    """The span of the first word with one of the terms; (0, 0) if there is none."""
+    terms_of = _terms_in(language)
+    if text.isascii():
+        apart = map(terms.isdisjoint, map(terms_of.__getitem__, _WORD.findall(text)))
+        position = next((position for position, is_apart in enumerate(apart) if not is_apart), None)
+        return (0, 0) if position is None else next(islice(_WORD.finditer(text), position, None)).span()
+    for found in _WORD.finditer(text):
+        if within := _first_match_within(found[0], terms, terms_of):
+            start = found.start()
+            return start + within[0], start + within[1]
+    return 0, 0
+
+
+def _first_match_within(
+    word: str, terms: frozenset[str], terms_of: Mapping[str, Sequence[str]]
+) -> tuple[int, int] | None:
+    """The span of the first match in a space-delimited word; scripts without spaces are matched by bigrams."""
+    offset = 0
+    for piece in RUN.split(word):
+        if RUN.match(piece):
+            for position, pair in enumerate(bigrams(prepare(piece)), offset):
+                if pair in terms or not terms.isdisjoint(pair):
+                    return position, position + len(pair)
+        elif piece and not terms.isdisjoint(terms_of[piece]):
+            return offset, offset + len(piece)
+        offset += len(piece)
+    return None
+
+
+def _cut(text: str, start: int, end: int, max_chars: int) -> str:
+    """The window of at most `max_chars` characters around text[start:end]."""
+    room = max_chars - 2 * len(ELLIPSIS)
+    middle = (start + min(end, start + room)) // 2
+    first = max(0, min(middle - room // 2, len(text) - room))
+    last = min(len(text), first + room)
+    if first > 0:
+        space = text.rfind(" ", max(0, first - 1), first)
+        space = space if space >= 0 else text.find(" ", first, min(first + _REACH, max(start, first)))
+        first = space + 1 if space >= 0 else _next_grapheme(text, first)
+    if last < len(text):
+        space = text.rfind(" ", max(last - _REACH, min(end, last), first + 1), last + 1)
+        last = space if space >= 0 else _previous_grapheme(text, last, first)
+    return (ELLIPSIS if first else "") + text[first:last].strip() + (ELLIPSIS if last < len(text) else "")
+
+
+def _inside_grapheme(text: str, position: int) -> bool:
+    """Whether a cut before text[position] would split a grapheme: a base from its marks, joiners or second half."""
+    here, before = text[position], text[position - 1]
+    if unicodedata.category(here) in ("Mn", "Mc", "Me") or here == "\u200d" or before == "\u200d":
+        return True
+    if "\U0001f3fb" <= here <= "\U0001f3ff" or "\u1160" <= here <= "\u11ff":  # skin tones, Hangul vowels and finals
+        return True
+    if _is_flag_half(here):
+        run = position
+        while run and _is_flag_half(text[run - 1]):
+            run -= 1
+        return (position - run) % 2 == 1
+    return "\ud800" <= before <= "\udbff" and "\udc00" <= here <= "\udfff"
+
+
+def _is_flag_half(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _next_grapheme(text: str, position: int) -> int:
+    for moved in range(position, min(position + _REACH, len(text))):
+        if not _inside_grapheme(text, moved):
+            return moved
+    return position
+
+
+def _previous_grapheme(text: str, position: int, first: int) -> int:
+    for moved in range(position, max(position - _REACH, first), -1):
+        if not _inside_grapheme(text, moved):
+            return moved
+    return position

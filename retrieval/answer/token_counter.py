@@ -1,0 +1,81 @@
+"""Counting tokens with a real tokenizer."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from retrieval.installation import models_dir
+
+TOKENIZER_FILE = "embedder.tokenizer.json"
+
+_DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_CACHED_TEXTS = 4_096
+_LONGEST_CACHED = 2_000
+
+
+class TokenCounter:
+    """Counts the word pieces of a text; thread-safe.
+
+    Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts
+    as many tokens as it has characters, and so do characters that the tokenizer drops, so that a base64 blob,
+    a run of emoji or zero-width characters cannot pass a budget as one token. Counts of short texts are
+    cached.
+    """
+
+    def __init__(self, tokenizer_path: Path | None = None) -> None:
+        """Check that the file exists; the tokenizer, which takes 13 MB, is loaded at the first count.
+
+        Args:
+            tokenizer_path: a `tokenizers` JSON file; None for that of the bundled embedder.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+        """
+        path = tokenizer_path or models_dir() / TOKENIZER_FILE
+        if not path.is_file():
+            raise FileNotFoundError(f"no tokenizer at {path}")
+        self._path = path
+        self._remembered = lru_cache(maxsize=_CACHED_TEXTS)(self._count)
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        tokenizer = Tokenizer.from_file(str(self._path))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return tokenizer
+
+    @cached_property
+    def _unknown_id(self) -> int | None:
+        unknown = self._tokenizer.model.unk_token
+        return self._tokenizer.token_to_id(unknown) if unknown else None
+
+    def count(self, text: str) -> int:
+        """Tokens of the text: 0 only for whitespace, at least 1 per word."""
+        return self._remembered(text) if len(text) <= _LONGEST_CACHED else self._count(text)
+
+    def _count(self, text: str) -> int:
+        encoding = self._tokenizer.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=False)
+        ids = encoding.ids
+        total = len(ids)
+        if self._unknown_id in ids:
+            for piece, (start, end) in zip(ids, encoding.offsets, strict=True):
+                if piece == self._unknown_id:
+                    total += end - start - 1
+        return total if text.isprintable() and text.isascii() else total + _unseen(text)
+
+
+def _unseen(text: str) -> int:
+    """Characters that the tokenizer's normalizer drops: controls, zero-width characters, marks, unassigned ones."""
+    return sum(
+        occurrences
+        for character, occurrences in Counter(text).items()
+        if character == "\ufffd" or (unicodedata.category(character) in _DROPPED and character not in "\t\n\r")
+    )

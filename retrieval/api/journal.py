@@ -1,0 +1,71 @@
+"""The journal: what callers say of rankings, and, where a namespace's owner wants that kept, what was asked."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from litestar import Controller, delete, get, post
+from litestar.params import JSONBody, QueryParameter
+
+from retrieval.api.parameters import Cursor, Deleted, Limit, NamespaceName
+from retrieval.api.problems import problems
+from retrieval.api.state import Api
+from retrieval.journal.feedback import FeedbackPage, FeedbackReceipt, FeedbackRequest
+from retrieval.journal.query_log import QueryPage
+
+
+class JournalController(Controller):
+    """Feedback and the query log."""
+
+    path = "/v1/namespaces/{ns:str}"
+    tags = ("journal",)
+
+    @post("/feedback", status_code=201, responses=problems(404, 409, body=True))
+    async def add_feedback(self, api: Api, ns: NamespaceName, data: JSONBody[FeedbackRequest]) -> FeedbackReceipt:
+        """Say what was relevant.
+
+        Stored with the ranking that was shown, for tuning. `clicked` memories must be among `shown`; `relevant`,
+        `irrelevant` and `ratings` may also name memories that were missed, but they must exist. With the `search_id`
+        of a logged search, `query`, `shown` and what else is left out are taken from the query log. The same `id` with
+        the same content is stored once; with other content it is a 409. A namespace keeps the last 100,000. When a
+        memory is deleted its id stays in feedback; deleting the namespace deletes its feedback.
+        """
+        return await api.engine.records.add_feedback(ns, data)
+
+    @get("/feedback", responses=problems(404))
+    async def list_feedback(
+        self, api: Api, ns: NamespaceName, cursor: Cursor = None, limit: Limit = 100
+    ) -> FeedbackPage:
+        """List feedback.
+
+        Oldest first. Follow `next_cursor` until it is null.
+        """
+        return await api.engine.records.list_feedback(ns, cursor=cursor or None, limit=limit)
+
+    @delete("/feedback", status_code=200, responses=problems(404))
+    async def delete_feedback(self, api: Api, ns: NamespaceName) -> Deleted:
+        """Delete all feedback of a namespace."""
+        return Deleted(deleted=await api.engine.records.delete_feedback(ns))
+
+    @get("/queries", responses=problems(404))
+    async def list_queries(self, api: Api, ns: NamespaceName, cursor: Cursor = None, limit: Limit = 100) -> QueryPage:
+        """List logged searches.
+
+        Oldest first. Follow `next_cursor` until it is null. Searches are logged only while the namespace's setting
+        `query_log` is set; it says how many and how long they are kept and what is taken out of them. An entry is
+        written shortly after its answer.
+        """
+        return await api.engine.records.list_queries(ns, cursor=cursor or None, limit=limit)
+
+    @delete("/queries", status_code=200, responses=problems(404))
+    async def delete_queries(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        id: Annotated[list[str] | None, QueryParameter(description="the `search_id` of an answer")] = None,
+    ) -> Deleted:
+        """Delete logged searches.
+
+        All of them, or those of the given ids.
+        """
+        return Deleted(deleted=await api.engine.records.delete_queries(ns, ids=id))

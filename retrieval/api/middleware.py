@@ -1,0 +1,117 @@
+"""What happens to every HTTP request before it is routed: its id, its clock, its key, its path."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import re
+import secrets
+import time
+from typing import Any
+from urllib.parse import quote
+
+from litestar import Request
+from litestar.enums import ScopeType
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
+
+from retrieval.api.problems import problem
+from retrieval.api.state import AppState
+
+access_log = logging.getLogger("retrieval.api.access")
+
+UNROUTED, OTHER = "unmatched", "other"
+"""The labels of requests that no route took, so that made-up paths and methods cannot fill the registry."""
+
+_REQUEST_ID = re.compile(rb"[\w.:\-]{1,128}", re.ASCII)
+_LIKE_A_ROUTE = re.compile("(/memories/)(bulk|delete)$")
+
+
+class Gateway(ASGIMiddleware):
+    """Wraps the router.
+
+    Gives each response an `X-Request-Id` (the caller's, where it sent a plain one), refuses requests
+    without the key, keeps the path percent-encoded for the router, and measures.
+    """
+
+    scopes = (ScopeType.HTTP,)
+
+    def __init__(self, state: AppState) -> None:
+        self._state = state
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Handle one request."""
+        assert scope["type"] == ScopeType.HTTP  # noqa: S101  # for mypy
+        started = time.perf_counter()
+        request_id = request_id_of(scope)
+        scope["state"]["request_id"] = request_id.decode()
+        scope["path"] = encoded_path(scope)
+        status = 500
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
+            await send(message)
+
+        try:
+            challenge = self._challenge(scope)
+            if challenge is None:
+                await next_app(scope, receive, send_with_id)
+            else:
+                headers = {"www-authenticate": challenge}
+                refusal = problem(401, "Send the key as `Authorization: Bearer KEY`.", headers=headers)
+                request = Request[None, None, Any](scope, receive, send_with_id)
+                response = refusal.to_response(request).to_asgi_response(app=None, request=request)
+                await response(scope, receive, send_with_id)
+        finally:
+            seconds = time.perf_counter() - started
+            route = scope.get("path_template", UNROUTED)
+            method = OTHER if route == UNROUTED else scope["method"]
+            self._state.metrics.observe_request(method, route, status, seconds)
+            if access_log.isEnabledFor(logging.DEBUG):
+                access_log.debug("%s %s %d %.2f ms", scope["method"], route, status, seconds * 1000.0)
+
+    def _challenge(self, scope: HTTPScope) -> str | None:
+        """The `WWW-Authenticate` value to refuse with (RFC 6750), or None where no key is needed or it is right.
+
+        Keys are compared in time that does not depend on the one given.
+        """
+        api_key = self._state.settings.api_key
+        if api_key is None or is_open(scope["path"]):
+            return None
+        given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
+        if given is None:
+            return 'Bearer realm="trivet"'
+        scheme, _, key = given.partition(b" ")
+        if scheme.lower() == b"bearer" and hmac.compare_digest(key.strip(), api_key.encode()):
+            return None
+        return 'Bearer realm="trivet", error="invalid_token"'
+
+
+def is_open(path: str) -> bool:
+    """Whether a path answers without the key, so that probes need none; everything else wants it."""
+    return path.startswith("/health/") or path == "/version"
+
+
+def encoded_path(scope: HTTPScope) -> str:
+    """The path as the client sent it, still percent-encoded, so that a name in it may hold a slash.
+
+    A memory may be called `bulk` or `delete`. Its first letter is encoded, too, lest the router take it for the route
+    of that name, to which one posts.
+    """
+    raw: bytes | None = scope.get("raw_path")
+    path = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
+    if scope["method"] in ("GET", "PATCH", "DELETE") and (found := _LIKE_A_ROUTE.search(path)):
+        name = found[2]
+        path = f"{path[: found.start(2)]}%{ord(name[0]):x}{name[1:]}"
+    return path
+
+
+def request_id_of(scope: HTTPScope) -> bytes:
+    """The caller's request id if it is short and plain, else a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+            return value
+    return secrets.token_hex(8).encode()

@@ -1,0 +1,231 @@
+"""What is wrong with JSON, in its sender's words: which field, what it takes, and what was probably meant.
+
+Msgspec names the place of a fault; what belongs there is read from the type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from retrieval.errors import InvalidInput
+
+MAX_SHOWN_CHARS = 64
+"""Of a name or value that the sender chose."""
+
+_PLACE = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`$")
+_STEP = re.compile(r"\[(?P<item>\d+|\.\.\.)\]|(?P<field>[^.\[\]]+)")
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_NOT_ONE_OF = re.compile(r"Invalid (?:enum )?value (.*)", re.DOTALL)
+_GOT = re.compile(r", got `(\w+)`$")
+
+_IN_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a decimal number",
+    "int": "a number",
+    "null": "null",
+    "object": "an object",
+    "str": "text",
+}
+
+_ALSO_CALLED = {
+    "content": "text",
+    "k": "top_k",
+    "limit": "top_k",
+    "memory": "text",
+    "q": "query",
+    "timestamp": "created_at",
+}
+"""What other programs call our fields."""
+
+_Types = Sequence[inspect.Type]
+
+
+def invalid_input(exc: msgspec.ValidationError, expected: Any) -> InvalidInput:
+    """The fault, with the path of its field.
+
+    Args:
+        exc: msgspec's complaint.
+        expected: the type that was to be read.
+
+    >>> from retrieval.types.search import SearchRequest
+    >>> try:
+    ...     _ = msgspec.json.decode(b'{"query": "tea", "mode": "magic"}', type=SearchRequest)
+    ... except msgspec.ValidationError as exc:
+    ...     error = invalid_input(exc, SearchRequest)
+    >>> error.loc, str(error)
+    (('mode',), "must be one of adaptive, bm25, graph, hybrid, vector, not 'magic'")
+    """
+    fault = str(exc)
+    path = ""
+    if place := _PLACE.search(fault):
+        path, fault = place["path"], fault[: place.start()]
+    loc: list[str | int] = []
+    types: _Types = [inspect.type_info(expected)]
+    holders = types
+    for step in _STEP.finditer(path):
+        holders = _alternatives(types)
+        loc.append(step["field"] or (int(step["item"]) if step["item"].isdigit() else step["item"]))
+        types = [inner for holder in holders for inner in _inside(holder, step["field"])]
+    if missing := _MISSING.fullmatch(fault):
+        return InvalidInput(f"is required: {_field(types, missing[1])}", loc=(*loc, missing[1]))
+    if unknown := _UNKNOWN.fullmatch(fault):
+        return InvalidInput(_unknown(types, unknown[1]), loc=(*loc, unknown[1]))
+    if fault == "Number out of range":
+        return InvalidInput("must be a finite number", loc=tuple(loc))
+    if place is not None and "`key` in" in place[0]:
+        keys = [holder.key_type for holder in _alternatives(types) if isinstance(holder, inspect.DictType)]
+        return InvalidInput(f"each key must be {_described(keys)}", loc=tuple(loc))
+    wanted = _described(types) if types else f"one of {', '.join(_tags(holders))}"
+    if value := _NOT_ONE_OF.fullmatch(fault):
+        return InvalidInput(f"must be {wanted}, not {_shortened(value[1])}", loc=tuple(loc))
+    got = f", not {_IN_WORDS.get(kind[1], kind[1])}" if (kind := _GOT.search(fault)) else ""
+    message = f"must be {wanted}{got}" if loc else f"expected {wanted}{got}"
+    if kind and (meant := _wrapped(types, kind[1], loc)):
+        message += f"; did you mean {{{meant}}}?"
+    return InvalidInput(message, loc=tuple(loc))
+
+
+def _alternatives(types: Iterable[inspect.Type]) -> list[inspect.Type]:
+    """What the types may be, null aside; annotations and unions opened."""
+    found: list[inspect.Type] = []
+    for type_ in types:
+        if isinstance(type_, inspect.Metadata):
+            found += _alternatives([_with_items(type_)])
+        elif isinstance(type_, inspect.UnionType):
+            found += _alternatives(type_.types)
+        elif not isinstance(type_, inspect.NoneType):
+            found.append(type_)
+    return found
+
+
+def _with_items(annotated: inspect.Metadata) -> inspect.Type:
+    """The type; of a list of undecoded JSON with the items that `extra` says it has."""
+    inner = annotated.type
+    items = (annotated.extra or {}).get("items")
+    if items is not None and isinstance(inner, inspect.ListType):
+        return msgspec.structs.replace(inner, item_type=inspect.type_info(items))
+    return inner
+
+
+def _inside(holder: inspect.Type, field: str | None) -> Iterator[inspect.Type]:
+    """What may stand in a field of that name, or without a name in an item of a list or object."""
+    if isinstance(holder, inspect.StructType):
+        yield from (each.type for each in holder.fields if each.encode_name == field)
+    elif isinstance(holder, inspect.ListType | inspect.VarTupleType):
+        yield holder.item_type
+    elif isinstance(holder, inspect.TupleType):
+        yield from holder.item_types
+    elif isinstance(holder, inspect.DictType):
+        yield holder.value_type
+
+
+def _structs(types: _Types) -> list[inspect.StructType]:
+    return [each for each in _alternatives(types) if isinstance(each, inspect.StructType)]
+
+
+def _tags(types: _Types) -> list[str]:
+    return [str(each.tag) for each in _structs(types) if each.tag is not None]
+
+
+def _field(types: _Types, name: str) -> str:
+    """What a field takes; the one that tells structs apart is none of theirs."""
+    inner = [type_ for struct in _structs(types) for type_ in _inside(struct, name)]
+    return _described(inner) if inner else f"one of {', '.join(_tags(types))}"
+
+
+def _unknown(types: _Types, name: str) -> str:
+    """Where an unknown field may belong, or what it may be called, or what there is."""
+    structs = _structs(types)
+    fields = {field.encode_name: field for struct in structs for field in struct.fields}
+    for outer, field in fields.items():
+        lists = [inner for each in _alternatives([field.type]) for inner in _inside(each, None)]
+        if any(name == inner.encode_name for struct in _structs(lists) for inner in struct.fields):
+            return f'there is no such field here; did you mean {{"{outer}": [{{"{name}": …}}]}}?'
+        if any(name == inner.encode_name for struct in _structs([field.type]) for inner in struct.fields):
+            return f'there is no such field here; did you mean {{"{outer}": {{"{name}": …}}}}?'
+    close = get_close_matches(name.casefold(), fields, n=1) or [_ALSO_CALLED.get(name.casefold(), "")]
+    if close[0] in fields:
+        return f"there is no such field; did you mean `{close[0]}`?"
+    return f"there is no such field; there are {', '.join(fields)}"
+
+
+def _wrapped(types: _Types, got: str, loc: Sequence[str | int]) -> str:
+    """What was meant by one value in the place of a list, or by a list in that of the object that holds it."""
+    for wanted in _alternatives(types):
+        if isinstance(wanted, inspect.ListType | inspect.VarTupleType) and got not in ("null", "array"):
+            return f'"{loc[-1]}": […]'
+        if isinstance(wanted, inspect.StructType) and got == "array":
+            for field in wanted.fields:
+                if field.required and isinstance(_alternatives([field.type])[0], inspect.ListType):
+                    return f'"{field.encode_name}": […]'
+    return ""
+
+
+def _described(types: _Types) -> str:
+    """What the types take, in words."""
+    said = dict.fromkeys(_in_words(each) for each in _alternatives(types))
+    return " or ".join([*said, *(["null"] if _may_be_null(types) else [])])
+
+
+def _may_be_null(types: Iterable[inspect.Type]) -> bool:
+    for type_ in types:
+        if isinstance(type_, inspect.Metadata):
+            type_ = type_.type
+        if isinstance(type_, inspect.NoneType) or (isinstance(type_, inspect.UnionType) and _may_be_null(type_.types)):
+            return True
+    return False
+
+
+def _in_words(type_: inspect.Type) -> str:
+    match type_:
+        case inspect.StrType():
+            return "text" + _within(" of", type_.min_length, type_.max_length, " characters")
+        case inspect.IntType():
+            return "a whole number" + _within("", type_.ge, type_.le)
+        case inspect.FloatType():
+            return (
+                "a number" + (f" above {type_.gt:g}" if type_.gt is not None else "") + _within("", type_.ge, type_.le)
+            )
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.DateTimeType():
+            return "a time with a zone (such as 2023-05-08T13:56:00Z)"
+        case inspect.EnumType():
+            return f"one of {', '.join(sorted(str(each.value) for each in type_.cls))}"
+        case inspect.LiteralType():
+            return f"one of {', '.join(map(str, type_.values))}"
+        case inspect.TupleType():
+            return f"a list of {len(type_.item_types)}"
+        case inspect.ListType() | inspect.VarTupleType():
+            return "a list" + _within(" of", type_.min_length, type_.max_length)
+        case inspect.StructType():
+            required = [f"`{field.encode_name}`" for field in type_.fields if field.required]
+            return "a JSON object" + (f" with {', '.join(required)}" if required else "")
+        case inspect.DictType():
+            return "a JSON object"
+    return "JSON"
+
+
+def _within(of: str, least: float | None, most: float | None, unit: str = "") -> str:
+    """The bounds of a number, or of a length.
+
+    >>> _within(" of", 1, 256, " characters"), _within("", 0, None)
+    (' of 1 to 256 characters', ' of at least 0')
+    """
+    if least is not None and most is not None:
+        return f"{of or ' from'} {least:,g} to {most:,.10g}{unit}"
+    if least is not None:
+        return f" of at least {least:,g}{unit}"
+    return f" of at most {most:,.10g}{unit}" if most is not None else ""
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + "…"

@@ -1,0 +1,308 @@
+"""Everything known of a namespace's memories except texts and vectors, as columns by slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from struct import Struct
+from typing import Any, LiteralString
+
+import msgspec
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+import native
+from classifier.traits import pack_traits
+from postgres.arrays import array_text
+from retrieval.index.arrays import GrowableArray
+from retrieval.index.slots import NO_SLOT, Slots
+from retrieval.index.speaker_index import NameMatcher
+from retrieval.index.strings import NONE, CategoryColumn, StringColumn, cut
+from retrieval.text.normalized_text import without_speaker
+from retrieval.text.speakers import named_speakers
+from retrieval.types.search import Filters
+
+SHORT_CHARS = 160
+"""Longest turn that counts as a mere question if it ends with a question mark."""
+
+NEVER = np.iinfo(np.int64).max
+"""A time that never comes, as PostgreSQL sends infinity."""
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MASKS_KEPT = 16
+_LAYOUT = Struct("7q")
+_INT32, _INT64 = np.dtype(">i4"), np.dtype(">i8")
+
+# One row has all memories, each column in the same order; strings are concatenated.
+COLUMNS: LiteralString = """
+    string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
+        string_agg(timestamptz_send(created_at), ''),
+        string_agg(timestamptz_send(coalesce(expires_at, 'infinity')), ''),
+        string_agg(timestamptz_send(coalesce(superseded_at, 'infinity')), ''),
+        string_agg(int4send(coalesce(traits, -1)), ''), string_agg(boolsend(asks), ''),
+        string_agg(convert_to(id, 'UTF8'), ''), string_agg(int4send(octet_length(id)), ''),
+        string_agg(convert_to(kind, 'UTF8'), ''), string_agg(int4send(octet_length(kind)), ''),
+        string_agg(convert_to(speaker, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(speaker), -1)), ''),
+        string_agg(convert_to(session_id, 'UTF8'), ''),
+        string_agg(int4send(coalesce(octet_length(session_id), -1)), ''),
+        string_agg(convert_to(document_id, 'UTF8'), ''),
+        string_agg(int4send(coalesce(octet_length(document_id), -1)), ''),
+        string_agg(convert_to(title, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(title), -1)), ''),
+        string_agg(convert_to(tagged, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(tagged), -1)), '')
+"""
+"""Input of `Columns.put`, selected from `MEMORIES`."""
+
+MEMORIES: LiteralString = """
+        select *, case when cardinality(tags) > 0 then to_json(tags)::text end as tagged,
+            length(text) <= %(short)s and right(rtrim(text, E' \\n\\r\\t'), 1) in ('?', '\uff1f') as asks
+        from memory
+        where ns = %(ns)s
+"""
+"""The memories of a namespace; `short` is `SHORT_CHARS`."""
+
+LINKS: LiteralString = """
+    string_agg(int4send(doc), ''), string_agg(int4send(coalesce(previous, -1)), ''),
+    string_agg(int4send(coalesce(next, -1)), '')
+"""
+"""Input of `Columns.link`, selected from the table `turn`."""
+
+_WITHIN: LiteralString = "doc >= %(first)s and doc < %(end)s"
+_THESE: LiteralString = "doc = any(%(docs)s::integer[])"
+
+_UNREAD: LiteralString = "select doc, text, speaker from memory where traits is null and ns = %(ns)s and "
+
+
+class Columns:
+    """The memories of a namespace; deleted ones keep their slots but are not alive.
+
+    Attributes:
+        slots: maps ordinals to the slots of all arrays.
+        alive: whether a memory exists.
+        length: its number of terms.
+        created, expires, superseded: microseconds since 2000 in UTC, `NEVER` for never.
+        traits: as `pack_traits` encodes them.
+        asks: whether it is a short question.
+        previous, next: slots of the adjacent turns of its session, -1 for none.
+        ids, kinds, speakers, sessions, documents, titles, tags: strings; tags are JSON, equal lists share a code.
+        count, total_length: of the memories that are alive.
+    """
+
+    def __init__(self, slots: Slots | None = None) -> None:
+        self.slots = slots or Slots()
+        self.alive = GrowableArray(np.bool_, False)
+        self.length = GrowableArray(np.int32, 0)
+        self.created = GrowableArray(np.int64, 0)
+        self.expires = GrowableArray(np.int64, NEVER)
+        self.superseded = GrowableArray(np.int64, NEVER)
+        self.traits = GrowableArray(np.int32, 0)
+        self.asks = GrowableArray(np.bool_, False)
+        self.previous = GrowableArray(np.int32, NONE)
+        self.next = GrowableArray(np.int32, NONE)
+        self.ids = StringColumn()
+        self.kinds, self.speakers, self.sessions = CategoryColumn(), CategoryColumn(), CategoryColumn()
+        self.documents, self.titles, self.tags = CategoryColumn(), CategoryColumn(), CategoryColumn()
+        self._spoken = NameMatcher(self.speakers.values)
+        self.count = 0
+        self.total_length = 0
+        self._interned = (self.kinds, self.speakers, self.sessions, self.documents, self.titles, self.tags)
+        self._arrays = (self.alive, self.length, self.created, self.expires, self.superseded, self.traits, self.asks,
+                        self.previous, self.next, *(column.codes for column in self._interned))  # fmt: skip
+        self._masks: LRUCache[tuple[Any, ...], NDArray[np.bool_]] = LRUCache(_MASKS_KEPT)
+        self._next_expiry = NEVER
+        self._laid_out: tuple[NDArray[Any], ...] = ()
+        self._addressed: list[int] = []
+        self._layout = b""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, approximately."""
+        strings = (
+            sum(column.nbytes - column.codes.nbytes for column in self._interned) + self.ids.nbytes + self.slots.nbytes
+        )
+        return sum(column.nbytes for column in self._arrays) + strings
+
+    def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
+        """Add or replace memories, given a row of `COLUMNS`; returns their slots."""
+        docs = self.slots.of(_integers(row[0], _INT32).astype(np.int64))
+        if not docs.size:
+            return docs
+        if docs.min() == NO_SLOT:
+            raise IndexError("a memory has an ordinal without a slot")
+        known = docs[docs < len(self.alive.values)]
+        if known.size:
+            self.total_length -= int(self.length[known][self.alive[known]].sum())
+            self.count -= int(self.alive[known].sum())
+        lengths = _integers(row[1], _INT32)
+        self.ensure(int(docs.max()) + 1)
+        self.alive.values[docs] = True
+        self.length.values[docs] = lengths
+        self.created.values[docs] = _integers(row[2], _INT64)
+        self.expires.values[docs] = _integers(row[3], _INT64)
+        self.superseded.values[docs] = _integers(row[4], _INT64)
+        self.traits.values[docs] = _integers(row[5], _INT32)
+        self.asks.values[docs] = np.frombuffer(row[6], np.bool_)
+        self.ids.put(docs, row[7], _integers(row[8], _INT32))
+        for column, position in zip(self._interned, range(9, 21, 2), strict=True):
+            if row[position] is None:
+                column.codes.values[docs] = NONE
+            else:
+                column.put(docs, cut(row[position], _integers(row[position + 1], _INT32).tolist()))
+        self._spoken.read()
+        self.count += len(docs)
+        self.total_length += int(lengths.sum())
+        self._masks.clear()
+        return docs
+
+    def speakers_named(self, text: str) -> list[int]:
+        """Codes of the speakers that a text names."""
+        likely = self._spoken.names_in(text)
+        return self.speakers.codes_of(named_speakers(text, likely)) if likely else []
+
+    def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
+        """Set the neighbours of turns, including neighbours that are not known yet."""
+        turns, *neighbours = (
+            self.slots.of(_integers(each, _INT32).astype(np.int64)) for each in (docs, previous, next_)
+        )
+        self.ensure(1 + max(int(links.max(initial=NONE)) for links in neighbours))
+        for column, links in zip((self.previous, self.next), neighbours, strict=True):
+            column.put(turns, links)
+
+    def read_traits(self, unread: Iterable[tuple[int, str, str | None]]) -> None:
+        """Compute the traits of memories stored without them, given their ordinals, texts and speakers."""
+        for ordinal, text, speaker in unread:
+            self.traits.values[self.slots.of(np.array([ordinal]))] = pack_traits(without_speaker(text, speaker))
+
+    def ensure(self, slots: int) -> None:
+        """Make room for that many slots in every array, and in all masks made from now on."""
+        if slots >= len(self.alive.values):
+            self._masks.clear()
+        for column in self._arrays:
+            column.ensure(slots)
+
+    def remove(self, docs: Collection[int]) -> None:
+        """Mark the memories at some slots as deleted."""
+        gone = [doc for doc in docs if doc < len(self.alive.values) and self.alive[doc]]
+        self.total_length -= int(self.length[gone].sum())
+        self.count -= len(gone)
+        self.alive.values[gone] = False
+        self._masks.clear()
+
+    def masks(
+        self, filters: Filters, *, as_of: datetime | None, include_superseded: bool, now: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The masks of visible and of eligible memories for a query, by slot; read-only.
+
+        Implements the conditions of `store.visibility`, except for the filter by `metadata`, which needs the database.
+
+        Args:
+            filters: the caller's.
+            as_of: the time as of which the namespace is read; None for now.
+            include_superseded: whether superseded memories are visible.
+            now: microseconds since 2000.
+        """
+        if not self._masks or now >= self._next_expiry:
+            self._masks.clear()
+            self._next_expiry = int(self.expires.values[self.expires.values > now].min(initial=NEVER))
+        moment = None if as_of is None else microseconds(as_of)
+        seen = (moment, include_superseded)
+        visible = self._kept(seen, lambda: self._visible(moment, include_superseded, now))
+        if filters.is_empty:
+            return visible, visible
+        key = (*seen, msgspec.json.encode(filters))
+        return visible, self._kept(key, lambda: self._matching(visible, filters))
+
+    def _visible(self, moment: int | None, include_superseded: bool, now: int) -> NDArray[np.bool_]:
+        mask = self.alive.values & (self.expires.values > (now if moment is None else moment))
+        if moment is not None:
+            mask &= self.created.values <= moment
+        if not include_superseded:
+            mask &= self.superseded.values > (NEVER - 1 if moment is None else moment)
+        return mask
+
+    def _matching(self, visible: NDArray[np.bool_], filters: Filters) -> NDArray[np.bool_]:
+        mask = visible.copy()
+        for column, wanted in (
+            (self.kinds, filters.kind),
+            (self.sessions, filters.session_id),
+            (self.documents, filters.document_id),
+            (self.speakers, filters.speaker),
+        ):
+            if wanted:
+                mask &= np.isin(column.codes.values, column.codes_of(list(wanted)))
+        if filters.tags_all or filters.tags_any:
+            mask &= self._tagged(filters)
+        if filters.created_after is not None:
+            mask &= self.created.values > microseconds(filters.created_after)
+        if filters.created_before is not None:
+            mask &= self.created.values < microseconds(filters.created_before)
+        return mask
+
+    def layout(self) -> bytes:
+        """The arrays as `struct memories` of native/bm25.h; valid until the next call."""
+        speakers, sessions = self.speakers.codes.values, self.sessions.codes.values
+        arrays = (self.previous.values, self.next.values, self.length.values, sessions, speakers, self.asks.values)
+        if [*map(id, arrays)] != self._addressed:
+            self._laid_out, self._addressed = arrays, [*map(id, arrays)]
+            self._layout = _LAYOUT.pack(min(map(len, arrays)), *map(native.address, arrays))
+        return self._layout
+
+    def _tagged(self, filters: Filters) -> NDArray[np.bool_]:
+        every, some = set(filters.tags_all), set(filters.tags_any)
+        fits = [
+            code
+            for code, tags in enumerate(map(set, map(msgspec.json.decode, self.tags.values)))
+            if every <= tags and (not some or some & tags)
+        ]
+        return np.isin(self.tags.codes.values, fits)
+
+    def _kept(self, key: tuple[Any, ...], compute: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """The mask of a key, cached until something changes."""
+        mask = self._masks.get(key)
+        if mask is None:
+            mask = self._masks[key] = compute()
+            mask.flags.writeable = False
+        return mask
+
+
+def microseconds(moment: datetime) -> int:
+    """A time as PostgreSQL stores it: microseconds since 2000 in UTC."""
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def from_microseconds(since: int) -> datetime:
+    """The inverse of `microseconds`."""
+    return _EPOCH + timedelta(microseconds=since)
+
+
+async def read_range(conn: AsyncConnection[Any], ns: int, columns: Columns, *, first: int, end: int) -> None:
+    """Read the memories with ordinals from `first` up to, but not including, `end`."""
+    await _read(conn, columns, _WITHIN, {"ns": ns, "first": first, "end": end})
+
+
+async def read_some(conn: AsyncConnection[Any], ns: int, columns: Columns, docs: Collection[int]) -> NDArray[np.int64]:
+    """Read the memories with some ordinals again; returns the slots of those that exist."""
+    return await _read(conn, columns, _THESE, {"ns": ns, "docs": array_text(docs)})
+
+
+async def _read(
+    conn: AsyncConnection[Any], columns: Columns, which: LiteralString, params: dict[str, Any]
+) -> NDArray[np.int64]:
+    read: LiteralString = "select " + COLUMNS + " from (" + MEMORIES + " and " + which + " order by doc) as m"
+    linked: LiteralString = "select " + LINKS + " from turn where ns = %(ns)s and " + which
+    row = await (await conn.execute(read, params | {"short": SHORT_CHARS}, binary=True)).fetchone()
+    links = await (await conn.execute(linked, params, binary=True)).fetchone()
+    unread = await (await conn.execute(_UNREAD + which, params, binary=True)).fetchall()
+    if row is None or links is None:
+        raise RuntimeError("an aggregate without groups gave no row")
+    docs = columns.put(row)
+    columns.link(*links)
+    columns.read_traits(unread)
+    return docs
+
+
+def _integers(sent: bytes | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Integers in PostgreSQL's binary format, converted to native byte order."""
+    return np.frombuffer(sent or b"", dtype).astype(dtype.newbyteorder("="))

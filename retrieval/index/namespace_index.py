@@ -1,0 +1,227 @@
+"""The index of one namespace, exact as of a database snapshot: everything but texts; vectors are read later."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, LiteralString
+
+import msgspec
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+from graph.adjacency import Adjacency, read_edges
+from graph.forward_chaining import Stated
+from graph.segments import NarrowEdges
+from postgres.arrays import array_text
+from retrieval.index import columns
+from retrieval.index.columns import Columns
+from retrieval.index.quantized_vectors import QuantizedVectors
+from retrieval.index.slots import NO_SLOT, Slots
+from retrieval.index.terms import TermCache
+from retrieval.store.changes import DatabaseSnapshot, take_snapshot
+
+MEMORIES_AT_ONCE = 5_000
+"""Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
+
+_METADATA_KEPT = 16
+
+_ORDINALS: LiteralString = """
+    select next_doc, (select string_agg(int4send(doc), '' order by doc) from memory where ns = %(ns)s)
+    from namespace where ns = %(ns)s
+"""
+
+_EXISTS: LiteralString = "select from memory where ns = %(ns)s and doc = any(%(docs)s::integer[]) limit 1"
+
+_BAGS: LiteralString = (
+    "select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::integer[]) order by doc"
+)
+
+
+class IndexState:
+    """The state of a namespace between two removals; a search holds the state it began in until it is answered.
+
+    Each state references the next, so holding one keeps all later ones alive. Once a state has been garbage collected,
+    no search is left that began before the removal at its end.
+    """
+
+    __slots__ = ("__weakref__", "next")
+
+    def __init__(self) -> None:
+        self.next: IndexState | None = None
+
+
+@dataclass(slots=True)
+class NamespaceIndex:
+    """The in-memory index of a namespace.
+
+    Attributes:
+        ns: the namespace's number.
+        snapshot: the database snapshot as of which it is exact.
+        memories: their columns.
+        graph: entities and the memories that mention them.
+        terms: postings of the terms that queries have used.
+        vectors: those read so far.
+        changed: memories added, removed or altered since it was loaded.
+        serial: unique within the process.
+        state: the current one.
+    """
+
+    ns: int
+    snapshot: DatabaseSnapshot
+    memories: Columns
+    graph: Adjacency
+    vectors: QuantizedVectors
+    terms: TermCache = field(init=False)
+    changed: int = 0
+    serial: int = field(default_factory=count().__next__)
+    state: IndexState = field(default_factory=IndexState)
+    _leaving: deque[tuple[weakref.ref[IndexState], list[int]]] = field(default_factory=deque)
+    _with_metadata: LRUCache[bytes, tuple[int, NDArray[np.int64]]] = field(
+        default_factory=lambda: LRUCache(_METADATA_KEPT)
+    )
+
+    def __post_init__(self) -> None:
+        self.terms = TermCache(self.memories)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, approximately."""
+        return self.memories.nbytes + self.graph.nbytes + self.terms.nbytes + self.vectors.nbytes
+
+    def with_metadata(self, metadata: Mapping[str, Any]) -> NDArray[np.int64] | None:
+        """Slots of the memories with this metadata; None if that has not been looked up since the last change."""
+        changed, docs = self._with_metadata.get(metadata_key(metadata), (-1, None))
+        return docs if changed == self.changed else None
+
+    def keep_metadata(self, metadata: Mapping[str, Any], docs: NDArray[np.int64], *, changed: int) -> None:
+        """Cache the database's answer as of that value of `changed`."""
+        self._with_metadata[metadata_key(metadata)] = changed, docs
+
+    def remove(self, docs: list[int]) -> None:
+        """Mark memories as deleted; their edges and vectors stay until the searches that may see them end."""
+        self.memories.remove(docs)
+        self.terms.removed()
+        before, self.state = self.state, IndexState()
+        before.next = self.state
+        self._leaving.append((weakref.ref(before), docs))
+
+    def forget_removed(self) -> None:
+        """Drop the edges and vectors of removed memories that no running search may see."""
+        while self._leaving and self._leaving[0][0]() is None:
+            _, docs = self._leaving.popleft()
+            self.graph.remove(docs)
+            self.vectors.forget(np.array(docs, np.int64))
+
+    @property
+    def needs_reload(self) -> bool:
+        """Whether so much has changed that loading it again is better."""
+        return self.changed > self.max_incremental
+
+    @property
+    def max_incremental(self) -> int:
+        """Most changes to apply before the index is loaded again."""
+        return 2_000 + self.memories.count // 4
+
+
+def metadata_key(metadata: Mapping[str, Any]) -> bytes:
+    """A cache key that does not depend on the order of the fields."""
+    return msgspec.json.encode(metadata, order="deterministic")
+
+
+@asynccontextmanager
+async def one_snapshot(conn: AsyncConnection[Any]) -> AsyncIterator[None]:
+    """A read-only transaction whose statements all see the same snapshot."""
+    async with conn.transaction():
+        await conn.execute("set transaction isolation level repeatable read, read only")
+        yield
+
+
+async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
+    """Load a namespace in one snapshot; None if there is none of that number."""
+    snapshot = await take_snapshot(conn)
+    async with one_snapshot(conn):
+        found = await read_slots(conn, ns)
+        if found is None:
+            return None
+        slots, ordinals = found
+        memories = Columns(slots)
+        for some in np.split(ordinals, range(MEMORIES_AT_ONCE, ordinals.size, MEMORIES_AT_ONCE)):
+            if some.size:
+                await columns.read_range(conn, ns, memories, first=int(some[0]), end=int(some[-1]) + 1)
+        edges = await read_edges(conn, ns, parts=1 + ordinals.size // MEMORIES_AT_ONCE)
+        graph = await asyncio.to_thread(Adjacency.from_edges, *_by_slot(memories.slots, *edges))
+        return NamespaceIndex(ns, snapshot, memories, graph, QuantizedVectors(memories.slots.count))
+
+
+async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, NDArray[np.int64]] | None:
+    """The slots of a namespace and the ordinals of its memories, ascending; None if there is none of that number."""
+    found = await (await conn.execute(_ORDINALS, {"ns": ns}, binary=True)).fetchone()
+    if found is None:
+        return None
+    next_doc, sent = found
+    ordinals = np.frombuffer(sent or b"", ">i4").astype(np.int64)
+    return Slots(ordinals, given_out=next_doc), ordinals
+
+
+def _by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tuple[NarrowEdges, Iterable[Stated]]:
+    """Edges and relations with slots instead of ordinals."""
+    if slots.are_ordinals:
+        return edges, relations
+    entities, docs, weights = edges
+    stated_in = slots.of(np.array([relation.doc for relation in relations], np.int64)).tolist()
+    placed = (relation._replace(doc=doc) for relation, doc in zip(relations, stated_in, strict=True))
+    return (entities, slots.of(docs), weights), placed
+
+
+async def apply_changes(conn: AsyncConnection[Any], index: NamespaceIndex, changed: Sequence[int]) -> bool:
+    """Bring an index up to date; the caller then sets its snapshot.
+
+    Args:
+        conn: in a transaction with one snapshot. If each statement had its own, a memory updated between two of them
+            could be missing under both its old and its new ordinal.
+        index: of the same namespace.
+        changed: ordinals of memories added, removed or altered by transactions that the index's snapshot does not
+            include.
+
+    Returns:
+        False if the index must be loaded again, because a memory was added for which it has no slot.
+    """
+    memories, ordinals = index.memories, np.array(changed, np.int64)
+    slots = memories.slots.of(ordinals)
+    if slots.max() > len(memories.alive.values) + index.max_incremental:
+        return False
+    unslotted = ordinals[slots == NO_SLOT].tolist()
+    if unslotted and (await (await conn.execute(_EXISTS, {"ns": index.ns, "docs": array_text(unslotted)})).fetchall()):
+        return False
+    docs = slots[slots != NO_SLOT].tolist()
+    new = [doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]]
+    existing = set((await columns.read_some(conn, index.ns, memories, changed)).tolist())
+    added_docs = [doc for doc in new if doc in existing]
+    if added_docs:
+        added = memories.slots.ordinals_of(added_docs)
+        index.graph.add(*_by_slot(memories.slots, *await read_edges(conn, index.ns, added)), added_docs)
+        scope = {"ns": index.ns, "docs": array_text(added)}
+        bags = await (await conn.execute(_BAGS, scope, binary=True)).fetchall()
+        if len(bags) == len(added_docs):
+            index.terms.add(
+                memories.slots.of(np.array([ordinal for ordinal, _, _ in bags], np.int64)).tolist(),
+                [np.frombuffer(terms, "<i8") for _, terms, _ in bags],
+                [np.frombuffer(tfs, "<u2") for _, _, tfs in bags],
+            )
+        else:  # compacted meanwhile, or deleted again
+            index.terms.forget()
+    removed = [doc for doc in docs if doc not in existing]
+    if removed:
+        index.remove(removed)
+    index.forget_removed()
+    index.vectors.forget(np.array(sorted(existing), np.int64))
+    index.changed += len(changed)
+    return True

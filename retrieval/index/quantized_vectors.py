@@ -1,0 +1,331 @@
+"""The memories' vectors in memory, quantized to 12 bits per component, and the search for the nearest.
+
+A component is rounded to 1/2047 of the largest of its vector, so that a cosine is off by some 0.00002, about as much as
+the stored half-precision floats already are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from struct import Struct
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from native import Array, address, function
+from native.worker_pool import WorkerPool
+from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.index.arrays import GrowableArray
+
+NO_ROW = -1
+
+_MASKS_KEPT = 4
+
+_NONE = np.empty(0, np.int64)
+
+_LAYOUT = Struct("6q")
+
+_pack = function("trivet_pack", *[Array] * 3, ctypes.c_int64)
+_read = function("trivet_read_vectors", *[Array] * 4, ctypes.c_int64, Array, ctypes.c_int64, *[Array] * 3)
+_nearest = function(
+    "trivet_nearest",
+    Array, ctypes.c_int64, Array, Array, *[ctypes.c_int64] * 2, Array, *[ctypes.c_int64] * 2, *[Array] * 3,
+    result=ctypes.c_int,
+)  # fmt: skip
+
+
+class EligibleRows(NamedTuple):
+    """The eligible memories, by slot.
+
+    Attributes:
+        known: a mask of those whose vectors are in memory.
+        size: the number of eligible memories, whether their vectors are in memory or not.
+        missing: slots of those whose vectors are not in memory.
+    """
+
+    known: NDArray[np.bool_]
+    size: int
+    missing: NDArray[np.int64]
+
+
+class QuantizedVectors:
+    """The context vectors of memories by slot, and the text vectors of turns.
+
+    Attributes:
+        version: incremented when vectors are dropped; vectors read from the database before that may be outdated.
+        count: memories whose vectors are in memory.
+    """
+
+    def __init__(self, slots: int, dimensions: int = DIMENSIONS) -> None:
+        """Reserve address space; pages are allocated as they are used.
+
+        Args:
+            slots: expected number of slots.
+            dimensions: components of a vector, an even number.
+        """
+        self._stored = _Rows(slots, dimensions, is_searched=True)
+        self._own = _Rows(0, dimensions, is_searched=False)
+        self._own_row = GrowableArray(np.int32, NO_ROW)
+        self._known = GrowableArray(np.bool_, False)
+        self._forgotten_in = GrowableArray(np.int32, 0)
+        self._own_rows = 0
+        self._masks: deque[tuple[NDArray[np.bool_], EligibleRows]] = deque(maxlen=_MASKS_KEPT)
+        self.version = 0
+        self.count = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, approximately."""
+        by_slot = self._own_row.nbytes + self._known.nbytes + self._forgotten_in.nbytes
+        return self._stored.nbytes + self._own.nbytes + by_slot
+
+    def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """A mask of the memories whose vectors are in memory."""
+        known = docs < len(self._known.values)
+        known[known] = self._known.values[docs[known]]
+        return known
+
+    def among(self, mask: NDArray[np.bool_]) -> EligibleRows:
+        """The eligible memories of a mask by slot; the mask must not change afterwards."""
+        for kept in self._masks:
+            if kept[0] is mask:
+                return kept[1]
+        self._known.ensure(len(mask))
+        known = self._known.values[: len(mask)]
+        unknown = mask > known
+        among = EligibleRows(mask, int(np.count_nonzero(mask)), _NONE)
+        if unknown.any():
+            among = EligibleRows(mask & known, among.size, np.flatnonzero(unknown))
+        self._masks.append((mask, among))
+        return among
+
+    def put(
+        self,
+        docs: NDArray[np.int64],
+        stored: NDArray[np.float32],
+        turns: NDArray[np.int64],
+        own: NDArray[np.float32],
+        *,
+        version: int,
+    ) -> None:
+        """Store vectors read while `version` was current, except those dropped since."""
+        fresh = self._is_fresh(docs, version)
+        docs, stored = docs[fresh], stored[fresh]
+        if not docs.size:
+            return
+        self._masks.clear()
+        self.count += docs.size - int(np.count_nonzero(self.knows(docs)))
+        self._stored.put(docs, stored)
+        self._known.put(docs, True)
+        self._own_row.put(docs, NO_ROW)
+        fresh = self._is_fresh(turns, version)
+        turns, own = turns[fresh], own[fresh]
+        if turns.size:
+            rows = np.arange(self._own_rows, self._own_rows + turns.size)
+            self._own.put(rows, own)
+            self._own_row.put(turns, rows)
+            self._own_rows += turns.size
+
+    def take_over(self, docs: NDArray[np.int64], former: QuantizedVectors, former_docs: NDArray[np.int64]) -> None:
+        """Copy the vectors of the same memories from another index, which may lack some; none is stored here yet."""
+        known = former.knows(former_docs)
+        docs, former_docs = docs[known], former_docs[known]
+        if not docs.size:
+            return
+        self._masks.clear()
+        self.count += docs.size
+        self._stored.copy(docs, former._stored, former_docs)
+        self._known.put(docs, True)
+        self._own_row.put(docs, NO_ROW)
+        own_rows = former._own_row.values[former_docs]
+        turns, own_rows = docs[own_rows != NO_ROW], own_rows[own_rows != NO_ROW]
+        if turns.size:
+            rows = np.arange(self._own_rows, self._own_rows + turns.size)
+            self._own.copy(rows, former._own, own_rows)
+            self._own_row.put(turns, rows)
+            self._own_rows += turns.size
+
+    def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:
+        self._forgotten_in.ensure(int(docs.max(initial=-1)) + 1)
+        fresh: NDArray[np.bool_] = self._forgotten_in.values[docs] <= version
+        return fresh
+
+    def forget(self, docs: NDArray[np.int64]) -> None:
+        """Drop the vectors of memories that were altered."""
+        self.version += 1
+        self._masks.clear()
+        self._forgotten_in.put(docs, self.version)
+        known = docs[self.knows(docs)]
+        self._known.values[known] = False
+        self.count -= known.size
+
+    def read(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Copy the stored and own vectors of memories into two arrays, packed at the front if some are missing.
+
+        Args:
+            docs: slots.
+            stored: output for the stored vectors, shape (n, dimensions).
+            own: output for the own vectors, shape (n, dimensions).
+
+        Returns:
+            A mask of the memories whose vectors are in memory, shape (n,).
+        """
+        docs = np.ascontiguousarray(docs, np.int64)
+        for out in (stored, own):
+            if (
+                out.shape != (len(docs), self._stored.dimensions)
+                or out.dtype != np.float32
+                or not out.flags.c_contiguous
+            ):
+                raise ValueError(f"{out.dtype} of shape {out.shape} has no room for {len(docs)} vectors")
+        is_here = np.empty(len(docs), np.bool_)
+        known, own_rows = self._known.values, self._own_row.values
+        _read(
+            self._stored.layout, self._own.layout, address(known), address(own_rows), min(len(known), len(own_rows)),
+            address(docs), len(docs), address(stored), address(own), address(is_here),
+        )  # fmt: skip
+        return is_here
+
+    async def nearest(
+        self,
+        mask: NDArray[np.bool_],
+        embedding: NDArray[np.float32],
+        count: int,
+        *,
+        breadth: int,
+        workers: WorkerPool | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The memories of a mask by slot that are nearest to an embedding, best first, and their cosines.
+
+        Memories whose vectors are not in memory are left out.
+
+        Args:
+            mask: must not change afterwards.
+            embedding: a unit vector, shape (dimensions,).
+            count: most memories returned.
+            breadth: how many are compared by the upper 8 of 12 bits, after a first pass by the signs of the components;
+                the best `count` of them are ordered by all bits.
+            workers: if given, run the search in these threads without blocking the event loop.
+        """
+        search = self._stored.search(self.among(mask), embedding, count, max(breadth, count))
+        if workers is None:
+            search.submit(None, 0)
+        else:
+            await workers.run(search.submit, search)
+        return search.found()
+
+    @staticmethod
+    def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Vectors after a round trip through the index, so that a query gets the same scores from either source."""
+        kept, docs, rounded = QuantizedVectors(*vectors.shape), np.arange(len(vectors)), np.empty_like(vectors)
+        kept.put(docs, vectors, docs[:0], vectors[:0], version=0)
+        kept.read(docs, rounded, np.empty_like(vectors))
+        return rounded
+
+
+class _Rows:
+    """Quantized vectors by row, in the format of native/vectors.c."""
+
+    def __init__(self, rows: int, dimensions: int, *, is_searched: bool) -> None:
+        self.dimensions, self._is_searched = dimensions, is_searched
+        signs = np.zeros((rows, -(-dimensions // 64)), np.uint64) if is_searched else None  # only used in searches
+        self._keep(
+            np.zeros((rows, dimensions), np.int8), np.zeros((rows, dimensions // 2), np.uint8), signs,
+            np.ones(rows, np.float32),
+        )  # fmt: skip
+
+    def _keep(
+        self,
+        high: NDArray[np.int8],
+        low: NDArray[np.uint8],
+        signs: NDArray[np.uint64] | None,
+        scales: NDArray[np.float32],
+    ) -> None:
+        """Use these arrays; `layout`, valid as long as they are, is the `struct kept` of native/vectors.c."""
+        self.arrays, self.rows = (high, low, signs, scales), len(scales)
+        addresses = [0 if array is None else address(array) for array in self.arrays]
+        self.layout = _LAYOUT.pack(*addresses, self.rows, self.dimensions)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.arrays if array is not None)
+
+    def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
+        """Store vectors, replacing those in the same rows."""
+        self._ensure(int(rows.max()) + 1)
+        rows, vectors = _checked(rows, self.rows), np.ascontiguousarray(vectors, np.float32)
+        if vectors.shape != (len(rows), self.dimensions):
+            raise ValueError(f"expected {len(rows)} vectors of {self.dimensions} numbers, got shape {vectors.shape}")
+        _pack(self.layout, address(vectors), address(rows), len(rows))
+
+    def copy(self, rows: NDArray[np.int64], other: _Rows, other_rows: NDArray[np.int64]) -> None:
+        """Copy rows of another instance."""
+        self._ensure(int(rows.max()) + 1)
+        for array, source in zip(self.arrays, other.arrays, strict=True):
+            if array is not None and source is not None:
+                array[rows] = source[other_rows]
+
+    def _ensure(self, length: int) -> None:
+        """Grow to that many rows."""
+        before = self.rows
+        if length > before:
+            grown = _Rows(length + length // 8, self.dimensions, is_searched=self._is_searched)
+            for array, larger in zip(self.arrays, grown.arrays, strict=True):
+                if array is not None and larger is not None:
+                    larger[:before] = array
+            self._keep(*grown.arrays)
+
+    def search(self, among: EligibleRows, embedding: NDArray[np.float32], count: int, breadth: int) -> _Search:
+        """Prepare the search of `QuantizedVectors.nearest`; the mask may be shorter or longer than the rows."""
+        query = np.ascontiguousarray(embedding, np.float32)
+        if query.shape != (self.dimensions,):
+            raise ValueError(f"expected a query of {self.dimensions} numbers, got shape {query.shape}")
+        mask = np.ascontiguousarray(among.known[: self.rows])
+        return _Search(self.layout, self.arrays, mask, among.size, query, count, breadth)
+
+
+class _Search:
+    """A search for the nearest rows, with all arrays that it needs."""
+
+    def __init__(
+        self,
+        layout: bytes,
+        arrays: tuple[NDArray[Any] | None, ...],
+        mask: NDArray[np.bool_],
+        among: int,
+        query: NDArray[np.float32],
+        count: int,
+        breadth: int,
+    ) -> None:
+        self._layout, self._query, self._breadth = layout, query, breadth
+        self._arrays = arrays  # keeps them alive if larger ones replace them meanwhile
+        self._mask, self._among = mask, among
+        self._rows, self._products = np.empty(count, np.int64), np.empty(count, np.float32)
+        self._size = np.zeros(1, np.int64)
+
+    def submit(self, pool: int | None, ticket: int) -> None:
+        """Submit the search to the worker pool at address `pool`, or run it in this thread if that is None.
+
+        Raises:
+            MemoryError: allocation failed.
+        """
+        failed = _nearest(
+            pool, ticket, self._layout, address(self._mask), len(self._mask), self._among, address(self._query),
+            self._breadth, len(self._rows), address(self._rows), address(self._products), address(self._size),
+        )  # fmt: skip
+        if failed:
+            raise MemoryError
+
+    def found(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The rows, best first, and their inner products."""
+        size = int(self._size[0])
+        return self._rows[:size], self._products[:size]
+
+
+def _checked(rows: NDArray[np.int64], room: int) -> NDArray[np.int64]:
+    rows = np.ascontiguousarray(rows, np.int64)
+    if rows.size and not (rows.min() >= 0 and rows.max() < room):
+        raise IndexError(f"a row beyond {room}")
+    return rows

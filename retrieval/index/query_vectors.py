@@ -1,0 +1,155 @@
+"""The vectors of the memories that one query looks at, as float32."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import compress, count, repeat
+
+import numpy as np
+from numpy.typing import NDArray
+
+import native
+from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.index.quantized_vectors import QuantizedVectors
+from retrieval.index.slots import Slots
+from retrieval.store import vectors
+from retrieval.store.pool import Pool
+from retrieval.store.vectors import Stored
+
+_ROOM = 256
+"""Initial capacity in memories: more than a search with the default fan-out looks at."""
+
+_NONE = np.empty((0, DIMENSIONS), np.float32)
+
+_cosines = native.function(
+    "trivet_cosines",
+    ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, native.Array, native.Array,
+)  # fmt: skip
+
+
+class QueryVectors:
+    """Vectors of memories of one namespace, from its index or else from the database, kept for the query."""
+
+    def __init__(self, pool: Pool, index: NamespaceIndex) -> None:
+        self._pool = pool
+        self._index = index
+        self._places: dict[int, int] = {}
+        self._absent: set[int] = set()
+        self._reading = asyncio.Lock()
+        # Allocated when needed: under load a query spends most of its time waiting.
+        self._context_vectors = self._text_vectors = _NONE
+
+    @property
+    def context_vectors(self) -> NDArray[np.float32]:
+        """The vectors by which memories are found, shape (n, dimensions)."""
+        return self._context_vectors[: len(self._places)]
+
+    @property
+    def text_vectors(self) -> NDArray[np.float32]:
+        """The vectors of their own texts, of turns without the turns before them, shape (n, dimensions)."""
+        return self._text_vectors[: len(self._places)]
+
+    async def read(self, docs: Sequence[int]) -> None:
+        """Read the vectors of memories; the current ones of a memory updated meanwhile, none of a deleted one."""
+        if not self._take(docs):
+            return
+        async with self._reading:  # another leg may be reading the same
+            if missing := self._take(docs):
+                await self._read_from_database(missing)
+
+    async def _read_from_database(self, missing: Sequence[int]) -> None:
+        kept, ns, slots = self._index.vectors, self._index.ns, self._index.memories.slots
+        version = kept.version
+        async with self._pool.connection() as conn:
+            found = by_slot(slots, await vectors.read(conn, ns, slots.ordinals_of(missing)))
+            gone = sorted(set(missing).difference(found.docs.tolist()))
+            ids = self._index.memories.ids.get(np.array(gone, np.int64))
+            moved = await vectors.read_moved(conn, ns, gone, ids) if gone else None
+        if found.docs.size:
+            kept.put(*found, version=version)
+            self._add(found)
+        if moved is not None and moved.docs.size:
+            self._add(moved)
+        self._absent.update(doc for doc in gone if doc not in self._places)
+
+    def _add(self, found: Stored) -> None:
+        """Add vectors read from the database, rounded as the index would store them."""
+        stored, own = self._room_for(found.docs.size)
+        self._place(found.docs.tolist())
+        stored[:] = own[:] = QuantizedVectors.rounded(found.vectors)
+        if found.turns.size:
+            order = np.argsort(found.docs)
+            own[order[np.searchsorted(found.docs, found.turns, sorter=order)]] = QuantizedVectors.rounded(found.own)
+
+    def take(self, docs: Iterable[int]) -> bool:
+        """Copy the vectors the index holds; True if none is missing."""
+        return not self._take(docs)
+
+    def _take(self, docs: Iterable[int]) -> list[int]:
+        """Copy the vectors the index holds; returns the memories whose vectors are missing."""
+        wanted = [doc for doc in docs if doc not in self._places and doc not in self._absent]
+        if not wanted:
+            return []
+        is_here = self._index.vectors.read(np.array(wanted, np.int64), *self._room_for(len(wanted)))
+        if is_here.all():
+            self._place(wanted)
+            return []
+        self._place(compress(wanted, is_here))
+        return list(compress(wanted, ~is_here))
+
+    def __contains__(self, doc: int) -> bool:
+        return doc in self._places
+
+    def unread(self, docs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The memories that have not been read and are not known to be deleted."""
+        known = self._places.keys() | self._absent
+        return np.array([doc for doc in docs.tolist() if doc not in known], np.int64)
+
+    def rows_of(self, docs: Sequence[int]) -> NDArray[np.int64]:
+        """The memories' rows in `context_vectors` and `text_vectors`, -1 for missing ones."""
+        return np.frombuffer(array("q", map(self._places.get, docs, repeat(-1))), np.int64)
+
+    def _room_for(self, count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Views for the context and text vectors of the next memories, shape (count, dimensions) each."""
+        first, end = len(self._places), len(self._places) + count
+        if end > len(self._context_vectors):
+            grown = np.empty((2, max(2 * end, _ROOM), DIMENSIONS), np.float32)
+            grown[0, :first], grown[1, :first] = self._context_vectors[:first], self._text_vectors[:first]
+            self._context_vectors, self._text_vectors = grown
+        return self._context_vectors[first:end], self._text_vectors[first:end]
+
+    def _place(self, docs: Iterable[int]) -> None:
+        """Assign the next rows to these memories."""
+        self._places.update(zip(docs, count(len(self._places)), strict=False))
+
+
+def by_slot(slots: Slots, stored: Stored) -> Stored:
+    """Vectors read by ordinal, with slots instead; every ordinal must have a slot."""
+    return stored._replace(docs=slots.of(stored.docs), turns=slots.of(stored.turns))
+
+
+def cosines(
+    vectors: NDArray[np.float32], embedding: NDArray[np.float32], places: NDArray[np.int64] | None = None
+) -> NDArray[np.float32]:
+    """Cosines of unit vectors with one more; equal vectors get equal cosines wherever they are stored.
+
+    A matrix product does not guarantee that.
+
+    Args:
+        vectors: shape (n, dimensions).
+        embedding: shape (dimensions,).
+        places: indices of the vectors to compare, in [0, n); None for all.
+    """
+    if embedding.shape != vectors.shape[1:]:
+        raise ValueError(f"vectors of shape {vectors.shape} do not match an embedding of shape {embedding.shape}")
+    vectors, embedding = np.ascontiguousarray(vectors, np.float32), np.ascontiguousarray(embedding, np.float32)
+    products = np.empty(len(vectors) if places is None else len(places), np.float32)
+    _cosines(
+        len(products), native.address(vectors), None if places is None else native.address(places), vectors.shape[1],
+        native.address(embedding), native.address(products),
+    )  # fmt: skip
+    return products

@@ -1,0 +1,491 @@
+"""The indexes of a server process: loaded at the first query, checked by every query, evicted when they take too much.
+
+A query sees everything committed before it arrived. It asks the database which transactions are visible now that the
+index's snapshot does not include, and applies their changes to the index; if they cannot be determined any more, the
+index is dropped and loaded again. Queries that arrive while such a check is running share the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from native.malloc import trim_heap
+from postgres.arrays import array_text
+from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined
+from retrieval.errors import NotFound, StoreError
+from retrieval.index import namespace_index, small_namespaces
+from retrieval.index.columns import from_microseconds
+from retrieval.index.namespace_index import NamespaceIndex, metadata_key
+from retrieval.index.query_vectors import by_slot
+from retrieval.index.slots import NO_SLOT
+from retrieval.index.terms import Postings
+from retrieval.single_flight import SingleFlight
+from retrieval.store import changes, memories, namespaces, vectors
+from retrieval.store.bm25 import postings
+from retrieval.store.changes import DatabaseSnapshot
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Connection, Pool
+from retrieval.types.namespace import NamespaceSettings
+
+log = logging.getLogger(__name__)
+
+FILLED_AT_ONCE = 500
+"""Memories whose vectors are read per statement; for smaller namespaces the queries read the vectors they need."""
+
+WARMED_FROM = 5_000
+"""Memories from which a namespace is loaded when the server starts: it takes some 20 ms per thousand."""
+
+PATIENCE_S = 0.25
+"""How long a query that can do with a partial index waits for a large namespace to load, seconds."""
+
+LARGE_FROM = 20_000
+"""Ordinals from which a namespace is large; a smaller one is loaded within the time of a query."""
+
+RELOAD_PAUSE_S = 30.0
+"""Least time between two attempts to reload an index that needs it, seconds."""
+
+Terms = Callable[[str], Sequence[int]]
+"""The terms of a query, given the namespace's language of analysis."""
+
+# The fifth column is the time in microseconds since 2000, as PostgreSQL stores it.
+_CHECK = PreparedStatement(
+    """
+    select n.ns, n.settings::text, n.next_doc, n.created_at,
+        (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint,
+        pg_current_snapshot()::text, """ + changes.IS_CONTINUED + ", " + changes.CHANGED + """
+    from namespace n where n.name = %(name)s
+    """
+)  # fmt: skip
+
+_FETCH = PreparedStatement(postings.FETCH_TERMS)
+
+
+_USUAL = NamespaceSettings()
+
+_settings_decoder = msgspec.json.Decoder(NamespaceSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSnapshot:
+    """A namespace as of a query.
+
+    Attributes:
+        namespace: its row.
+        index: its index, which later queries may update.
+        postings: of the query's terms.
+        now: microseconds since 2000, by the database's clock.
+        asked_at: seconds of the local monotonic clock, shortly before `now`.
+        with_metadata: slots of the memories that match the metadata filter; None without such a filter.
+    """
+
+    namespace: Namespace
+    index: NamespaceIndex
+    postings: Postings
+    now: int
+    asked_at: float
+    with_metadata: NDArray[np.int64] | None
+
+    def time(self) -> datetime:
+        """The current time by the database's clock, ahead by at most the duration of the check."""
+        return from_microseconds(self.now) + timedelta(seconds=time.monotonic() - self.asked_at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """An index that has just been checked, with the other results of the check."""
+
+    namespace: Namespace
+    index: NamespaceIndex
+    now: int
+    asked_at: float
+    with_metadata: Mapping[bytes, NDArray[np.int64]]
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An index with its checks and background tasks.
+
+    Attributes:
+        stored: the namespace's settings as stored, as of the last check.
+        settings: the same, decoded.
+        nbytes: as accounted in the registry.
+        wanted: terms that the next check fetches.
+        filters: metadata filters that the next check looks up, by `metadata_key`.
+        current_check: the last check sent; a query that arrives now needs a later one.
+        next_check: the check after that, if a query waits for one.
+        reload: the task that loads a new index to replace this one.
+        reloaded_at: when that was last started, in seconds.
+        is_broken: whether changes were applied only in part, so that the index must not be used.
+        vector_load: the task that reads its vectors.
+    """
+
+    index: NamespaceIndex
+    stored: str
+    settings: NamespaceSettings
+    nbytes: int
+    wanted: set[int] = field(default_factory=set)
+    filters: dict[bytes, Mapping[str, Any]] = field(default_factory=dict)
+    current_check: asyncio.Task[_Fresh | None] | None = None
+    next_check: asyncio.Task[_Fresh | None] | None = None
+    reload: asyncio.Task[None] | None = None
+    reloaded_at: float = -math.inf
+    is_broken: bool = False
+    vector_load: asyncio.Task[None] | None = None
+
+
+class _CheckExtras:
+    """What a check fetches besides the changes: postings of terms, and matches of metadata filters.
+
+    Attributes:
+        with_metadata: slots by `metadata_key`, complete after `take_in`.
+    """
+
+    def __init__(
+        self, index: NamespaceIndex, terms: Collection[int], filters: Mapping[bytes, Mapping[str, Any]]
+    ) -> None:
+        self._index = index
+        self._terms = terms
+        self._filters = filters
+        self.with_metadata: dict[bytes, NDArray[np.int64]] = {}
+
+    def questions(self) -> list[BoundStatement]:
+        """The statements needed for the index in its current state."""
+        index = self._index
+        self._missing, self._additions = index.terms.missing(self._terms), index.terms.additions
+        known = {key: index.with_metadata(metadata) for key, metadata in self._filters.items()}
+        self.with_metadata = {key: docs for key, docs in known.items() if docs is not None}
+        self._unknown = [key for key, docs in known.items() if docs is None]
+        questions: list[BoundStatement] = []
+        if self._missing:
+            questions.append((_FETCH, {"ns": index.ns, "terms": array_text(self._missing)}))
+        return questions + [memories.asking_metadata(index.ns, self._filters[key]) for key in self._unknown]
+
+    def take_in(self, answers: Sequence[list[tuple[Any, ...]]]) -> None:
+        """Store the answers in the index, which is as of the same moment."""
+        index, found = self._index, iter(answers)
+        if self._missing:  # later additions are told apart by `additions`
+            fetched = postings.decode_terms(next(found), self._missing)
+            index.terms.put(fetched, self._missing, additions=self._additions)
+            index.terms.shrink(spare=self._terms)
+        for key, rows in zip(self._unknown, found, strict=True):
+            docs = index.memories.slots.of(np.array([doc for (doc,) in rows], np.int64))
+            docs = self.with_metadata[key] = docs[docs != NO_SLOT]
+            index.keep_metadata(self._filters[key], docs, changed=index.changed)
+
+
+class _Loaded(NamedTuple):
+    """A loaded index, and its check if that is as fresh as the load."""
+
+    entry: _Entry
+    checked: _Fresh | None
+
+
+class StillReading(Exception):
+    """A large namespace is still being loaded, and that takes longer than a query waits."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        super().__init__(namespace)
+        self.namespace = namespace
+
+
+class IndexRegistry:
+    """Indexes by the name of their namespace."""
+
+    def __init__(self, pool: Pool, *, most_bytes: int) -> None:
+        """Hold indexes of at most `most_bytes` in total, but at least one."""
+        self._pool = pool
+        self._most_bytes = most_bytes
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._loads: SingleFlight[str, _Loaded] = SingleFlight()
+        self._nbytes = 0
+        self.are_warm = True
+        """False while the largest namespaces are being loaded at startup."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all indexes take, approximately."""
+        return self._nbytes
+
+    def last(self, name: str) -> NamespaceIndex | None:
+        """The index of a namespace as of its last check; None if it is not loaded."""
+        entry = self._entries.get(name)
+        return None if entry is None else entry.index
+
+    async def current(
+        self, name: str, terms: Terms, metadata: Mapping[str, Any] | None = None, *, waits: bool = True
+    ) -> NamespaceSnapshot:
+        """A namespace as of now, with the postings of some terms and the memories that match a metadata filter.
+
+        Raises:
+            NotFound: there is none of that name.
+            StillReading: a large one is not loaded yet, and `waits` is false.
+        """
+        former: NamespaceIndex | None = None
+        while True:
+            entry, checked = self._entries.get(name), None
+            if entry is None:
+                entry, checked = await self._loaded(name, terms, former, waits=waits)
+            language = entry.settings.language
+            wanted = terms(language)
+            if checked is None or checked.index.terms.missing(wanted) or metadata:
+                entry.wanted.update(wanted)
+                if metadata:
+                    entry.filters[metadata_key(metadata)] = metadata
+                checked = await self._next_check(name, entry)
+            if checked is None or checked.namespace.settings.language != language:
+                former = entry.index
+                continue
+            index, found = checked.index, checked.with_metadata
+            if not index.terms.missing(wanted):
+                known = found[metadata_key(metadata)] if metadata else None
+                return NamespaceSnapshot(
+                    checked.namespace, index, index.terms.postings(wanted), checked.now, checked.asked_at, known
+                )
+
+    async def warm(self, *, least: int = WARMED_FROM) -> None:
+        """Load the largest namespaces ahead of their first query, until half of the budget is used.
+
+        Those with fewer than `least` memories are loaded within the time of a query.
+        """
+        self.are_warm = False
+        try:
+            async with self._pool.connection() as conn:
+                names = await namespaces.largest(conn, least=least)
+            for name in names:
+                if self.nbytes > self._most_bytes / 2:
+                    break
+                await self.load(name)
+        finally:
+            self.are_warm = True
+
+    async def load(self, name: str) -> None:
+        """Load a namespace unless it is loaded; raises NotFound if there is none of that name."""
+        if name not in self._entries:
+            await self._loaded(name, lambda _: ())
+
+    async def aclose(self) -> None:
+        """Cancel all loads and checks."""
+        entries = self._entries.values()
+        tasks = [
+            task
+            for entry in entries
+            for task in (entry.reload, entry.vector_load, entry.current_check, entry.next_check)
+            if task is not None
+        ]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(self._loads.aclose(), *tasks, return_exceptions=True)
+
+    async def _loaded(
+        self, name: str, terms: Terms, former: NamespaceIndex | None = None, *, waits: bool = True
+    ) -> _Loaded:
+        """Load a namespace, or wait for the load that is running.
+
+        The caller that starts the load arrived before its snapshot and skips the freshness check. A small namespace is
+        loaded with the caller's terms, provided that its language is the default. Vectors are copied from a `former`
+        index.
+        """
+        task = self._loads.get(name)
+        is_new = task is None
+        if task is None:
+            task = self._loads.start(name, self._load(name, terms(_USUAL.language), former))
+        if not waits and not (await asyncio.wait([task], timeout=PATIENCE_S))[0]:
+            async with self._pool.connection() as conn:
+                namespace = await namespaces.find(conn, name)
+            if namespace.next_doc >= LARGE_FROM:
+                raise StillReading(namespace)
+        loaded = await asyncio.shield(task)
+        return loaded if is_new else _Loaded(loaded.entry, None)
+
+    async def _load(self, name: str, terms: Sequence[int] = (), former: NamespaceIndex | None = None) -> _Loaded:
+        began_at = time.monotonic()
+        async with self._pool.connection() as conn:
+            loaded = await _small(conn, name, terms, began_at) or await _large(conn, name)
+            if former is not None and loaded.checked is None:
+                await _take_over_vectors(conn, name, former, loaded.entry.index)
+        entry = loaded.entry
+        if loaded.checked is None and entry.index.memories.count > FILLED_AT_ONCE:
+            await asyncio.to_thread(trim_heap)
+        if name in self._entries:
+            self._drop(name, self._entries[name])
+        self._entries[name] = entry
+        self._nbytes += entry.nbytes
+        self._make_room()
+        self._start_vector_load(name, entry)
+        return loaded
+
+    def _start_vector_load(self, name: str, entry: _Entry) -> None:
+        """Start reading the vectors in the background if many are missing."""
+        missing = entry.index.memories.count - entry.index.vectors.count
+        if missing > FILLED_AT_ONCE and (entry.vector_load is None or entry.vector_load.done()):
+            entry.vector_load = asyncio.create_task(self._load_vectors(name, entry))
+
+    async def _load_vectors(self, name: str, entry: _Entry) -> None:
+        """Read the missing vectors in parts, so that queries need not."""
+        index = entry.index
+        docs = index.vectors.among(index.memories.alive.values.copy()).missing
+        for first in range(0, docs.size, FILLED_AT_ONCE):
+            some = docs[first : first + FILLED_AT_ONCE]
+            missing = some[~index.vectors.knows(some)]
+            version = index.vectors.version
+            try:
+                async with self._pool.connection() as conn:
+                    found = await vectors.read(conn, index.ns, index.memories.slots.ordinals(missing).tolist())
+            except StoreError as exc:
+                log.warning("loading vectors failed, queries read what they need: %s", exc)
+                return
+            index.vectors.put(*by_slot(index.memories.slots, found), version=version)
+        self._account_bytes(name, entry, index.nbytes)
+        await asyncio.to_thread(trim_heap)
+
+    async def _next_check(self, name: str, entry: _Entry) -> _Fresh | None:
+        """The result of a check that starts from now on; several queries may share it."""
+        if entry.next_check is None:
+            entry.next_check = asyncio.create_task(self._check(name, entry, entry.current_check))
+        return await asyncio.shield(entry.next_check)
+
+    async def _check(self, name: str, entry: _Entry, before: asyncio.Task[_Fresh | None] | None) -> _Fresh | None:
+        """Bring an index up to date; None if that is impossible and it was dropped."""
+        if before is not None and not before.done():
+            await asyncio.wait([before])
+        entry.current_check, entry.next_check = entry.next_check, None
+        index = entry.index
+        extras = _CheckExtras(index, entry.wanted, entry.filters)
+        entry.wanted, entry.filters = set(), {}  # for the next check
+        if entry.is_broken:
+            self._drop(name, entry)
+            return None
+        snapshot, later = index.snapshot, list[BoundStatement]()
+        if snapshot.on_standby:
+            later = [changes.next_snapshot(snapshot)]
+        async with self._pool.connection() as conn:
+            asked_at = time.monotonic()
+            check: BoundStatement = (_CHECK, {"name": name, **snapshot.parameters})
+            # The check comes last, so that it reports every change that the other statements did not see.
+            *answers, checked = await fetch_pipelined(conn, [*later, *extras.questions(), check])
+            if later:
+                (standby,), *answers = answers
+            can_apply = _can_apply(index, checked)
+            if can_apply and checked[0][-1]:
+                entry.is_broken = True
+                async with namespace_index.one_snapshot(conn):  # check again within this snapshot
+                    checked = await _CHECK.rows(conn, check[1])
+                    can_apply = _can_apply(index, checked) and await namespace_index.apply_changes(
+                        conn, index, sorted(set(checked[0][-1]))
+                    )
+                    if can_apply:
+                        again = extras.questions()
+                        answers = await fetch_pipelined(conn, again) if again else []
+                entry.is_broken = False
+        if not can_apply:
+            self._drop(name, entry)
+            if not checked:
+                raise NotFound(f"there is no namespace {name!r}")
+            return None
+        ns, stored, next_doc, created_at, now, transactions, _, changed = checked[0]
+        index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
+        terms_bytes = index.terms.nbytes
+        extras.take_in(answers)
+        self._account_bytes(name, entry, entry.nbytes + index.terms.nbytes - terms_bytes)
+        if stored != entry.stored:
+            entry.stored, entry.settings = stored, _settings_decoder.decode(stored)
+        if changed:
+            self._account_bytes(name, entry, index.nbytes)
+        if changed or answers:
+            self._make_room()
+            self._start_vector_load(name, entry)
+        if name in self._entries:
+            self._entries.move_to_end(name)
+        self._start_reload(name, entry)
+        namespace = Namespace(ns, name, entry.settings, next_doc, created_at)
+        return _Fresh(namespace, index, now, asked_at, extras.with_metadata)
+
+    def _start_reload(self, name: str, entry: _Entry) -> None:
+        """Start loading a new index in the background if this one needs it."""
+        is_due = time.monotonic() - entry.reloaded_at >= RELOAD_PAUSE_S
+        if entry.index.needs_reload and is_due and (entry.reload is None or entry.reload.done()):
+            entry.reloaded_at = time.monotonic()
+            entry.reload = asyncio.create_task(self._reload(name, entry.index))
+
+    async def _reload(self, name: str, worn: NamespaceIndex) -> None:
+        """Load a new index while the old one keeps answering; if that fails, the old one stays."""
+        try:
+            await self._load(name, former=worn)
+        except (StoreError, NotFound) as exc:
+            log.warning("reloading the index of a namespace failed: %s", exc)
+
+    def _drop(self, name: str, entry: _Entry) -> None:
+        if self._entries.get(name) is entry:
+            del self._entries[name]
+            self._nbytes -= entry.nbytes
+        if entry.vector_load is not None:
+            entry.vector_load.cancel()
+
+    def _account_bytes(self, name: str, entry: _Entry, nbytes: int) -> None:
+        """Update the size of an index."""
+        before, entry.nbytes = entry.nbytes, nbytes
+        if self._entries.get(name) is entry:
+            self._nbytes += entry.nbytes - before
+
+    def _make_room(self) -> None:
+        """Evict the least recently used indexes until the rest fits the budget."""
+        while len(self._entries) > 1 and self._nbytes > self._most_bytes:
+            self._drop(*next(iter(self._entries.items())))
+
+
+async def _small(conn: Connection, name: str, terms: Sequence[int], began_at: float) -> _Loaded | None:
+    """Load a small namespace with the postings of some terms; None if it is not small."""
+    read = await small_namespaces.read(conn, name, terms)
+    if read is None:
+        return None
+    row, index = read
+    entry = _Entry(index, row.settings, _settings_decoder.decode(row.settings), index.nbytes)
+    namespace = Namespace(row.ns, name, entry.settings, row.next_doc, row.created_at)
+    return _Loaded(entry, _Fresh(namespace, index, row.now, began_at, {}))
+
+
+async def _large(conn: Connection, name: str) -> _Loaded:
+    """Load any other namespace; raises NotFound if there is none of that name."""
+    namespace = await namespaces.find(conn, name)
+    index = await namespace_index.read(conn, namespace.ns)
+    if index is None:
+        raise NotFound(f"there is no namespace {name!r}")
+    return _Loaded(_Entry(index, "", namespace.settings, index.nbytes), None)
+
+
+async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex, index: NamespaceIndex) -> None:
+    """Copy the vectors of a former index to a new one, except those of memories changed since."""
+    rows = await _CHECK.rows(conn, {"name": name, **former.snapshot.parameters})
+    if not rows:
+        return
+    ns, *_, is_continued, changed = rows[0]
+    if ns != former.ns or ns != index.ns or not is_continued:
+        return
+    slots, former_slots = index.memories.slots, former.memories.slots
+    ordinals = slots.ordinals(np.flatnonzero(index.memories.alive.values))
+    ordinals = np.setdiff1d(ordinals, np.array(changed, np.int64), assume_unique=True)
+    ordinals = ordinals[former_slots.of(ordinals) != NO_SLOT]
+    for first in range(0, ordinals.size, namespace_index.MEMORIES_AT_ONCE):
+        some = ordinals[first : first + namespace_index.MEMORIES_AT_ONCE]
+        index.vectors.take_over(slots.of(some), former.vectors, former_slots.of(some))
+        await asyncio.sleep(0)  # let other queries run
+
+
+def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether an index can apply the changes of a check; if there are too many, loading it again is faster."""
+    if not checked:
+        return False
+    ns, *_, is_continued, changed = checked[0]
+    return bool(ns == index.ns and is_continued and len(set(changed)) <= index.max_incremental)

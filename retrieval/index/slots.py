@@ -1,0 +1,82 @@
+"""Slots: the positions of a namespace's memories in its arrays.
+
+Ordinals are never reused, so after churn few of them have a memory, and arrays by ordinal would be mostly empty.
+Arrays are by slot instead. Slots ascend with ordinals, so that sorting by one sorts by the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NO_SLOT = -1
+
+LATE_ORDINALS = 1_024
+"""The latest ordinals all get slots: a transaction that was issued one of them may still be running."""
+
+
+class Slots:
+    """The slots of a namespace's ordinals as of its loading, and of all ordinals issued later.
+
+    A slot is its ordinal minus an offset. Only if fewer than half of the ordinals are in use, the early ones are listed
+    explicitly, and those not in use get no slot.
+    """
+
+    def __init__(self, ordinals: NDArray[np.int64] | None = None, *, given_out: int = 0) -> None:
+        """Assign slots to ascending ordinals and to all from `given_out` on; without any, slots are ordinals."""
+        self._listed = np.empty(0, np.int64)
+        self._offset = 0
+        self.count = given_out
+        """The number of slots for ordinals below `given_out`."""
+        if ordinals is None or 2 * ordinals.size >= given_out:
+            return
+        half_used = 2 * np.arange(ordinals.size, 0, -1) >= given_out - ordinals
+        start = int(ordinals[half_used.argmax()]) if half_used.any() else given_out
+        start = min(start, max(given_out - LATE_ORDINALS, 0))
+        self._listed = ordinals[ordinals < start]
+        self._offset = start - self._listed.size
+        self.count = given_out - self._offset
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take."""
+        return self._listed.nbytes
+
+    @property
+    def are_ordinals(self) -> bool:
+        """Whether each slot equals its ordinal."""
+        return not self._offset
+
+    def of(self, ordinals: NDArray[Any]) -> NDArray[Any]:
+        """The slots of ordinals, `NO_SLOT` for one without; may return its argument, so do not modify the result."""
+        if self.are_ordinals:
+            return ordinals
+        slots = ordinals - self._offset
+        early = slots < self._listed.size
+        if early.any():
+            wanted = ordinals[early]
+            indices = np.searchsorted(self._listed, wanted)
+            is_listed = np.zeros(wanted.size, np.bool_)
+            inside = indices < self._listed.size
+            is_listed[inside] = self._listed[indices[inside]] == wanted[inside]
+            slots[early] = np.where(is_listed, indices, NO_SLOT)
+        return slots
+
+    def ordinals(self, slots: NDArray[Any]) -> NDArray[Any]:
+        """The ordinals of valid slots; may return its argument, so do not modify the result."""
+        if self.are_ordinals:
+            return slots
+        ordinals = slots + self._offset
+        early = slots < self._listed.size
+        ordinals[early] = self._listed[slots[early]]
+        return ordinals
+
+    def ordinals_of(self, slots: Sequence[int]) -> Sequence[int]:
+        """`ordinals` for a short list."""
+        if self.are_ordinals:
+            return slots
+        ordinals: list[int] = self.ordinals(np.array(slots, np.int64)).tolist()
+        return ordinals

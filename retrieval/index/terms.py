@@ -1,0 +1,230 @@
+"""A cache of decoded postings, updated with the writes since they were fetched."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from struct import Struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+import native
+from retrieval.index.columns import Columns
+from retrieval.index.slots import NO_SLOT
+from retrieval.store.bm25.blocks import PostingArrays
+
+MOST_BYTES = 32 * 1024 * 1024
+"""Budget for the decoded postings of one namespace; the least recently used terms are evicted first."""
+
+_LAYOUT = Struct("6q")
+
+
+@dataclass(frozen=True)
+class TermPostings:
+    """The live memories that contain one term.
+
+    Attributes:
+        docs: slots, ascending, shape (df,), int32.
+        tfs: the term's frequency in each, shape (df,), uint16.
+        lengths: each memory's number of terms, shape (df,), int32.
+    """
+
+    docs: NDArray[np.int32]
+    tfs: NDArray[np.uint16]
+    lengths: NDArray[np.int32]
+
+    @cached_property
+    def extremes(self) -> tuple[int, int]:
+        """The highest frequency, and the length of the shortest memory."""
+        return int(self.tfs.max()), int(self.lengths.min())
+
+    @cached_property
+    def layout(self) -> bytes:
+        """The arrays as the beginning of `struct part` of native/bm25.h; its pointers are valid as long as they are.
+
+        Raises:
+            ValueError: wrong types, or arrays of different sizes.
+        """
+        arrays = (self.docs, np.int32), (self.tfs, np.uint16), (self.lengths, np.int32)
+        if any(
+            each.dtype != dtype or each.shape != self.docs.shape or not each.flags.c_contiguous
+            for each, dtype in arrays
+        ):
+            raise ValueError("the postings of a term are not three contiguous arrays of one size and of their types")
+        return _LAYOUT.pack(
+            native.address(self.docs),
+            native.address(self.tfs),
+            native.address(self.lengths),
+            self.docs.size,
+            *self.extremes,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, approximately."""
+        return self.docs.nbytes + self.tfs.nbytes + self.lengths.nbytes + 500
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The input of BM25 for one query, as of one moment.
+
+    Attributes:
+        terms: postings of the wanted terms that occur.
+        memories: live memories of the namespace.
+        length: sum of their lengths, in terms.
+    """
+
+    terms: Mapping[int, TermPostings]
+    memories: int
+    length: int
+
+
+@dataclass(slots=True)
+class _Cached:
+    """Postings, and the numbers of additions and removals that they include."""
+
+    postings: TermPostings
+    additions: int
+    removals: int
+
+
+class TermCache:
+    """Decoded postings by term; later additions and removals are applied when a term is next used."""
+
+    def __init__(self, columns: Columns) -> None:
+        """Start empty; `columns` are those of the same namespace."""
+        self._columns = columns
+        self._cached: OrderedDict[int, _Cached] = OrderedDict()
+        self._nbytes = 0
+        self._removals = 0
+        self._added = _Additions()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, approximately."""
+        return self._nbytes + self._added.nbytes
+
+    @property
+    def additions(self) -> int:
+        """Postings added so far: whatever is fetched after reading this includes them."""
+        return self._added.count
+
+    def missing(self, terms: Iterable[int]) -> list[int]:
+        """The terms that have to be fetched."""
+        return [term for term in terms if term not in self._cached]
+
+    def add(self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]) -> None:
+        """Add the terms of new memories."""
+        self._added.append(docs, terms, tfs)
+
+    def removed(self) -> None:
+        """Note that some memories are no longer alive."""
+        self._removals += 1
+
+    def forget(self) -> None:
+        """Drop everything: there are new memories whose terms are unknown."""
+        self._cached.clear()
+        self._nbytes = 0
+        self._added = _Additions()
+
+    def put(self, fetched: Mapping[int, PostingArrays], terms: Collection[int], *, additions: int) -> None:
+        """Add the postings of terms that were missing.
+
+        Args:
+            fetched: as stored, by ordinal; may include dead and unknown memories, and lack a term without postings.
+            terms: the terms fetched.
+            additions: the value of `additions` before they were fetched.
+        """
+        nothing = np.empty(0, np.int32), np.empty(0, np.uint16)
+        for term in terms:
+            ordinals, tfs = fetched.get(term, nothing)
+            postings = self._with_lengths(self._columns.slots.of(ordinals), tfs)
+            self._keep(term, _Cached(postings, additions, self._removals))
+
+    def postings(self, terms: Iterable[int]) -> Postings:
+        """The live postings of some terms, none of which is missing."""
+        found = {term: self._current(term) for term in terms}
+        occurring = {term: postings for term, postings in found.items() if postings.docs.size}
+        return Postings(occurring, self._columns.count, self._columns.total_length)
+
+    def _current(self, term: int) -> TermPostings:
+        cached = self._cached[term]
+        self._cached.move_to_end(term)
+        if cached.additions < self._added.count or cached.removals < self._removals:
+            docs, tfs = cached.postings.docs, cached.postings.tfs
+            more_docs, more_tfs = self._added.since(term, since=cached.additions)
+            if more_docs.size:
+                docs, first = np.unique(np.concatenate([docs, more_docs]), return_index=True)
+                tfs = np.concatenate([tfs, more_tfs])[first]
+            cached = _Cached(self._with_lengths(docs, tfs), self._added.count, self._removals)
+            self._keep(term, cached)
+        return cached.postings
+
+    def _with_lengths(self, docs: NDArray[np.int32], tfs: NDArray[np.uint16]) -> TermPostings:
+        known = (docs != NO_SLOT) & (docs < len(self._columns.alive.values))
+        docs, tfs = docs[known], tfs[known]
+        live = self._columns.alive[docs]
+        if not live.all():
+            docs, tfs = docs[live], tfs[live]
+        return TermPostings(docs, tfs, self._columns.length[docs])
+
+    def _keep(self, term: int, cached: _Cached) -> None:
+        former = self._cached.pop(term, None)
+        self._nbytes += cached.postings.nbytes - (former.postings.nbytes if former else 0)
+        self._cached[term] = cached
+
+    def shrink(self, *, spare: Collection[int]) -> None:
+        """Evict the least recently used terms until the rest fits the budget, except those in `spare`."""
+        if self._nbytes <= MOST_BYTES:
+            return
+        for term in [term for term in self._cached if term not in spare]:
+            self._nbytes -= self._cached.pop(term).postings.nbytes
+            if self._nbytes <= MOST_BYTES:
+                return
+
+
+class _Additions:
+    """The terms of new memories in order of addition, as arrays in a logarithmic number of parts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._parts: list[tuple[int, NDArray[np.int64], NDArray[np.int32], NDArray[np.uint16]]] = []
+
+    @property
+    def nbytes(self) -> int:
+        return sum(terms.nbytes + docs.nbytes + tfs.nbytes for _, terms, docs, tfs in self._parts)
+
+    def append(
+        self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]
+    ) -> None:
+        sizes = [len(each) for each in terms]
+        if not sum(sizes):
+            return
+        part = (self.count, np.concatenate(terms), np.repeat(np.array(docs, np.int32), sizes), np.concatenate(tfs))
+        self.count += sum(sizes)
+        # Merging keeps the parts few, however small the writes.
+        while self._parts and len(self._parts[-1][1]) <= 2 * len(part[1]):
+            before = self._parts.pop()
+            part = (
+                before[0],
+                np.concatenate([before[1], part[1]]),
+                np.concatenate([before[2], part[2]]),
+                np.concatenate([before[3], part[3]]),
+            )
+        self._parts.append(part)
+
+    def since(self, term: int, *, since: int) -> PostingArrays:
+        """The postings of a term, from addition number `since` on."""
+        hits = [
+            (docs[position], tfs[position])
+            for start, terms, docs, tfs in self._parts
+            if start + len(terms) > since
+            for position in [np.flatnonzero(terms == term)]
+        ]
+        if not hits:
+            return np.empty(0, np.int32), np.empty(0, np.uint16)
+        return np.concatenate([docs for docs, _ in hits]), np.concatenate([tfs for _, tfs in hits])

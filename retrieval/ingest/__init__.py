@@ -1,0 +1,1 @@
+"""Ingestion: memories are checked, analysed and embedded, then written in one transaction over all legs."""

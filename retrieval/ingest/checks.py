@@ -1,0 +1,88 @@
+"""Checks of a memory before anything is written; no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from retrieval.errors import InvalidInput
+from retrieval.ids import uuid7
+from retrieval.types.memory import AddResult, MemoryInput
+from retrieval.validation import check_names, check_storable
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """A memory that passed its own checks; `position` is its index in the caller's batch."""
+
+    position: int
+    id: str
+    input: MemoryInput
+    fingerprint: bytes
+
+    @property
+    def may_exist(self) -> bool:
+        """Whether the store may have a memory with this id, or one that supersedes it: not if the id was generated."""
+        return self.input.id is not None
+
+
+def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, AddResult]) -> list[Draft]:
+    """The memories that can be written; rejected ones are added to `results`."""
+    drafts: dict[str, Draft] = {}
+    for position, item in enumerate(batch):
+        if isinstance(item, InvalidInput):
+            results[position] = AddResult(id=None, status="rejected", error=_reason(item))
+            continue
+        item = without_empty_names(item)
+        problem = problem_of(item)
+        if problem is None and item.id in drafts:
+            problem = InvalidInput(f"{item.id!r} is used twice in this batch; the first is kept", loc=("id",))
+        if problem is not None:
+            results[position] = AddResult(id=item.id, status="rejected", error=_reason(problem))
+            continue
+        memory_id = item.id or uuid7()
+        drafts[memory_id] = Draft(position=position, id=memory_id, input=item, fingerprint=fingerprint(item))
+    return list(drafts.values())
+
+
+def problem_of(memory: MemoryInput) -> InvalidInput | None:
+    """The first check that a decoded memory fails; None if it passes."""
+    try:
+        check_storable(memory)
+        check_names(id=memory.id, session_id=memory.session_id, document_id=memory.document_id)
+        check_meaning(memory)
+    except InvalidInput as exc:
+        return exc
+    return None
+
+
+def check_meaning(memory: MemoryInput) -> None:
+    """Reject memories that can be stored but make no sense.
+
+    Raises:
+        InvalidInput: a blank text, or a memory that supersedes itself; names the field.
+    """
+    if not memory.text.strip():
+        raise InvalidInput("must not be blank", loc=("text",))
+    if memory.supersedes is not None and memory.supersedes == memory.id:
+        raise InvalidInput("a memory cannot supersede itself", loc=("supersedes",))
+
+
+def without_empty_names(memory: MemoryInput) -> MemoryInput:
+    """Replace an empty title, speaker, session or document by None."""
+    empty = {name: None for name in ("title", "speaker", "session_id", "document_id") if getattr(memory, name) == ""}
+    return msgspec.structs.replace(memory, **empty) if empty else memory
+
+
+def _reason(error: InvalidInput) -> str:
+    """The message prefixed with its field; the result's position already identifies the memory."""
+    where = ".".join(str(part) for part in error.loc if part != "memories" and not isinstance(part, int))
+    return f"{where}: {error}" if where else str(error)
+
+
+def fingerprint(memory: MemoryInput) -> bytes:
+    """A hash of all that the caller sent; an equal hash means that nothing has changed."""
+    return hashlib.blake2b(msgspec.json.encode(memory, order="sorted"), digest_size=16).digest()

@@ -1,0 +1,278 @@
+"""Writes memories: check, analyse and embed, then one transaction that changes all three legs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from classifier.traits import pack_traits
+from graph.extraction import extract
+from graph.statements import find_relations
+from graph.store import DocGraph, GivenEntity, GivenRelation
+from retrieval.embedding.base import Embedder
+from retrieval.errors import CircularSupersession, Collided, Conflict, InvalidInput, NotFound
+from retrieval.ingest import transaction
+from retrieval.ingest.checks import Draft, check_meaning, drafts_of, fingerprint, without_empty_names
+from retrieval.ingest.group_commit import GroupCommit, WriteBatch
+from retrieval.ingest.ordering import KeyedFifo
+from retrieval.ingest.transaction import Analysed, Written
+from retrieval.store import locking, memories, namespaces
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Pool
+from retrieval.text.analysis import TermBag, bag
+from retrieval.text.normalized_text import without_speaker
+from retrieval.text.time.calendar_terms import calendar_terms
+from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPatch
+from retrieval.types.search import Filters
+from retrieval.validation import check_names, check_storable
+
+T = TypeVar("T")
+
+TITLE_WEIGHT = 3
+"""Weight of a title's terms in BM25, relative to 1 for the text's."""
+
+_ATTEMPTS = 4
+
+_ANALYSED_AT_ONCE = 32
+
+_CHECKED_AT_ONCE = 8
+"""Larger batches are checked in a thread: each memory may have 64 KB of metadata, which would block the event loop."""
+
+# Another writer added one of the ids, deadlocked with this one, or deleted the namespace.
+_MET_ANOTHER_WRITER = (Collided, NotFound)
+
+
+class Ingest:
+    """Adds, replaces and deletes memories. Every change is one transaction over all legs."""
+
+    def __init__(self, pool: Pool, embedder: Embedder) -> None:
+        self._pool = pool
+        self._embedder = embedder
+        self._writes = GroupCommit(pool)
+        self._order = KeyedFifo()
+        # Concurrent analyses would only compete with each other and the event loop for the GIL.
+        self._analysis = asyncio.Lock()
+
+    async def add(self, name: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
+        """Add or replace memories; all accepted ones are written, or none. Returns one result each, in order.
+
+        Calls of one process that share an id or a session are written in order of arrival, however many are analysed
+        concurrently.
+        """
+        results: dict[int, AddResult] = {}
+        with self._order.enter(_keys(name, batch)) as turn:
+            if len(batch) <= _CHECKED_AT_ONCE:
+                drafts = drafts_of(batch, results)
+            else:
+                drafts = await asyncio.to_thread(drafts_of, batch, results)
+            while drafts:
+                try:
+                    results |= await _retried(partial(self._write, name, drafts, turn), _MET_ANOTHER_WRITER)
+                    break
+                except CircularSupersession as exc:
+                    results |= {
+                        draft.position: AddResult(
+                            id=draft.id, status="rejected", error=f"supersedes: {exc.chains[draft.id]}"
+                        )
+                        for draft in drafts
+                        if draft.id in exc.chains
+                    }
+                    drafts = [draft for draft in drafts if draft.id not in exc.chains]
+        return [results[position] for position in range(len(batch))]
+
+    async def patch(self, name: str, memory_id: str, patch: MemoryPatch) -> Memory:
+        """Change some fields of a memory, in all legs.
+
+        Raises:
+            NotFound: no such namespace or memory.
+            InvalidInput: the changed memory is invalid.
+        """
+        check_storable(patch)
+        changes = {name: value for name, value in msgspec.structs.asdict(patch).items() if value is not UNSET}
+        check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
+        for _ in range(_ATTEMPTS):
+            async with self._pool.connection() as conn:
+                namespace = await namespaces.find(conn, name)
+                stored = await memories.get(conn, namespace, memory_id)
+            current = stored.memory
+            unchanged = {field: getattr(current, field) for field in MemoryInput.__struct_fields__}
+            changed = without_empty_names(msgspec.structs.replace(MemoryInput(**unchanged), **changes))
+            check_meaning(changed)
+            if changes.get("supersedes") is not None:
+                await self._check_stored(namespace, changes["supersedes"])
+            draft = Draft(position=0, id=memory_id, input=changed, fingerprint=fingerprint(changed))
+            try:
+                await self._write(name, [draft], _no_wait, expected={memory_id: stored.fingerprint})
+            except (*_MET_ANOTHER_WRITER, Conflict):
+                continue
+            async with self._pool.connection() as conn:
+                return (await memories.get(conn, namespace, memory_id)).memory
+        raise Conflict("other writers kept changing the same memory")
+
+    async def _check_stored(self, namespace: Namespace, superseded: str) -> None:
+        async with self._pool.connection() as conn:
+            if not await locking.versions(conn, namespace.ns, [superseded]):
+                raise InvalidInput(f"there is no memory {superseded!r}", loc=("supersedes",))
+
+    async def delete(self, name: str, memory_id: str) -> None:
+        """Delete one memory from all legs.
+
+        Raises:
+            NotFound: no such namespace or memory.
+        """
+
+        async def attempt() -> None:
+            async with self._pool.connection() as conn:
+                await transaction.delete(conn, name, memory_id)
+
+        await _retried(attempt, (Collided,))
+
+    async def delete_matching(self, name: str, filters: Filters) -> int:
+        """Delete all memories that match the filters; returns the number deleted.
+
+        Raises:
+            NotFound: no such namespace.
+            InvalidInput: filters that match every memory.
+        """
+        if filters.is_empty:
+            raise InvalidInput("must not be empty; delete the namespace to delete all", loc=("filters",))
+
+        async def attempt() -> int:
+            async with self._pool.connection() as conn:
+                return await transaction.delete_matching(conn, name, filters)
+
+        return await _retried(attempt, (Collided,))
+
+    async def _write(
+        self,
+        name: str,
+        drafts: Sequence[Draft],
+        turn: Callable[[], Awaitable[None]],
+        *,
+        expected: Mapping[str, bytes] | None = None,
+    ) -> dict[int, AddResult]:
+        async with self._pool.connection() as conn:
+            namespace = await namespaces.find_or_create(conn, name)
+            known = await locking.versions(conn, namespace.ns, [draft.id for draft in drafts if draft.may_exist])
+        fingerprints = {memory_id: version.fingerprint for memory_id, version in known.items()}
+        unchanged = [draft for draft in drafts if fingerprints.get(draft.id) == draft.fingerprint]
+        changed = [draft for draft in drafts if fingerprints.get(draft.id) != draft.fingerprint]
+        results = {draft.position: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
+        if changed:
+            analysed = await self._analyse(changed, namespace.settings.language)
+            before = [known[draft.id] for draft in changed if draft.id in known]
+            now = [draft.input for draft in changed]
+            batch = WriteBatch(
+                analysed=analysed,
+                sessions=_present([*(old.session_id for old in before), *(new.session_id for new in now)]),
+                superseded=_present([*(old.supersedes for old in before), *(new.supersedes for new in now)]),
+            )
+            await turn()
+            written = await self._writes.store(namespace, batch, expected=expected or {})
+            results |= {draft.position: _stored(draft, written) for draft in changed}
+        return results
+
+    async def _analyse(self, drafts: Sequence[Draft], language: str) -> list[Analysed]:
+        now = datetime.now(UTC)
+        texts = [_embedded_text(draft.input) for draft in drafts]
+        # The embedder releases the GIL while it computes.
+        embeddings, analyses = await asyncio.gather(
+            self._embedder.embed_documents(texts), self._analyses(drafts, language, now)
+        )
+        return [
+            Analysed(
+                draft=draft,
+                created_at=draft.input.created_at or now,
+                bag=terms,
+                graph=graph,
+                traits=traits,
+                embedding=embedding,
+            )
+            for draft, (terms, graph, traits), embedding in zip(drafts, analyses, embeddings, strict=True)
+        ]
+
+    async def _analyses(
+        self, drafts: Sequence[Draft], language: str, now: datetime
+    ) -> list[tuple[TermBag, DocGraph, int]]:
+        """Analyse each draft, in chunks under a lock, so that a small batch does not wait for a large one."""
+
+        def analyse(some: Sequence[Draft]) -> list[tuple[TermBag, DocGraph, int]]:
+            return [_analysed(draft.input, language, draft.input.created_at or now) for draft in some]
+
+        analyses: list[tuple[TermBag, DocGraph, int]] = []
+        for start in range(0, len(drafts), _ANALYSED_AT_ONCE):
+            async with self._analysis:
+                analyses += await asyncio.to_thread(analyse, drafts[start : start + _ANALYSED_AT_ONCE])
+        return analyses
+
+
+async def _no_wait() -> None:
+    """Do not wait."""
+
+
+def _stored(draft: Draft, written: Written) -> AddResult:
+    """The result of a written memory. A superseded memory may arrive later, so a missing one is only a warning."""
+    old = draft.input.supersedes
+    unknown = old is not None and old not in written.known
+    return AddResult(
+        id=draft.id,
+        status="updated" if draft.id in written.replaced else "created",
+        warning=f"supersedes: there is no memory {old!r} so far" if unknown else UNSET,
+    )
+
+
+def _keys(name: str, batch: Sequence[MemoryInput | InvalidInput]) -> frozenset[tuple[str, str, str]]:
+    """The ids and sessions that a batch touches, including superseded ids."""
+    given = [memory for memory in batch if isinstance(memory, MemoryInput)]
+    ids = {memory.id for memory in given} | {memory.supersedes for memory in given}
+    sessions = {memory.session_id for memory in given}
+    return frozenset((name, kind, one) for kind, some in (("id", ids), ("session", sessions)) for one in some if one)
+
+
+def _present(values: Iterable[str | None]) -> frozenset[str]:
+    return frozenset(value for value in values if value is not None)
+
+
+def _attributed_text(memory: MemoryInput) -> str:
+    """The text prefixed with its speaker, so that all legs find it, unless the text already names the speaker."""
+    if not memory.speaker or without_speaker(memory.text, memory.speaker) != memory.text:
+        return memory.text
+    return f"{memory.speaker}: {memory.text}"
+
+
+def _embedded_text(memory: MemoryInput) -> str:
+    return f"{memory.title}\n{_attributed_text(memory)}" if memory.title else _attributed_text(memory)
+
+
+def _analysed(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph, int]:
+    """The terms, graph and traits of a memory."""
+    dates = calendar_terms(created_at)
+    stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
+    found = find_relations(memory.text, speaker=memory.speaker, title=memory.title)
+    stated += [GivenRelation(item.source, item.relation, item.target) for item in found]
+    return (
+        bag(_attributed_text(memory), memory.title, language, title_weight=TITLE_WEIGHT, labels=dates),
+        DocGraph(
+            doc=0,
+            mentions=tuple(extract(memory.text, title=memory.title, speaker=memory.speaker)),
+            entities=tuple(GivenEntity(item.name, item.type, tuple(item.aliases)) for item in memory.entities),
+            relations=tuple(dict.fromkeys(stated)),
+        ),
+        pack_traits(without_speaker(memory.text, memory.speaker)),
+    )
+
+
+async def _retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception], ...]) -> T:
+    """Call `attempt`, retrying a few times if it meets another writer."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return await attempt()
+        except met:
+            continue
+    raise Conflict("other writers kept changing the same memories")

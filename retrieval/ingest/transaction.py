@@ -1,0 +1,256 @@
+"""One transaction over all legs: adds, replaces and deletes memories.
+
+Locks are taken in this order, within each kind by ascending key: the namespace's row, the sessions, the ids that are
+written or superseded (see `store/locking.py`), the `memory` rows of the batch and of those it supersedes, the
+supersession chains, the rows of neighbouring turns (see `store/turns.py`), entities. This prevents deadlocks: a
+transaction only waits for locks later in the order than those it holds. Sessions and ids are locked as they were read
+beforehand; a memory found to be in another session, or to supersede another id, was changed concurrently, and the
+writer starts over. A deletion by filter updates the memories it leaves unsuperseded after locking the `memory` rows,
+which can deadlock; then the database aborts one of the two, which starts over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+from graph import store as graph_store
+from graph.store import DocGraph
+from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
+from retrieval.ingest.checks import Draft
+from retrieval.ingest.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination
+from retrieval.store import changes, locking, memories, namespaces, turns
+from retrieval.store.bm25 import postings
+from retrieval.store.locking import LockedMemory
+from retrieval.store.memories import NewMemory
+from retrieval.store.namespaces import Namespace
+from retrieval.text.analysis import TermBag
+from retrieval.types.search import Filters
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Analysed:
+    """A draft with what each leg stores of it."""
+
+    draft: Draft
+    created_at: datetime
+    bag: TermBag
+    graph: DocGraph
+    traits: int
+    embedding: NDArray[np.float32]
+
+
+class Written(NamedTuple):
+    """What a transaction found: ids that existed before, and those of its written or superseded ids that exist now."""
+
+    replaced: frozenset[str]
+    known: frozenset[str]
+
+
+async def store(
+    conn: AsyncConnection[Any],
+    namespace: Namespace,
+    analysed: Sequence[Analysed],
+    *,
+    sessions: Collection[str],
+    superseded: Collection[str],
+    expected: Mapping[str, bytes],
+) -> Written:
+    """Write analysed memories in one transaction.
+
+    Args:
+        conn: in autocommit mode.
+        namespace: the namespace to write to.
+        analysed: the memories, with unique ids; turns of a session in their order.
+        sessions: the memories' sessions, old and new.
+        superseded: ids that the memories supersede, or superseded before.
+        expected: fingerprints that stored memories must still have.
+
+    Raises:
+        NotFound: the namespace was deleted in the meantime.
+        Conflict: a memory does not have the expected fingerprint.
+        Collided: a memory was changed concurrently, so that not everything needed is locked.
+        CircularSupersession: some would supersede themselves through others; nothing is written.
+        UniqueViolation: another writer added one of the ids at the same time.
+    """
+    ns = namespace.ns
+    docs = await namespaces.allocate_docs(conn, ns, len(analysed))
+    written = {item.draft.id: item for item in analysed}
+    numbered = dict(zip(sorted(written), docs or (), strict=docs is not None))
+    async with conn.transaction():
+        if docs is None or not await namespaces.hold(conn, ns):
+            raise NotFound(f"namespace {namespace.name!r} was deleted")
+        await turns.lock_sessions(conn, ns, sessions)
+        known = {memory_id for memory_id, item in written.items() if item.draft.may_exist}
+        await locking.lock_ids(conn, ns, written=known, superseded=superseded)
+        locked = await locking.lock(conn, ns, known | {*superseded})
+        existing = [row for row in locked if row.id in written]
+        stored = {row.id: row.fingerprint for row in existing}
+        if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in expected.items()):
+            raise Conflict("the memory was changed meanwhile")
+        _check_locked(existing, sessions, superseded)
+        await _check_chains(conn, ns, existing, analysed)
+        await _exchange(conn, ns, existing, {numbered[memory_id]: item for memory_id, item in written.items()})
+    return Written(replaced=frozenset(stored), known=frozenset({row.id for row in locked} | written.keys()))
+
+
+async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
+    """Delete one memory from all legs.
+
+    Raises:
+        NotFound: no such namespace or memory.
+        Collided: it was changed concurrently, so that not everything needed is locked.
+    """
+    async with conn.transaction():
+        ns = await _hold(conn, name)
+        known = await locking.versions(conn, ns, [memory_id])
+        sessions = [version.session_id for version in known.values() if version.session_id is not None]
+        await turns.lock_sessions(conn, ns, sessions)
+        superseded = [version.supersedes for version in known.values() if version.supersedes is not None]
+        await locking.lock_ids(conn, ns, written=(), superseded=superseded)
+        locked = [row for row in await locking.lock(conn, ns, [memory_id, *superseded]) if row.id == memory_id]
+        if not locked:
+            raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
+        _check_locked(locked, sessions, superseded)
+        await _exchange(conn, ns, locked, {})
+
+
+async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filters) -> int:
+    """Delete all memories that match the filters; returns the number deleted.
+
+    Raises:
+        NotFound: no such namespace.
+        Collided: one was changed concurrently, so that not everything needed is locked.
+    """
+    async with conn.transaction():
+        ns = await _hold(conn, name)
+        sessions = await locking.sessions_matching(conn, ns, filters)
+        superseded = await locking.superseded_matching(conn, ns, filters)
+        await turns.lock_sessions(conn, ns, sessions)
+        await locking.lock_ids(conn, ns, written=(), superseded=superseded)
+        locked = await locking.lock_matching(conn, ns, filters)
+        _check_locked(locked, sessions, superseded)
+        await _exchange(conn, ns, locked, {})
+        return len(locked)
+
+
+async def _hold(conn: AsyncConnection[Any], name: str) -> int:
+    namespace = await namespaces.find(conn, name)
+    if not await namespaces.hold(conn, namespace.ns):
+        raise NotFound(f"there is no namespace {name!r}")
+    return namespace.ns
+
+
+def _check_locked(rows: Sequence[LockedMemory], sessions: Collection[str], superseded: Collection[str]) -> None:
+    """Raise if a memory's session or superseded id is not locked."""
+    if not {row.session_id for row in rows} <= {None, *sessions}:
+        raise Collided("a memory was moved to another session meanwhile")
+    if not {row.supersedes for row in rows} <= {None, *superseded}:
+        raise Collided("a memory has come to supersede another one meanwhile")
+
+
+async def _check_chains(
+    conn: AsyncConnection[Any], ns: int, existing: Sequence[LockedMemory], analysed: Sequence[Analysed]
+) -> None:
+    """Reject memories that would newly supersede themselves through others; existing cycles stay."""
+    before = {row.id: row.supersedes for row in existing}
+    wanted = {item.draft.id: item.draft.input.supersedes for item in analysed}
+    new = {memory_id: old for memory_id, old in wanted.items() if old is not None and old != before.get(memory_id)}
+    known = [item.draft.id for item in analysed if item.draft.id in new and item.draft.may_exist]
+    if not known:
+        return
+    stored = await locking.chains(conn, ns, known, {old for old in wanted.values() if old is not None})
+    edges = {memory_id: old for memory_id, old in stored.items() if memory_id not in wanted}
+    edges |= {memory_id: old for memory_id, old in wanted.items() if old is not None and memory_id not in new}
+    ends = set(edges.values())
+    closing = {}
+    for memory_id, old in new.items():
+        chain = _chain_from(old, edges) if memory_id in ends else [old]
+        if chain[-1] == memory_id:
+            closing[memory_id] = f"it would supersede itself: {' > '.join([memory_id, *chain])}"
+        else:
+            edges[memory_id] = old
+            ends.add(old)
+    if closing:
+        raise CircularSupersession(closing)
+
+
+def _chain_from(start: str, edges: Mapping[str, str]) -> list[str]:
+    """Follow `edges` from an id: the ids it supersedes in turn, itself first, up to the last or the first repeated."""
+    chain = {start: None}
+    current = start
+    while (next_ := edges.get(current)) is not None and next_ not in chain:
+        chain[next_] = None
+        current = next_
+    return list(chain)
+
+
+async def _exchange(
+    conn: AsyncConnection[Any], ns: int, removed: Sequence[LockedMemory], added: Mapping[int, Analysed]
+) -> None:
+    """Remove locked memories from all legs and add others, keyed by new ordinals.
+
+    `added` is in the order in which turns are appended to a session. Rows are written by ordinal, that is by id, so
+    that two writers of the same new ids collide in the same order.
+    """
+    gone = [row.doc for row in removed]
+    arranged = await _rearrange(conn, ns, removed, added)
+    lengths, superseded = await memories.delete(conn, ns, gone) if gone else ({}, ())
+    if added:
+        await memories.insert(
+            conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in sorted(added)]
+        )
+    remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
+    await memories.set_embeddings(conn, ns, remixed)
+    await postings.remove(conn, ns, lengths)
+    if added:
+        await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
+    written = {item.draft.id for item in added.values() if item.draft.may_exist}
+    newly_superseded = {item.draft.input.supersedes for item in added.values() if item.draft.input.supersedes}
+    outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
+    graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
+    await graph_store.write(conn, ns, graphs, removed=gone)
+    relinked = [turn.doc for turn in arranged.relinked]
+    await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated})
+
+
+async def _rearrange(
+    conn: AsyncConnection[Any], ns: int, removed: Sequence[LockedMemory], added: Mapping[int, Analysed]
+) -> Arrangement:
+    """Update the turn table; returns the arrangement, whose vectors are still to be written."""
+    former = {
+        row.id: Place(row.session_id, row.place, row.id)
+        for row in removed
+        if row.session_id is not None and row.place is not None
+    }
+    arrivals = [
+        Arrival(doc, item.draft.id, item.draft.input.session_id, item.draft.input.position, item.embedding)
+        for doc, item in added.items()
+        if item.draft.input.session_id is not None
+    ]
+    touched = [*former.values(), *(destination(arrival, former) for arrival in arrivals)]
+    gone = [row.doc for row in removed if row.id in former]
+    stored = await turns.around(conn, ns, touched, gone=gone)
+    arranged = arrange(stored, assign_places(arrivals, former, stored), former.values())
+    await turns.change(conn, ns, gone=gone, added=arranged.added, relinked=arranged.relinked)
+    return arranged
+
+
+def _new_memory(doc: int, item: Analysed, context_embedding: NDArray[np.float32] | None) -> NewMemory:
+    """A new row; a turn is stored with its context vector."""
+    return NewMemory(
+        doc=doc,
+        id=item.draft.id,
+        input=item.draft.input,
+        created_at=item.created_at,
+        fingerprint=item.draft.fingerprint,
+        length=item.bag.length,
+        embedding=item.embedding if context_embedding is None else context_embedding,
+        traits=item.traits,
+    )

@@ -1,0 +1,169 @@
+"""API operations on feedback and logged searches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from retrieval.errors import Conflict, InvalidInput, NotFound
+from retrieval.ids import uuid7
+from retrieval.journal.feedback import (
+    Feedback,
+    FeedbackPage,
+    FeedbackReceipt,
+    FeedbackRequest,
+    check_feedback,
+    completed,
+    fingerprint,
+    judged_by_id,
+)
+from retrieval.journal.query_log import QueryPage
+from retrieval.store import feedback, namespaces, query_log
+from retrieval.store.pool import Connection, Pool
+from retrieval.validation import check_storable, cursor_position
+
+RELEVANT_FROM = 0.5
+"""Lowest rating that counts as relevant when relevance is binary."""
+
+_LAST_NUMBER = 2**63 - 1
+_MOST_NAMED = 5
+
+
+class JournalService:
+    """Feedback and logged queries of all namespaces."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    @asynccontextmanager
+    async def _namespace(self, name: str) -> AsyncIterator[tuple[Connection, int]]:
+        """A connection, and the number of the namespace."""
+        namespaces.check_name(name)
+        async with self._pool.connection() as conn:
+            yield conn, (await namespaces.find(conn, name)).ns
+
+    async def add_feedback(self, name: str, request: FeedbackRequest) -> FeedbackReceipt:
+        """Store feedback; idempotent for the same id and content.
+
+        Raises:
+            NotFound: no such namespace.
+            InvalidInput: it is empty, contradicts itself, leaves out what the query log does not have, or names
+                memories that do not exist; names the field.
+            Conflict: other feedback has this id.
+        """
+        check_storable(request)
+        check_feedback(request)
+        feedback_id, content = request.id or uuid7(), fingerprint(request)
+        async with self._namespace(name) as (conn, ns), conn.transaction():
+            if not await namespaces.hold(conn, ns):
+                raise NotFound(f"namespace {name!r} was deleted")
+            await feedback.lock(conn, ns)
+            stored = await feedback.find(conn, ns, feedback_id)
+            if stored is not None and stored != content:
+                raise Conflict(f"there is other feedback with the id {feedback_id!r}")
+            if stored is None:
+                logged = await query_log.find(conn, ns, request.search_id) if request.search_id else None
+                whole = completed(request, logged)
+                await _check_existing(conn, ns, whole)
+                await feedback.insert(conn, ns, feedback_id, whole, fingerprint=content)
+        return FeedbackReceipt(id=feedback_id, stored=stored is None)
+
+    async def list_feedback(self, name: str, *, cursor: str | None, limit: int) -> FeedbackPage:
+        """A page of feedback, oldest first.
+
+        Raises:
+            NotFound: no such namespace.
+            InvalidInput: the cursor is not from an earlier page.
+        """
+        after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
+        async with self._namespace(name) as (conn, ns):
+            rows = await feedback.page(conn, ns, after=after, limit=limit + 1)
+        cursor = str(rows[limit - 1].number) if len(rows) > limit else None
+        return FeedbackPage(feedback=[row.feedback for row in rows[:limit]], next_cursor=cursor)
+
+    async def read_feedback(self, name: str, *, since: datetime | None = None) -> list[Feedback]:
+        """All feedback from `since` on, in order of time.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        async with self._namespace(name) as (conn, ns):
+            return await feedback.read(conn, ns, since=since)
+
+    async def delete_feedback(self, name: str) -> int:
+        """Delete all feedback; returns the number deleted.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        async with self._namespace(name) as (conn, ns):
+            return await feedback.delete(conn, ns)
+
+    async def list_queries(self, name: str, *, cursor: str | None, limit: int) -> QueryPage:
+        """A page of the query log, oldest first; raises like `list_feedback`."""
+        after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
+        async with self._namespace(name) as (conn, ns):
+            rows = await query_log.read(conn, ns, after=after, limit=limit + 1)
+        cursor = str(rows[limit - 1].number) if len(rows) > limit else None
+        return QueryPage(queries=[row.entry for row in rows[:limit]], next_cursor=cursor)
+
+    async def delete_queries(self, name: str, *, ids: Sequence[str] | None = None) -> int:
+        """Delete the entries of these searches, or all; returns the number deleted.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        async with self._namespace(name) as (conn, ns):
+            return await query_log.delete(conn, ns, ids=ids)
+
+    async def redact_queries(self, name: str, containing: str) -> int:
+        """Remove the text of entries that contain `containing`, ignoring case; returns the number changed.
+
+        Raises:
+            NotFound: no such namespace.
+            InvalidInput: an empty text.
+        """
+        check_storable(containing, ("redact",))
+        if not containing:
+            raise InvalidInput("must not be empty", loc=("redact",))
+        async with self._namespace(name) as (conn, ns):
+            return await query_log.redact(conn, ns, query_contains=containing)
+
+    async def relevant_by_search(self, name: str) -> Mapping[str, Sequence[str]]:
+        """By search, the existing memories that its feedback judges relevant.
+
+        A rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback overrides earlier.
+
+        Raises:
+            NotFound: no such namespace.
+        """
+        verdicts: dict[str, dict[str, bool]] = defaultdict(dict)
+        async with self._namespace(name) as (conn, ns):
+            for judged in await feedback.read(conn, ns):
+                if judged.search_id is not None:
+                    verdicts[judged.search_id] |= _verdicts(judged)
+            existing = await feedback.existing(conn, ns, {one for said in verdicts.values() for one in said})
+        return {
+            search_id: sorted(memory_id for memory_id, relevant in said.items() if relevant and memory_id in existing)
+            for search_id, said in verdicts.items()
+        }
+
+
+def _verdicts(judged: Feedback) -> dict[str, bool]:
+    rated = {memory_id: rating >= RELEVANT_FROM for memory_id, rating in judged.ratings.items()}
+    return rated | dict.fromkeys(judged.relevant, True) | dict.fromkeys(judged.irrelevant, False)
+
+
+async def _check_existing(conn: Connection, ns: int, request: FeedbackRequest) -> None:
+    """Reject judgements of memories that do not exist."""
+    named = list(judged_by_id(request))
+    existing = await feedback.existing(conn, ns, (memory_id for _, memory_id in named))
+    missing = [(field, memory_id) for field, memory_id in named if memory_id not in existing]
+    if missing:
+        ids = list(dict.fromkeys(memory_id for _, memory_id in missing))
+        more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+        raise InvalidInput(
+            f"the namespace has no memory {', '.join(map(repr, ids[:_MOST_NAMED]))}{more}", loc=(missing[0][0],)
+        )

@@ -1,0 +1,246 @@
+"""BM25 scoring of memories, and of turns in the context of those around them. No I/O."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from native import Array, address, function
+from retrieval.index.columns import Columns
+from retrieval.index.terms import Postings, TermPostings
+
+K1 = 1.2
+"""Saturation of term frequency: the larger, the longer repetitions keep adding to the score."""
+
+LENGTH_PIVOT = 30.0
+"""Average length, in terms, at which the length penalty b is 0.5."""
+
+BEFORE_SHARES = (0.4, 0.3, 0.2, 0.1)
+AFTER_SHARES = (0.3, 0.2, 0.1)
+"""Weights of a term in the turns before and after, nearest first; 1 in the turn itself.
+
+Chosen on development conversations; docs/decisions/0004-chat-turns.md.
+"""
+
+SHARES = (*BEFORE_SHARES, *AFTER_SHARES)
+"""Weights of all turns around a turn: those before it, then those after it."""
+
+_NOTHING = np.empty(0, np.int32)
+_HEAD, _WEIGHT, _LAST = struct.Struct("q3d"), struct.Struct("d"), struct.Struct("q16xq16xd")
+
+_integer, _number = ctypes.c_int64, ctypes.c_double
+_ranked = function(
+    "trivet_bm25_ranked",
+    *[Array] * 4,
+    *[_integer] * 5,
+    Array,
+    _number,
+    _integer,
+    Array,
+    _number,
+    _integer,
+    Array,
+    result=_integer,
+)
+_coverage = function("trivet_bm25_coverage", Array, _number, _number, Array, _integer, *[Array] * 3)
+
+
+def length_penalty(average: float) -> float:
+    """The parameter b for a namespace whose memories have `average` terms on average.
+
+    Length says little about a chat turn and much about an article, so that no constant suits both
+    (docs/decisions/0002-bm25-length.md).
+
+    >>> length_penalty(10), length_penalty(90)
+    (0.25, 0.75)
+    """
+    return average / (average + LENGTH_PIVOT)
+
+
+class TermWeight(NamedTuple):
+    """A term of a query: its postings and its idf."""
+
+    postings: TermPostings
+    idf: float
+
+
+@dataclass(frozen=True, slots=True)
+class TermQuery:
+    """A query against one snapshot of a namespace.
+
+    Attributes:
+        terms: those of its terms that occur.
+        average: average number of terms of a memory.
+        period_docs: slots of the memories of the query's period, ascending.
+        timeliness: added to the score of a memory of that period.
+        layout: the query as `struct query` of native/bm25.h; its pointers are valid as long as the query is.
+    """
+
+    terms: Sequence[TermWeight]
+    average: float
+    period_docs: NDArray[np.int32]
+    timeliness: float
+    layout: bytes = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        b = length_penalty(self.average)
+        parts = [_HEAD.pack(len(self.terms) + (self.period_docs.size > 0), K1, 1 - b, b / self.average)]
+        for postings, idf in self.terms:
+            parts += (postings.layout, _WEIGHT.pack(idf))
+        if self.period_docs.size:
+            parts.append(_LAST.pack(address(self.period_docs), self.period_docs.size, self.timeliness))
+        object.__setattr__(self, "layout", b"".join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedQuery:
+    """A query's weighted terms.
+
+    Attributes:
+        query: its terms that occur; None if none does.
+        score_upper_bound: the limit of BM25 for a memory with all its terms, as their frequency grows.
+        terms: the number of its terms, including those that do not occur.
+    """
+
+    query: TermQuery | None
+    score_upper_bound: float
+    terms: int
+
+
+class Coverage(NamedTuple):
+    """How much of a query each memory contains, float32 of shape (n,) in [0, 1].
+
+    Attributes:
+        covered: the share of the query's idf.
+        shared: the share of its terms.
+        rarest: the highest idf of its terms in the memory, as a share of the highest of those that occur.
+    """
+
+    covered: NDArray[np.float32]
+    shared: NDArray[np.float32]
+    rarest: NDArray[np.float32]
+
+
+def weigh(found: Postings, *, periods: Collection[int] = (), period_weight: float = 0.0) -> TermQuery | None:
+    """The query's terms with their idf; None if none occurs.
+
+    idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
+    Framework: BM25 and Beyond", 2009, in the form that cannot be negative.
+
+    Args:
+        found: postings of the terms.
+        periods: terms that stand for a calendar period. They are scored as one term, present or absent:
+            having been written then is a preference, not a filter.
+        period_weight: the score of that term, times its idf.
+    """
+    terms = [
+        TermWeight(postings, _idf(found.memories, postings.docs.size))
+        for term, postings in found.terms.items()
+        if term not in periods
+    ]
+    dated = [found.terms[term].docs for term in periods if term in found.terms] if period_weight else []
+    period_docs = np.unique(np.concatenate(dated)) if dated else _NOTHING
+    if not terms and not period_docs.size:
+        return None
+    return TermQuery(
+        terms=terms,
+        average=max(found.length / found.memories, 1.0),  # memories may have no terms
+        period_docs=period_docs,
+        timeliness=period_weight * _idf(found.memories, period_docs.size) if dated else 0.0,
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _idf(memories: int, df: int) -> float:
+    return float(np.log1p((memories - df + 0.5) / (df + 0.5)))
+
+
+def score_upper_bound(found: Postings, terms: Collection[int]) -> float:
+    """The limit of BM25 for a memory with all these terms, those that no memory has included."""
+    known = [found.terms[term].docs.size if term in found.terms else 0 for term in terms]
+    return (K1 + 1) * sum(_idf(found.memories, df) for df in known)
+
+
+def coverage(sought: WeightedQuery | None, docs: ArrayLike) -> Coverage:
+    """How much of a query each memory contains, scored without context; 0 if there is no query."""
+    docs = np.ascontiguousarray(docs, np.int64)
+    shares = np.zeros((3, docs.size), np.float32)
+    if sought is not None and sought.query is not None and sought.query.terms:
+        row, nbytes = address(shares), shares.nbytes // 3
+        rows = (row, row + nbytes, row + 2 * nbytes)
+        _coverage(sought.query.layout, sought.score_upper_bound, sought.terms, address(docs), docs.size, *rows)
+    return Coverage(*shares)
+
+
+def ranked(
+    query: TermQuery,
+    memories: Columns,
+    visible: NDArray[np.bool_],
+    eligible: NDArray[np.bool_],
+    *,
+    count: int,
+    near: int = 0,
+    share: float = 0.0,
+    asking: float = 1.0,
+    speakers: Collection[int] = (),
+    boost: float = 1.0,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The eligible memories with the best scores; turns near the best ones are scored in context.
+
+    score(d) = sum over terms t of idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / avg|d|)),
+    with b of `length_penalty`, plus the query's `timeliness` if the memory is of its period. The terms are added in one
+    order, so that equal memories have equal scores.
+
+    The best are found with MaxScore (Turtle and Flood, "Query evaluation: strategies and optimizations", IPM 1995,
+    doi:10.1016/0306-4573(95)00020-H): once memories that contain only the terms with the lowest bounds cannot be among
+    the best, these terms are only looked up in the candidates of the other terms.
+
+    A turn's neighbours are a field of small weight: tf is replaced by tf(t, d) + share * sum over neighbours n of
+    share(n) * tf(t, n). Fields are added before saturation, so that a term in the turn and beside it does not count
+    twice (BM25F: Robertson, Zaragoza and Taylor, CIKM 2004, doi:10.1145/1031171.1031181). Turns that only fail the
+    filters are expanded too: the turns beside them may be eligible.
+
+    Args:
+        query: with its postings.
+        memories: of the namespace.
+        visible: by slot, which of them the query may see.
+        eligible: by slot, which of those match its filters.
+        count: memories wanted, at least 1; more are returned if others tie with the last.
+        near: turns within this distance of the best `2 * count` are scored too, even without a term of the query.
+        share: scales the weights of the surrounding turns (`SHARES`); 0 scores every memory alone.
+        asking: factor on the score of a turn that only asks.
+        speakers: codes of speakers.
+        boost: factor on the score of a memory by one of them.
+
+    Returns:
+        Slots and scores of those above 0, best first, ties by slot; shape (n,) each.
+    """
+    visible_address = address(visible)
+    eligible_address = visible_address if eligible is visible else address(eligible)
+    slots = min(visible.size, eligible.size)
+    shares = _shares(share) if share else None
+    codes = struct.pack(f"{len(speakers)}i", *speakers)
+    capacity = count + 16
+    while True:
+        out = np.empty((2, capacity), np.int64)
+        found = _ranked(
+            query.layout, memories.layout(), visible_address, eligible_address, slots, count, near,
+            len(BEFORE_SHARES), len(AFTER_SHARES), shares, asking, len(speakers), codes, boost, capacity, address(out),
+        )  # fmt: skip
+        if found < 0:
+            raise MemoryError
+        if found <= capacity:
+            return out[0, :found], out[1, :found].view(np.float64)
+        capacity = found
+
+
+@lru_cache(maxsize=16)
+def _shares(share: float) -> bytes:
+    return struct.pack(f"{len(SHARES)}d", *(share * each for each in SHARES))

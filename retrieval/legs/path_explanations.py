@@ -1,0 +1,76 @@
+"""Explaining in words how the graph walk reached a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+import numpy as np
+from psycopg import AsyncConnection
+
+from graph.inference import sentence
+from graph.neighbourhood import Link
+from graph.resolution import Seed
+from graph.traversal import Walk
+from postgres.arrays import array_text
+from retrieval.index.namespace_index import NamespaceIndex
+
+_NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The names on the path to a memory, and the path as a sentence."""
+
+    path: tuple[str, ...]
+    text: str | None
+
+
+async def reasons(
+    conn: AsyncConnection[Any], index: NamespaceIndex, found: Walk, seeds: Sequence[Seed], docs: Iterable[int]
+) -> dict[int, Reason]:
+    """Why each of these memories was reached, by slot; memories reached only as adjacent turns have no path."""
+    collected = set(found.neighbourhood.docs)
+    paths = {doc: found.path(doc) for doc in docs if doc in collected}
+    links = [link for path in paths.values() for link in path]
+    relations = [link.met.joined_by for link in links if link.met.joined_by is not None]
+    through = sorted({link.through for link in links if link.through is not None})
+    ids = dict(zip(through, index.memories.ids.get(np.array(through, np.int64)), strict=True))
+    entities = {link.met.entity for link in links}
+    entities |= {entity for edge in relations for entity in (edge.entity, edge.joined_to)}
+    entities |= {end for edge in relations for stated in edge.derivation for end in (stated.source, stated.target)}
+    names = {seed.entity: seed.name for seed in seeds}
+    unnamed = {"ns": index.ns, "entities": array_text(sorted(entities - names.keys()))}
+    names |= dict(await (await conn.execute(_NAMES, unnamed, binary=True)).fetchall())
+    return {
+        doc: Reason(tuple(_name(link, names) for link in path), describe(path, ids, names))
+        for doc, path in paths.items()
+    }
+
+
+def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, str]) -> str:
+    """A path as a sentence.
+
+    Args:
+        path: as `Walk.path` returns it.
+        ids: of the memories on it.
+        names: of the entities on it and in its relations; a missing one is shown by its number.
+    """
+    if not path:
+        return "This memory is among the closest of the other legs."
+    steps = []
+    for link in path:
+        if link.met.joined_by is not None:
+            steps.append(sentence(link.met.joined_by, names))
+        elif link.through is None:
+            steps.append(f"{'the' if steps else 'The'} query speaks of {_name(link, names)}")
+        elif link.tied:
+            steps.append(f"{ids.get(link.through, 'a memory')} also names {_name(link, names)}")
+        else:
+            steps.append(f"{ids.get(link.through, 'A memory')}, close to the query, names {_name(link, names)}")
+    return f"{', '.join(steps)}, and this memory names {_name(path[-1], names)}."
+
+
+def _name(link: Link, names: Mapping[int, str]) -> str:
+    return names.get(link.met.entity, str(link.met.entity))

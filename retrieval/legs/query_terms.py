@@ -1,0 +1,70 @@
+"""The terms of a query and the calendar periods it mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from graph.names import normalize
+from graph.stopwords import words
+from retrieval.text.analysis import analyze, term_id
+from retrieval.text.time.calendar_terms import Period, period_terms
+from retrieval.text.time.periods import find_periods
+
+GRACE = timedelta(days=1)
+"""How long after a period a memory about it may have been written."""
+
+_DEICTIC = frozenset(
+    words(
+        "a ago an before couple day days few fortnight in last lately month months morning night nights of past "
+        "previous recently several the this today tonight two week weeks weekend weekends year years yesterday"
+    )
+)
+"""Words of purely relative expressions, such as "last week"; "last summer" also contains a word to match."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """A query's terms and the terms of its periods, by term id, and the periods."""
+
+    terms: Mapping[int, str]
+    dates: Mapping[int, str]
+    periods: Sequence[Period]
+
+    @classmethod
+    def from_query(cls, text: str, language: str, *, asked_at: datetime) -> QueryTerms:
+        """Parse a query; "last week" is relative to `asked_at`."""
+        periods = find_periods(text, asked_at=asked_at)
+        return cls(
+            _terms(_without_deixis(text, periods), language),
+            {term_id(term): term for period in periods for term in period_terms(_with_grace(period))},
+            periods,
+        )
+
+    @property
+    def numbers(self) -> list[int]:
+        """Ids of all terms."""
+        return [*self.terms, *self.dates]
+
+
+@lru_cache(maxsize=1_024)
+def _terms(text: str, language: str) -> Mapping[int, str]:
+    return {term_id(term): term for term in analyze(text, language)}
+
+
+def _without_deixis(text: str, periods: Sequence[Period]) -> str:
+    """The query without "last week" and the like: such words stand for a time and may occur in a memory of any time."""
+    for period in reversed(periods):
+        start, end = period.span
+        if _DEICTIC.issuperset(normalize(text[start:end]).split()):
+            text = f"{text[:start]} {text[end:]}"
+    return text
+
+
+def _with_grace(period: Period) -> Period:
+    """The period extended by `GRACE`: events are often told the day after."""
+    if period.end is None or period.end > datetime.max.replace(tzinfo=period.end.tzinfo) - GRACE:
+        return period
+    return replace(period, end=period.end + GRACE)

@@ -1,0 +1,129 @@
+"""The learned models of profiles, loaded once each."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from classifier.inference import IntentClassifier, ModelMismatch
+from classifier.leg_weights import LegWeightModel
+from classifier.rescorer import Rescorer
+from retrieval.errors import InvalidInput
+from retrieval.installation import check_model_file
+from retrieval.profiles.profile import Models
+from retrieval.single_flight import SingleFlight
+from retrieval.store import profiles as store
+from retrieval.store.pool import Pool
+
+ModelKind = Literal["intent", "weights", "rescorer"]
+
+LOADERS: Mapping[ModelKind, Callable[[Path], Any]] = {
+    "intent": IntentClassifier,
+    "weights": LegWeightModel,
+    "rescorer": Rescorer,
+}
+"""Loads a model file, by kind."""
+
+_STORED = "sha256:"
+_FILE_NAME = re.compile(r"[\w\-][\w.\-]*")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadedModels:
+    """The loaded models of a profile."""
+
+    classifier: IntentClassifier
+    leg_weights: LegWeightModel
+    rescorer: Rescorer | None
+
+
+class ModelRegistry:
+    """Loads models by reference and caches them: a reference always means the same file."""
+
+    def __init__(self, pool: Pool, folder: Path) -> None:
+        """Loads nothing yet.
+
+        Args:
+            pool: of the database that holds the models referenced by checksum.
+            folder: contains the models referenced by file name.
+        """
+        self._pool = pool
+        self._folder = folder
+        self._open: dict[tuple[str, str], Any] = {}
+        self._opening: SingleFlight[tuple[str, str], Any] = SingleFlight()
+
+    async def learned(self, models: Models) -> LoadedModels:
+        """The loaded models; missing ones are loaded in a thread.
+
+        Raises:
+            InvalidInput: there is no such model, or it is not of its kind for this version; names the kind.
+            ModelFileError: it came with Trivet and is missing or damaged.
+        """
+        return LoadedModels(
+            classifier=await self._find("intent", models.intent),
+            leg_weights=await self._find("weights", models.weights),
+            rescorer=await self._find("rescorer", models.rescorer) if models.rescorer else None,
+        )
+
+    async def put_model(self, kind: ModelKind, path: Path) -> str:
+        """Store a model in the database, for the processes of all servers.
+
+        Returns:
+            The reference for profiles: "sha256:" and the checksum.
+
+        Raises:
+            InvalidInput: it is not a model of this kind for this version.
+        """
+        content = await asyncio.to_thread(path.read_bytes)
+        await asyncio.to_thread(_load, kind, path)
+        checksum = hashlib.sha256(content).hexdigest()
+        async with self._pool.connection() as conn:
+            await store.put_model(conn, kind, checksum, content)
+        return _STORED + checksum
+
+    async def _find(self, kind: ModelKind, reference: str) -> Any:
+        key = (kind, reference)
+        if key not in self._open:
+            opening = self._opening.get(key) or self._opening.start(key, self._opened(kind, reference))
+            self._open[key] = await asyncio.shield(opening)
+        return self._open[key]
+
+    async def _opened(self, kind: ModelKind, reference: str) -> Any:
+        if not reference.startswith(_STORED):
+            if not _FILE_NAME.fullmatch(reference):
+                raise InvalidInput(f"{reference!r} is neither a file name nor sha256:…", loc=("models", kind))
+            return await asyncio.to_thread(_load, kind, self._folder / reference)
+        checksum = reference.removeprefix(_STORED)
+        async with self._pool.connection() as conn:
+            content = await store.model(conn, kind, checksum)
+        if content is None:
+            raise InvalidInput(f"the database has no model {reference!r} of this kind", loc=("models", kind))
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise InvalidInput(f"the model {reference!r} in the database is damaged", loc=("models", kind))
+        return await asyncio.to_thread(_load_content, kind, content)
+
+
+def _load(kind: ModelKind, path: Path) -> Any:
+    check_model_file(path)
+    try:
+        return LOADERS[kind](path)
+    except FileNotFoundError as exc:
+        raise InvalidInput(f"there is no model {path.name!r}", loc=("models", kind)) from exc
+    except ModelMismatch as exc:
+        raise InvalidInput(str(exc), loc=("models", kind)) from exc
+    except Exception as exc:  # ONNX Runtime raises different errors for different defects
+        raise InvalidInput(f"{path.name!r} cannot be opened as a model: {exc}", loc=("models", kind)) from exc
+
+
+def _load_content(kind: ModelKind, content: bytes) -> Any:
+    """Load from a temporary file; the session reads all of it."""
+    with tempfile.TemporaryDirectory(prefix="trivet-model-") as folder:
+        path = Path(folder) / f"{kind}.onnx"
+        path.write_bytes(content)
+        return _load(kind, path)

@@ -1,0 +1,219 @@
+"""Profiles: named, versioned ranking parameters."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct, field, structs
+
+from classifier.intents import Intent
+from retrieval.errors import InvalidInput
+from retrieval.types.search import MAX_HOPS, Leg
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Boost = Annotated[float, Meta(ge=0, le=4)]
+Hops = Annotated[int, Meta(ge=0, le=MAX_HOPS)]
+Anchors = Annotated[int, Meta(ge=0, le=32)]
+CosineGap = Annotated[float, Meta(ge=0, le=2)]
+SourceCap = Annotated[int, Meta(ge=1, le=200)]
+ModelName = Annotated[str, Meta(min_length=1, max_length=128)]
+
+_NAME = re.compile(r"[\w.:+\-]{1,100}")
+_VERSION = re.compile(r"[1-9][0-9]{0,8}")
+
+
+class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How rankings are fused.
+
+    Attributes:
+        weights: one per leg, finite, >= 0, not all 0; only their ratios matter.
+        rrf_k: smoothing constant of reciprocal rank fusion.
+        fan_out: number of candidates taken from each leg.
+    """
+
+    weights: dict[Leg, Annotated[float, Meta(ge=0, le=1_000)]]
+    rrf_k: Annotated[float, Meta(ge=1, le=1_000)]
+    fan_out: Annotated[int, Meta(ge=10, le=400)]
+
+
+class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """References to the learned models: a file in `models/`, or `sha256:` and the checksum of one in the database.
+
+    Attributes:
+        intent: classifies the intent of a query.
+        weights: predicts leg weights from the legs' results.
+        rescorer: reorders the fused candidates; None for no rescoring.
+    """
+
+    intent: ModelName = "intent.onnx"
+    weights: ModelName = "weights.onnx"
+    rescorer: ModelName | None = None
+
+
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a query becomes a ranking.
+
+    Attributes:
+        name: what callers refer to.
+        version: increases with every change.
+        fixed: recipe used without knowledge of the query.
+        per_intent: recipe of each intent.
+        shrink: how far a certain classification moves the fusion from `fixed` to the intent's recipe, in [0, 1].
+        learned_share: how far the learned weights replace the intent's weights, in [0, 1].
+        rescore: whether to rescore the fused candidates, unless the request says.
+        hops: of the graph walk beyond the query's entities, unless the request says.
+        neighbour_share: scale of the neighbouring turns' contribution to BM25; 1 is the tuned value.
+        speaker_boost: BM25 bonus, as a share of the score, for a memory whose speaker the query names.
+        asking_share: factor on the BM25 score of a chat turn that only asks a question.
+        period_weight: BM25 bonus, times idf, for a memory from the period that the query mentions.
+        anchors: number of top memories of the other legs from which the graph leg continues its walk.
+        adjacency: share of a turn's graph activation that each neighbouring turn receives.
+        vector_noise: drop memories whose cosine is this far below the best.
+        bm25_noise: drop memories with less than this share of the best BM25 score.
+        source_cap: most memories of one session or document in an answer; None for no limit.
+        diversity: how much an answer avoids repeating itself, in [0, 1]; 0 ranks by relevance alone.
+        models: the learned models.
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    version: Annotated[int, Meta(ge=1)]
+    fixed: Recipe
+    per_intent: dict[Intent, Recipe]
+    shrink: Share = 1.0
+    learned_share: Share = field(default=1.0, name="trust")
+    rescore: bool = True
+    hops: Hops = 2
+    neighbour_share: Boost = 1.0
+    speaker_boost: Boost = 0.3
+    asking_share: Share = 0.7
+    period_weight: Boost = 1.0
+    anchors: Anchors = 5
+    adjacency: Share = 0.3
+    vector_noise: CosineGap = 0.25
+    bm25_noise: Share = 0.3
+    source_cap: SourceCap | None = None
+    diversity: Share = 0.0
+    models: Models = Models()
+
+    @property
+    def label(self) -> str:
+        """Name and version, as in answers."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def fan_out(self) -> int:
+        """Candidates that each leg retrieves: the most that any recipe takes."""
+        return max(recipe.fan_out for recipe in self.recipes)
+
+    @property
+    def recipes(self) -> tuple[Recipe, ...]:
+        """All recipes that a query's recipe can be interpolated from."""
+        return (self.fixed, *self.per_intent.values())
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything but name and version, as JSON types."""
+        fields = msgspec.to_builtins(msgspec.convert(msgspec.to_builtins(self), Profile))  # integers to floats
+        return {field: value for field, value in fields.items() if field not in ("name", "version")}
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the parameters, in hexadecimal; equal for profiles that rank the same."""
+        return hashlib.sha256(msgspec.json.encode(self.parameters, order="sorted")).hexdigest()
+
+
+def check_profile(profile: Profile) -> None:
+    """Check what the types cannot: that queries can be ranked by the profile.
+
+    Raises:
+        InvalidInput: an intent or leg is missing, or weights are not finite or all 0; names the place.
+    """
+    _check_recipe(profile.fixed, ("fixed",))
+    for intent in Intent:
+        if intent not in profile.per_intent:
+            raise InvalidInput("is missing; every intent needs a recipe", loc=("per_intent", intent.value))
+        _check_recipe(profile.per_intent[intent], ("per_intent", intent.value))
+
+
+def check_name(name: str) -> str:
+    """Return the name if it is valid.
+
+    Raises:
+        InvalidInput: it is too long or contains invalid characters.
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidInput("must be 1 to 100 letters, digits or any of _ . : + -", loc=("name",))
+    return name
+
+
+def parse_label(text: str) -> tuple[str, int | None]:
+    """Split `name@version`; the version is None if the text is only a name.
+
+    Raises:
+        InvalidInput: the part after the @ is not a version.
+
+    >>> parse_label("support@4"), parse_label("support")
+    (('support', 4), ('support', None))
+    """
+    name, at, version = text.partition("@")
+    if not at:
+        return name, None
+    if not _VERSION.fullmatch(version):
+        raise InvalidInput(f"{version!r} is no version; write {name}@1", loc=("profile",))
+    return name, int(version)
+
+
+def in_order(profile: Profile) -> Profile:
+    """The profile with legs and intents in the order of answers; JSON objects have none."""
+    recipes = {intent: _in_order(profile.per_intent[intent]) for intent in Intent if intent in profile.per_intent}
+    return structs.replace(profile, fixed=_in_order(profile.fixed), per_intent=recipes)
+
+
+def _in_order(recipe: Recipe) -> Recipe:
+    return structs.replace(recipe, weights={leg: recipe.weights[leg] for leg in Leg if leg in recipe.weights})
+
+
+def _check_recipe(recipe: Recipe, loc: tuple[str, ...]) -> None:
+    for leg in Leg:
+        weight = recipe.weights.get(leg)
+        if weight is None:
+            raise InvalidInput("is missing; every leg needs a weight", loc=(*loc, "weights", leg.value))
+        if not math.isfinite(weight) or weight < 0:
+            raise InvalidInput("must be a finite number, 0 or above", loc=(*loc, "weights", leg.value))
+    if not any(recipe.weights.values()):
+        raise InvalidInput("at least one weight must be above 0", loc=(*loc, "weights"))
+
+
+def _recipe(vector: float, bm25: float, graph: float) -> Recipe:
+    return Recipe(weights={Leg.VECTOR: vector, Leg.BM25: bm25, Leg.GRAPH: graph}, rrf_k=5, fan_out=40)
+
+
+DEFAULT = Profile(
+    name="default",
+    version=3,
+    fixed=_recipe(0.40, 0.30, 0.30),
+    per_intent={
+        Intent.FACT_LOOKUP: _recipe(0.30, 0.40, 0.30),
+        Intent.RELATIONSHIP: _recipe(0.20, 0.30, 0.50),
+        Intent.PREFERENCE: _recipe(0.75, 0.10, 0.15),
+        Intent.OPEN_ENDED: _recipe(0.50, 0.20, 0.30),
+    },
+    models=Models(rescorer="rescorer.onnx"),
+)
+"""The profile of requests and namespaces that do not choose one."""
+
+PERMISSIVE = structs.replace(
+    DEFAULT,
+    name="permissive",
+    version=1,
+    models=Models(weights="weights-permissive.onnx", rescorer="rescorer-permissive.onnx"),
+)
+"""Like `default`, with models trained only on data sets licensed for commercial use."""
+
+SHIPPED: Mapping[str, Profile] = {profile.name: profile for profile in (DEFAULT, PERMISSIVE)}
+"""The profiles that come with this version, by name."""

@@ -1,0 +1,335 @@
+"""Profiles by name: lookup, new versions, promotion and shadows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+from msgspec import UNSET, structs
+
+from retrieval.error_messages import invalid_input
+from retrieval.errors import Conflict, InvalidInput, NotFound
+from retrieval.profiles.gate import GateReport
+from retrieval.profiles.live import MAX_AGE_S, LiveProfiles
+from retrieval.profiles.models import ModelRegistry
+from retrieval.profiles.profile import Profile, check_name, check_profile, in_order
+from retrieval.profiles.rows import (
+    is_shipped,
+    not_live,
+    promotion_of,
+    read_row,
+    shadow_settings,
+    stored_version,
+    summary_of,
+)
+from retrieval.profiles.schema import (
+    ModelsInput,
+    Origin,
+    ProfileInfo,
+    ProfileInput,
+    ProfileSummary,
+    ShadowSettings,
+    StoredVersion,
+)
+from retrieval.store import profiles as store
+from retrieval.store.pool import Connection, Pool
+from retrieval.store.profiles import VersionRow
+from retrieval.validation import check_names, check_storable
+
+
+class ProfileRegistry:
+    """The profiles of the database by name, overlaid with profiles that only this process has."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        model_registry: ModelRegistry,
+        *,
+        own: Mapping[str, Profile] | None = None,
+        max_age_s: float = MAX_AGE_S,
+    ) -> None:
+        """Does not access the database yet.
+
+        Args:
+            pool: of the database.
+            model_registry: loads the models of new versions, to check that they can be.
+            own: profiles that are not in the database, by name; they take precedence.
+            max_age_s: how stale the cached view of the database may be.
+        """
+        self._pool = pool
+        self._model_registry = model_registry
+        self._live = LiveProfiles(pool, own=own or {}, max_age_s=max_age_s)
+
+    async def find(self, wanted: str | None) -> Profile:
+        """The profile that a request or a namespace refers to; see `LiveProfiles.find`."""
+        return await self._live.find(wanted)
+
+    def shadow_of(self, profile: Profile) -> tuple[Profile, float] | None:
+        """The shadow of a profile; see `LiveProfiles.shadow_of`."""
+        return self._live.shadow_of(profile)
+
+    async def list(self) -> Sequence[ProfileSummary]:
+        """All profile names in the database, sorted."""
+        async with self._pool.connection() as conn:
+            rows = await store.summaries(conn)
+        return [
+            ProfileSummary(
+                name=row.name,
+                live=row.live,
+                versions=row.versions,
+                shadow=shadow_settings(row.shadow_version, row.share),
+            )
+            for row in rows
+        ]
+
+    async def versions(self, name: str) -> Sequence[StoredVersion]:
+        """The versions of a name, newest first.
+
+        Raises:
+            NotFound: the name does not exist.
+        """
+        async with self._pool.connection() as conn:
+            rows = await _versions(conn, name)
+            live = await _live_version(conn, name)
+        return [stored_version(row, live) for row in rows]
+
+    async def version(self, name: str, version: int) -> StoredVersion:
+        """One version.
+
+        Raises:
+            NotFound: the name or version does not exist.
+        """
+        return await self._stored(name, version)
+
+    async def describe(self, name: str, version: int | None = None) -> ProfileInfo:
+        """A profile with its versions and history; `shown` is the requested version, or the live one.
+
+        Raises:
+            NotFound: the name or version does not exist.
+        """
+        found = await self.versions(name)
+        async with self._pool.connection() as conn:
+            history = await store.history(conn, name)
+            shadow = await store.shadow(conn, name)
+        by_version = {each.profile.version: each for each in found}
+        live = history[0].version if history else None
+        if version is not None and version not in by_version:
+            raise _no_version(name, version)
+        shown = live if version is None else version
+        return ProfileInfo(
+            name=name,
+            live=live,
+            shown=by_version[shown] if shown is not None else None,
+            versions=[summary_of(each) for each in found],
+            history=[promotion_of(row) for row in history],
+            shadow=shadow_settings(*shadow) if shadow else None,
+        )
+
+    async def put(
+        self, name: str, parameters: ProfileInput | Profile, *, note: str = "", origin: Origin = "written"
+    ) -> Profile:
+        """Write a new version unless the newest has the same parameters; raises like `write`."""
+        profile, _ = await self.write(name, parameters, note=note, origin=origin)
+        return profile
+
+    async def write(
+        self, name: str, parameters: ProfileInput | Profile, *, note: str = "", origin: Origin = "written"
+    ) -> tuple[Profile, bool]:
+        """Write a new version that is not live yet.
+
+        Args:
+            name: of the profile.
+            parameters: fields missing from an input are taken from the live version, or for a new name from `default`.
+            note: the reason for this version.
+            origin: what created it.
+
+        Returns:
+            The version, and whether it is new: False if the newest one has the same parameters.
+
+        Raises:
+            InvalidInput: a bad name, parameters that cannot rank, or a model that cannot be loaded.
+        """
+        check_name(name)
+        check_names(name=name)
+        check_storable(parameters)
+        check_storable(note, ("note",))
+        profile = _checked(parameters if isinstance(parameters, Profile) else await self._completed(name, parameters))
+        await self._model_registry.learned(profile.models)
+        async with self._writing() as conn:
+            rows = await store.versions(conn, name)
+            if rows and (newest := read_row(rows[0])).fingerprint == profile.fingerprint:
+                return newest, False
+            version = rows[0].version + 1 if rows else 1
+            await store.insert(conn, name, version, profile.parameters, origin=origin, note=note)
+        return structs.replace(profile, name=name, version=version), True
+
+    async def attach_report(self, name: str, version: int, report: GateReport) -> None:
+        """Attach the report by which the gate decides to a version.
+
+        Raises:
+            NotFound: there is no such version.
+            InvalidInput: the report is about other parameters.
+        """
+        stored = await self._stored(name, version)
+        if report.candidate_sha256 != stored.profile.fingerprint:
+            raise InvalidInput(f"the report is not about the parameters of {stored.profile.label}")
+        async with self._writing() as conn:
+            await store.attach_report(conn, name, version, msgspec.to_builtins(report))
+
+    async def promote(self, name: str, version: int | None = None) -> Profile:
+        """Make a version live, by default the newest; no effect if it is live already.
+
+        Raises:
+            NotFound: there is no such version.
+            Conflict: the gate rejects it.
+            InvalidInput: its models cannot be loaded here.
+        """
+        stored = await self._stored(name, version)
+        _check_gate(stored)
+        await self._model_registry.learned(stored.profile.models)
+        async with self._writing() as conn:
+            if await _live_version(conn, name) != stored.profile.version:
+                await store.promote(conn, name, stored.profile.version, by="promote")
+        return stored.profile
+
+    async def rollback(self, name: str) -> Profile:
+        """Make the version live that was live before the last promotion; calling it twice goes back two.
+
+        Raises:
+            NotFound: the name does not exist.
+            Conflict: no version was live before.
+        """
+        async with self._writing() as conn:
+            rows = await _versions(conn, name)
+            version = await store.roll_back(conn, name)
+            if version is None:
+                raise Conflict(f"no version of profile {name!r} was live before; there is nothing to roll back to")
+        return next(read_row(row) for row in rows if row.version == version)
+
+    async def shadow(self, name: str) -> ShadowSettings | None:
+        """The shadow of the live version; None if there is none.
+
+        Raises:
+            NotFound: the name does not exist.
+        """
+        async with self._pool.connection() as conn:
+            await _versions(conn, name)
+            found = await store.shadow(conn, name)
+        return shadow_settings(*found) if found else None
+
+    async def set_shadow(self, name: str, version: int, share: float) -> None:
+        """Make a version the shadow of the live one for a share of its queries.
+
+        Raises:
+            NotFound: there is no such version.
+            Conflict: it is live itself, or no version is.
+            InvalidInput: the share is not in (0, 1], or its models cannot be loaded here.
+        """
+        if not 0 < share <= 1:
+            raise InvalidInput("must be above 0 and at most 1", loc=("share",))
+        stored = await self._stored(name, version)
+        await self._model_registry.learned(stored.profile.models)
+        async with self._writing() as conn:
+            live = await _live_version(conn, name)
+            if live in (None, version):
+                raise Conflict(f"{stored.profile.label} is live itself" if live else not_live(name, version))
+            await store.set_shadow(conn, name, version, share)
+
+    async def clear_shadow(self, name: str) -> None:
+        """Remove the shadow of the live version.
+
+        Raises:
+            NotFound: the name does not exist.
+        """
+        async with self._writing() as conn:
+            await _versions(conn, name)
+            await store.clear_shadow(conn, name)
+
+    async def ship(self, profile: Profile, report: GateReport | None) -> None:
+        """Write a profile that comes with the program unless the database has it; a new version becomes live.
+
+        A live version that was tuned or written stays live. Processes that start together write it once.
+        """
+        async with self._pool.connection() as conn:
+            if is_shipped(await store.versions(conn, profile.name), profile):
+                return
+        async with self._writing() as conn:
+            rows = await store.versions(conn, profile.name)
+            if is_shipped(rows, profile):
+                return
+            origins = {row.version: row.origin for row in rows}
+            version = max(origins) + 1 if profile.version in origins else profile.version
+            measured = None if report is None else msgspec.to_builtins(report)
+            await store.insert(
+                conn, profile.name, version, profile.parameters, origin="shipped", note="", report=measured
+            )
+            live = await _live_version(conn, profile.name)
+            if live is None or origins[live] == "shipped":
+                await store.promote(conn, profile.name, version, by="shipped")
+
+    async def _completed(self, name: str, given: ProfileInput) -> Profile:
+        base = await self._live.base_of(name)
+        fields = {field: getattr(given, field) for field in given.__struct_fields__ if field != "note"}
+        changed = {field: value for field, value in fields.items() if value is not UNSET}
+        if isinstance(given.models, ModelsInput):
+            changed["models"] = given.models.over(base.models)
+        return structs.replace(base, **changed)
+
+    async def _stored(self, name: str, version: int | None) -> StoredVersion:
+        async with self._pool.connection() as conn:
+            rows = await _versions(conn, name)
+            live = await _live_version(conn, name)
+        for row in rows:  # the newest first
+            if version in (None, row.version):
+                return stored_version(row, live)
+        raise _no_version(name, version)
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[Connection]:
+        async with self._pool.connection() as conn, store.writing(conn):
+            yield conn
+        self._live.invalidate()
+
+
+def _check_gate(stored: StoredVersion) -> None:
+    """Reject a promotion without a passing gate report; shipped versions need none.
+
+    Raises:
+        Conflict: says what is missing or wrong.
+    """
+    label, report = stored.profile.label, stored.report
+    if stored.origin == "shipped":
+        return
+    if report is None:
+        raise Conflict(f"{label} has no gate report: run trivet tune or trivet profile check")
+    if report.candidate_sha256 != stored.profile.fingerprint:
+        raise Conflict(f"the gate report of {label} is about other parameters: run trivet profile check")
+    if not report.passed:
+        raise Conflict(f"the gate refuses {label}: {'; '.join(report.reasons)}")
+
+
+def _checked(profile: Profile) -> Profile:
+    """The profile validated, with legs and intents in order."""
+    try:
+        profile = msgspec.convert(msgspec.to_builtins(profile), Profile)
+    except msgspec.ValidationError as exc:
+        raise invalid_input(exc, Profile) from exc
+    check_profile(profile)
+    return in_order(profile)
+
+
+async def _versions(conn: Connection, name: str) -> Sequence[VersionRow]:
+    rows = await store.versions(conn, name)
+    if not rows:
+        raise NotFound(f"there is no profile {name!r}")
+    return rows
+
+
+async def _live_version(conn: Connection, name: str) -> int | None:
+    newest = await store.history(conn, name, limit=1)
+    return newest[0].version if newest else None
+
+
+def _no_version(name: str, version: int | None) -> NotFound:
+    return NotFound(f"profile {name!r} has no version {version}")

@@ -1,0 +1,138 @@
+"""Request and response types of the profiles API."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
+
+from classifier.intents import Intent
+from retrieval.profiles.gate import GateReport
+from retrieval.profiles.profile import (
+    Anchors,
+    Boost,
+    CosineGap,
+    Hops,
+    ModelName,
+    Models,
+    Profile,
+    Recipe,
+    Share,
+    SourceCap,
+)
+from retrieval.store.shadow import ShadowSummary
+from retrieval.types.memory import Zoned
+
+Origin = Literal["shipped", "written", "tuned"]
+Promoter = Literal["promote", "rollback", "shipped"]
+Version = Annotated[int, Meta(ge=1, le=2_147_483_647)]
+ShadowShare = Annotated[float, Meta(gt=0, le=1, description="of the queries that the live version answers")]
+Note = Annotated[str, Meta(max_length=1_000)]
+
+
+class ModelsInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The models of a new version; one left out stays as before, a null rescorer disables rescoring."""
+
+    intent: ModelName | UnsetType = UNSET
+    weights: ModelName | UnsetType = UNSET
+    rescorer: ModelName | UnsetType | None = UNSET
+
+    def over(self, models: Models) -> Models:
+        """`models` with these fields replaced."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        return structs.replace(models, **{name: value for name, value in given.items() if value is not UNSET})
+
+
+class ProfileInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of a new version; missing ones are taken from the live version, or for a new name from `default`."""
+
+    fixed: Recipe | UnsetType = UNSET
+    per_intent: Annotated[dict[Intent, Recipe], Meta(description="all four intents")] | UnsetType = UNSET
+    shrink: Share | UnsetType = UNSET
+    learned_share: Share | UnsetType = field(default=UNSET, name="trust")
+    rescore: bool | UnsetType = UNSET
+    hops: Hops | UnsetType = UNSET
+    neighbour_share: Boost | UnsetType = UNSET
+    speaker_boost: Boost | UnsetType = UNSET
+    asking_share: Share | UnsetType = UNSET
+    period_weight: Boost | UnsetType = UNSET
+    anchors: Anchors | UnsetType = UNSET
+    adjacency: Share | UnsetType = UNSET
+    vector_noise: CosineGap | UnsetType = UNSET
+    bm25_noise: Share | UnsetType = UNSET
+    source_cap: SourceCap | UnsetType | None = UNSET
+    diversity: Share | UnsetType = UNSET
+    models: ModelsInput | UnsetType = UNSET
+    note: Annotated[Note, Meta(description="the reason for this version, shown in lists")] = ""
+
+
+class PromoteRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The version to make live."""
+
+    version: Annotated[Version | None, Meta(description="null: the newest")] = None
+
+
+class ShadowSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The version that runs in the shadow of the live one, unseen by callers, and its share of queries."""
+
+    version: Version
+    share: ShadowShare
+
+
+class ProfileSummary(Struct, frozen=True, kw_only=True):
+    """A profile in the list."""
+
+    name: str
+    live: Annotated[int | None, Meta(description="the live version; null: none")]
+    versions: int
+    shadow: ShadowSettings | None
+
+
+class StoredVersion(Struct, frozen=True, kw_only=True):
+    """A version with its parameters and its gate report."""
+
+    profile: Profile
+    origin: Origin
+    note: str
+    created_at: Zoned
+    live: bool
+    report: Annotated[GateReport | None, Meta(description="null: not measured, cannot be promoted unless shipped")]
+
+
+class VersionSummary(Struct, frozen=True, kw_only=True):
+    """A version in a list."""
+
+    version: int
+    origin: Origin
+    note: str
+    created_at: Zoned
+    live: bool
+    gate: Annotated[bool | None, Meta(description="whether it passed the gate; null: not measured")]
+
+
+class Promotion(Struct, frozen=True, kw_only=True):
+    """A promotion of a version."""
+
+    version: int
+    by: Promoter
+    at: Zoned
+
+
+class ProfileInfo(Struct, frozen=True, kw_only=True):
+    """A profile with its versions and its promotions, newest first."""
+
+    name: str
+    live: Annotated[int | None, Meta(description="the live version; null: none")]
+    shown: Annotated[StoredVersion | None, Meta(description="the version asked for, or the live one")]
+    versions: list[VersionSummary]
+    history: list[Promotion]
+    shadow: ShadowSettings | None
+
+
+class ProfileShadow(Struct, frozen=True, kw_only=True):
+    """The shadow of a profile's live version, and how the two have compared so far; null without a shadow."""
+
+    name: str
+    live: int | None
+    shadow: ShadowSettings | None
+    compared: ShadowSummary | None

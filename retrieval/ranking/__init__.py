@@ -1,0 +1,1 @@
+"""Ranking: noise cut, fusion, weights, rescoring, deduplication and diversity. No I/O."""

@@ -1,0 +1,219 @@
+"""Memories that say the same thing: exact and near duplicates within one ranking.
+
+Near duplicates have a Jaccard similarity of at least `threshold` between their sets of three-word shingles (Broder
+1997, doi:10.1109/SEQUEN.1997.666900). A C kernel marks the texts that may have a duplicate; only these, usually few,
+are compared. Pairs are found with a prefix filter, which misses none: sets with Jaccard >= t share one of their first
+(1-t)n+1 members in any common order (Chaudhuri, Ganti and Kaushik, ICDE 2006, doi:10.1109/ICDE.2006.9).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from itertools import compress, islice
+from math import ceil
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+import native
+from retrieval.text.normalized_text import NormalizedText, comparable, contradicts, wording
+from retrieval.types.memory import Kind
+
+Shingle = tuple[str, str, str]
+"""Three consecutive words."""
+
+MIN_WORDS = 5
+"""Shorter texts are only checked for exact duplicates."""
+
+MAX_WORDS = 600
+"""Longer texts are only checked for exact duplicates: comparing their shingles costs too much."""
+
+MAX_COMPARED = 32
+"""Most survivors that one text is compared with; only adversarial texts share a shingle with more."""
+
+THRESHOLD = 0.85
+"""Least Jaccard similarity of near duplicates: docs/decisions/0005-near-duplicates.md."""
+
+_mark_alike = native.function(
+    "trivet_alike",
+    ctypes.c_char_p,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_int64,
+    ctypes.c_double,
+    native.Array,
+    result=ctypes.c_int64,
+)
+
+
+class DuplicateCandidate(Protocol):
+    """A memory to compare, with its speaker and its source."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def text(self) -> str:
+        """Its text."""
+
+    @property
+    def speaker(self) -> str | None:
+        """Who said it, if known."""
+
+    @property
+    def title(self) -> str | None:
+        """The title of its document or chat, if any."""
+
+    @property
+    def kind(self) -> Kind:
+        """Its kind; "message" is a chat turn."""
+
+
+class DuplicateGroup(NamedTuple):
+    """A surviving memory and the ids of its duplicates, best ranked first."""
+
+    id: str
+    duplicates: tuple[str, ...]
+
+
+class _Survivor(msgspec.Struct):
+    id: str
+    speaker: str | None
+    title: str | None
+    wording: NormalizedText
+    shingles: frozenset[Shingle]
+    duplicates: list[str]
+
+
+def deduplicate(candidates: Sequence[DuplicateCandidate], *, threshold: float = THRESHOLD) -> list[DuplicateGroup]:
+    """Group duplicates; the best ranked of each group survives, and the order is kept.
+
+    Exact duplicates are equal after NFKC, case folding and collapsing whitespace and punctuation (texts
+    longer than `MAX_SQUEEZED` are compared as they are). Texts that differ in a number, a negation, a name
+    or in being a question are never duplicates, nor are those of different speakers or, except for
+    messages, of different titles.
+
+    Args:
+        candidates: best first, ids unique.
+        threshold: least Jaccard similarity of near duplicates, in (0, 1]; 1 still finds exact ones.
+
+    Raises:
+        ValueError: threshold outside (0, 1].
+
+    >>> from types import SimpleNamespace as Said
+    >>> said = {"a": "I like tea.", "b": "i like  TEA"}
+    >>> deduplicate([Said(id=id, text=text, speaker=None, title=None, kind="memory") for id, text in said.items()])
+    [DuplicateGroup(id='a', duplicates=('b',))]
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
+    marks = _alike(candidates, threshold)
+    if not any(marks):
+        return [DuplicateGroup(each.id, ()) for each in candidates]
+    stands_for = {each.id: tuple(each.duplicates) for each in _survivors(compress(candidates, marks), threshold)}
+    return [
+        DuplicateGroup(each.id, stands_for.get(each.id, ()))
+        for each, mark in zip(candidates, marks, strict=True)
+        if not mark or each.id in stands_for
+    ]
+
+
+def _alike(candidates: Sequence[DuplicateCandidate], threshold: float) -> bytes:
+    """One byte per candidate: 1 if it may be a duplicate of another, else 0."""
+    if len(candidates) < 2:
+        return bytes(len(candidates))
+    texts = b"\xff".join([comparable(each.text, each.speaker) for each in candidates])
+    marks = ctypes.create_string_buffer(len(candidates))
+    if _mark_alike(texts, len(texts), len(candidates), MIN_WORDS, MAX_WORDS, threshold, marks) < 0:
+        raise MemoryError("not enough memory to compare texts")
+    return marks.raw
+
+
+def _survivors(candidates: Iterable[DuplicateCandidate], threshold: float) -> list[_Survivor]:
+    """The best ranked memory of each group of duplicates, with the others of the group."""
+    survivors: list[_Survivor] = []
+    by_words: dict[tuple[str, ...], list[_Survivor]] = {}
+    seen: set[Shingle] = set()
+    for candidate in candidates:
+        normalized = wording(candidate.text, candidate.speaker)
+        found = _same(candidate, normalized, by_words[normalized.words]) if normalized.words in by_words else None
+        shingles: frozenset[Shingle] = frozenset()
+        if found is None:
+            shingles = _shingles(normalized.words)
+            prefix = _prefix(shingles, threshold)
+            if not seen.isdisjoint(prefix):
+                found = _near(candidate, normalized, shingles, prefix, survivors, threshold)
+        if found is not None:
+            found.duplicates.append(candidate.id)
+            found.speaker = found.speaker or candidate.speaker
+            found.title = found.title or _title(candidate)
+            continue
+        survivor = _Survivor(candidate.id, candidate.speaker, _title(candidate), normalized, shingles, [])
+        survivors.append(survivor)
+        by_words.setdefault(normalized.words, []).append(survivor)
+        seen |= shingles
+    return survivors
+
+
+def _same_origin(survivor: _Survivor, candidate: DuplicateCandidate) -> bool:
+    """Whether speaker and title are compatible; a group without one adopts the first that a duplicate has."""
+    return _may_be(survivor.speaker, candidate.speaker) and _may_be(survivor.title, _title(candidate))
+
+
+def _title(candidate: DuplicateCandidate) -> str | None:
+    """The title, which separates equal texts; None for a message, since a chat's title says nothing about a turn."""
+    return None if candidate.kind == "message" else candidate.title
+
+
+def _may_be(one: str | None, other: str | None) -> bool:
+    return not one or not other or one == other
+
+
+def _same(
+    candidate: DuplicateCandidate, normalized: NormalizedText, survivors: Sequence[_Survivor]
+) -> _Survivor | None:
+    """The best-ranked survivor with the same text, among those with the same words."""
+    for survivor in survivors:
+        if survivor.wording == normalized and _same_origin(survivor, candidate):
+            return survivor
+    return None
+
+
+def _near(
+    candidate: DuplicateCandidate,
+    normalized: NormalizedText,
+    shingles: frozenset[Shingle],
+    prefix: Sequence[Shingle],
+    survivors: Sequence[_Survivor],
+    threshold: float,
+) -> _Survivor | None:
+    """The best-ranked survivor that is a near duplicate."""
+    sharing = (survivor for survivor in survivors if not survivor.shingles.isdisjoint(prefix))
+    for survivor in islice(sharing, MAX_COMPARED):
+        if (
+            _same_origin(survivor, candidate)
+            and not contradicts(normalized, survivor.wording)
+            and _jaccard(shingles, survivor.shingles) >= threshold
+        ):
+            return survivor
+    return None
+
+
+def _shingles(words: tuple[str, ...]) -> frozenset[Shingle]:
+    if not MIN_WORDS <= len(words) <= MAX_WORDS:
+        return frozenset()
+    return frozenset(zip(words, words[1:], words[2:], strict=False))
+
+
+def _prefix(shingles: frozenset[Shingle], threshold: float) -> list[Shingle]:
+    """Enough of the shingles that any set within the threshold must contain one of them."""
+    size = len(shingles)
+    return list(islice(shingles, size - ceil(threshold * size - 1e-9) + 1)) if shingles else []
+
+
+def _jaccard(one: frozenset[Shingle], other: frozenset[Shingle]) -> float:
+    shared = len(one & other)
+    return shared / (len(one) + len(other) - shared)

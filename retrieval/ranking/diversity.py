@@ -1,0 +1,136 @@
+"""Diversity of one ranking: a cap per source, and maximal marginal relevance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+UNIT_TOLERANCE = 0.01
+"""How far a unit vector's length may be from 1; rounding to half precision stays far below."""
+
+
+class HasSource(Protocol):
+    """Something that may belong to a document or a session."""
+
+    @property
+    def document_id(self) -> str | None:
+        """Its document, if any."""
+
+    @property
+    def session_id(self) -> str | None:
+        """Its session, if any."""
+
+
+def source_of(memory: HasSource) -> tuple[str, str] | None:
+    """The document or else the session of a memory; None if it has neither."""
+    if memory.document_id:
+        return "document", memory.document_id
+    return ("session", memory.session_id) if memory.session_id else None
+
+
+def cap_sources(ranked: Sequence[T], source: Callable[[T], Hashable | None], *, cap: int | None, top_k: int) -> list[T]:
+    """Move what exceeds the cap of its source behind the first `top_k`, as long as others can take its place.
+
+    The order is otherwise kept: what is moved comes right after the first `top_k`, before everything that
+    ranked lower. If too few others follow, the best of what exceeds the cap fills the first `top_k`.
+
+    Args:
+        ranked: best first.
+        source: the document or session of an item; None for an item without one, which is never capped.
+        cap: most items of one source among the first `top_k`, at least 1; None for no cap.
+        top_k: length of the answer, not negative.
+
+    Returns:
+        All of `ranked`, each once.
+
+    Raises:
+        ValueError: cap below 1 or top_k below 0.
+
+    >>> cap_sources(["a1", "a2", "a3", "b1", "c1"], lambda one: one[0], cap=1, top_k=3)
+    ['a1', 'b1', 'c1', 'a2', 'a3']
+    >>> cap_sources(["a1", "a2", "a3", "b1"], lambda one: one[0], cap=1, top_k=3)
+    ['a1', 'b1', 'a2', 'a3']
+    """
+    if cap is not None and cap < 1:
+        raise ValueError(f"cap is {cap}, must be 1 or more, or None")
+    if top_k < 0:
+        raise ValueError(f"top_k is {top_k}, must not be negative")
+    if cap is None:
+        return list(ranked)
+    shown: Counter[Hashable] = Counter()
+    first: list[T] = []
+    over: list[T] = []
+    position = 0
+    while position < len(ranked) and len(first) < top_k:
+        item = ranked[position]
+        position += 1
+        if (origin := source(item)) is None:
+            first.append(item)
+        elif shown[origin] < cap:
+            shown[origin] += 1
+            first.append(item)
+        else:
+            over.append(item)
+    return [*first, *over, *ranked[position:]]
+
+
+def maximal_marginal_relevance(
+    relevance: NDArray[np.floating], vectors: NDArray[np.floating], *, diversity: float, count: int
+) -> list[int]:
+    """Choose items greedily by relevance and dissimilarity to those already chosen.
+
+    score(i) = (1 - diversity) * relevance[i] - diversity * max over the chosen j of vectors[i] . vectors[j],
+    with relevance scaled so that the worst is 0 and the best 1. MMR: Carbonell and Goldstein, SIGIR 1998,
+    doi:10.1145/290941.291025.
+
+    Args:
+        relevance: (n,), finite, best first.
+        vectors: (n, d), unit rows.
+        diversity: in [0, 1]; 0 keeps the order, 1 goes by similarity alone after the first choice.
+        count: how many to choose, not negative; at most n are chosen.
+
+    Returns:
+        Indices into `relevance` in the order chosen, the best first; ties go to the lower index.
+
+    Raises:
+        ValueError: a value outside its range, shapes that do not fit, relevance not best first, rows not unit.
+
+    >>> vectors = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> maximal_marginal_relevance(np.array([3.0, 2.0, 1.0]), vectors, diversity=0.5, count=2)
+    [0, 2]
+    """
+    _check_choice(relevance, vectors, diversity, count)
+    if not len(relevance):
+        return []
+    spread = float(relevance[0] - relevance[-1])
+    gain = (1 - diversity) * (relevance - relevance[-1]) / (spread or 1.0)
+    nearest = np.full(len(relevance), -np.inf)
+    left = np.ones(len(relevance), dtype=np.bool_)
+    chosen: list[int] = []
+    best = 0
+    while len(chosen) < min(count, len(relevance)):
+        chosen.append(best)
+        left[best] = False
+        np.maximum(nearest, vectors @ vectors[best], out=nearest)
+        best = int(np.argmax(np.where(left, gain - diversity * nearest, -np.inf)))
+    return chosen
+
+
+def _check_choice(relevance: NDArray[np.floating], vectors: NDArray[np.floating], diversity: float, count: int) -> None:
+    if not 0 <= diversity <= 1:
+        raise ValueError(f"diversity is {diversity}, must be in [0, 1]")
+    if count < 0:
+        raise ValueError(f"count is {count}, must not be negative")
+    if relevance.ndim != 1 or vectors.ndim != 2 or len(vectors) != len(relevance):
+        raise ValueError(f"relevance has shape {relevance.shape} and vectors {vectors.shape}, must be (n,) and (n, d)")
+    if not np.isfinite(relevance).all() or (np.diff(relevance) > 0).any():
+        raise ValueError("relevance must be finite and best first")
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    if not (np.abs(lengths - 1) <= UNIT_TOLERANCE).all():  # also rejects NaN
+        raise ValueError("vectors must have length 1")

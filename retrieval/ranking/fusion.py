@@ -1,0 +1,174 @@
+"""Weighted reciprocal rank fusion of the rankings of one query."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from math import isfinite
+from struct import Struct
+from typing import NamedTuple
+
+import msgspec
+
+import native
+from retrieval.errors import FusionError
+from retrieval.types.search import Leg
+
+FIRST_RANK = 1
+"""Rank of the best hit in the formula of the fusion."""
+
+_NUMBER_BYTES = 4
+_RANKED = Struct("qqd")
+
+_integer = ctypes.c_int64
+_fuse = native.function(
+    "trivet_fuse",
+    _integer, _integer, native.Array, _integer, native.Array, ctypes.c_double, native.Array, native.Array,
+    result=_integer,
+)  # fmt: skip
+
+
+class Fused(msgspec.Struct, frozen=True, gc=False):
+    """A fused memory.
+
+    Attributes:
+        id: of the memory.
+        score: the fused score, > 0.
+    """
+
+    id: str
+    score: float
+
+
+class RankingSlice(NamedTuple):
+    """One ranking's slice of the concatenated candidate numbers: its start, the hits to fuse, and the leg's weight."""
+
+    start: int
+    length: int
+    weight: float
+
+
+class FusedOrder(NamedTuple):
+    """Candidate numbers, best first, and their scores."""
+
+    numbers: list[int]
+    scores: list[float]
+
+
+def weighted_rrf(
+    rankings: Mapping[Leg, Sequence[str]], weights: Mapping[Leg, float], *, rrf_k: float = 60
+) -> list[Fused]:
+    """Fuse rankings: score(d) = sum over legs of weights[leg] / (rrf_k + rank), rank from 1.
+
+    A memory that a leg did not return gets 0 from it. A leg of weight 0 contributes nothing: a memory that
+    only such legs returned is left out, and the result is empty if all weights are 0. The sum is exactly
+    rounded, so it does not depend on the order of the legs. Unweighted form: Cormack, Clarke and Buettcher,
+    SIGIR 2009, doi:10.1145/1571941.1572114.
+
+    Args:
+        rankings: best-first ids per leg, no repeats.
+        weights: finite, >= 0, one per leg present; they need not sum to 1.
+        rrf_k: smoothing constant, > 0.
+
+    Returns:
+        Each id once, score descending, ties by id.
+
+    Raises:
+        FusionError: a repeated id, a missing, negative or non-finite weight, or rrf_k not above 0.
+
+    >>> [f.id for f in weighted_rrf({"bm25": ["a", "b"], "vector": ["b"]}, {"bm25": 1.0, "vector": 1.0})]
+    ['b', 'a']
+    """
+    parts: list[RankingSlice] = []
+    start = 0
+    for leg, ranking in rankings.items():
+        if len(set(ranking)) < len(ranking):
+            twice = next(id for position, id in enumerate(ranking) if id in ranking[:position])
+            raise FusionError(f"the ranking of {leg} has {twice!r} twice", loc=("rankings", leg))
+        parts.append(RankingSlice(start, len(ranking), checked_weight(weights, leg)))
+        start += len(ranking)
+    ids = sorted(set().union(*rankings.values()))
+    number = {id: position for position, id in enumerate(ids)}
+    numbers = array("i", [number[id] for ranking in rankings.values() for id in ranking])
+    order = fuse(ids, numbers.tobytes(), parts, rrf_k=rrf_k)
+    return [Fused(ids[number], score) for number, score in zip(*order, strict=True)]
+
+
+def fuse(ids: Sequence[str], numbers_by_leg: bytes, rankings: Sequence[RankingSlice], *, rrf_k: float) -> FusedOrder:
+    """Fuse rankings of numbered candidates, as `weighted_rrf` does for ids.
+
+    Args:
+        ids: of the candidates, by number.
+        numbers_by_leg: candidate numbers as int32, the rankings concatenated; no repeats within a ranking.
+        rankings: up to three slices of `numbers_by_leg`, with weights that are finite and >= 0.
+        rrf_k: smoothing constant, > 0.
+
+    Raises:
+        FusionError: rrf_k not above 0, or scores that overflow.
+    """
+    if not (isfinite(rrf_k) and rrf_k > 0):
+        raise FusionError(f"rrf_k is {rrf_k}, must be above 0", loc=("rrf_k",))
+    count = len(ids)
+    numbers, scores = array("q", bytes(8 * count)), array("d", bytes(8 * count))
+    found = _fuse(
+        count, len(numbers_by_leg) // _NUMBER_BYTES, numbers_by_leg, len(rankings),
+        b"".join([_RANKED.pack(*each) for each in rankings]), rrf_k, numbers.buffer_info()[0], scores.buffer_info()[0],
+    )  # fmt: skip
+    if found == -1:
+        raise MemoryError
+    if found < 0:
+        raise ValueError(f"{rankings} are no rankings of {count} candidates")
+    order = FusedOrder(numbers[:found].tolist(), scores[:found].tolist())
+    if found and not isfinite(order.scores[0]):
+        raise FusionError("the weights are too large", loc=("weights",))
+    if len(set(order.scores)) < found:  # ties, which are rare, are ordered by number so far
+        placed = sorted(zip(order.scores, order.numbers, strict=True), key=lambda each: (-each[0], ids[each[1]]))
+        order = order._replace(numbers=[number for _, number in placed])
+    return order
+
+
+def checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:
+    """The weight of a leg.
+
+    Raises:
+        FusionError: it is missing, negative or not finite.
+    """
+    if leg not in weights:
+        raise FusionError(f"no weight for {leg}", loc=("weights", leg))
+    weight = weights[leg]
+    if not (isfinite(weight) and weight >= 0):
+        raise FusionError(f"the weight of {leg} is {weight}, must be finite and not negative", loc=("weights", leg))
+    return weight
+
+
+BLEND_K = 5
+"""Smoothing constant of the blended reciprocal ranks."""
+
+_blend = native.function(
+    "trivet_blend",
+    ctypes.c_int64, native.Array, ctypes.c_double, ctypes.c_double, native.Array, native.Array,
+    result=ctypes.c_int32,
+)  # fmt: skip
+
+
+def blend_rankings(ids: Sequence[str], scores: Mapping[str, float], confidence: float) -> FusedOrder:
+    """Blend two rankings: score(d) = (1 - c) / (k + fused rank) + c / (k + rescored rank).
+
+    Args:
+        ids: candidates in the order of the fusion, best first; the result numbers them from 0 in this order.
+        scores: the rescorer's, by id; ids without a score rank last, in the order of the fusion.
+        confidence: c in [0, 1]; 0 keeps the order of the fusion, 1 takes the rescorer's.
+
+    >>> blend_rankings(["a", "b"], {"a": 0.1, "b": 0.2}, 1.0).numbers
+    [1, 0]
+    """
+    least = min(scores.values(), default=0.0) - 1.0
+    rescored = array("d", map(scores.get, ids, repeat(least)))
+    order = array("q", bytes(8 * len(ids)))
+    blended_scores = array("d", bytes(8 * len(ids)))
+    addresses = [each.buffer_info()[0] for each in (rescored, order, blended_scores)]
+    if _blend(len(ids), addresses[0], confidence, BLEND_K, *addresses[1:]):
+        raise MemoryError
+    return FusedOrder(order.tolist(), blended_scores.tolist())

@@ -1,0 +1,60 @@
+"""Cutting the tail of a leg's ranking: hits too far down or no better than chance are not fused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import inf
+
+from retrieval.legs.base import Hit, LegRanking
+from retrieval.profiles.profile import Profile
+from retrieval.types.search import Leg
+
+
+def truncate(rankings: Mapping[Leg, LegRanking], length: int) -> dict[Leg, LegRanking]:
+    """The best `length` hits of each ranking."""
+    return {leg: _with(ranking, ranking.hits[:length]) for leg, ranking in rankings.items()}
+
+
+def cut_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: int) -> dict[Leg, LegRanking]:
+    """Cut each ranking below its noise threshold.
+
+    Ranks alone do not separate the last real match from the first of many memories that share a common word
+    or are equally near to the query, so these must not reach the fusion. The best hit of a leg always stays.
+    If only one leg has hits, it is not cut; and if fewer than `enough` memories would be left, nothing is cut.
+
+    Args:
+        rankings: of the legs that answered.
+        profile: its `vector_noise` and `bm25_noise`.
+        enough: least number of distinct memories to leave.
+    """
+    if sum(bool(ranking.hits) for ranking in rankings.values()) == 1:
+        return dict(rankings)
+    kept = {leg: _with(ranking, _above_noise(leg, ranking.hits, profile)) for leg, ranking in rankings.items()}
+    if all(kept[leg] is ranking for leg, ranking in rankings.items()):
+        return kept
+    left = {hit.doc for ranking in kept.values() for hit in ranking.hits}
+    return kept if len(left) >= enough else dict(rankings)
+
+
+def least_score(leg: Leg, best: float, profile: Profile) -> float:
+    """The lowest score that counts, given the leg's best."""
+    match leg:
+        case Leg.VECTOR:
+            return best - profile.vector_noise
+        case Leg.BM25:
+            return best * profile.bm25_noise
+        case Leg.GRAPH:  # every hit is connected to an entity of the query or an anchor
+            return -inf
+
+
+def _with(ranking: LegRanking, hits: Sequence[Hit]) -> LegRanking:
+    """The ranking with some of its hits; the same object if that is all of them."""
+    return ranking if len(hits) == len(ranking.hits) else replace(ranking, hits=tuple(hits))
+
+
+def _above_noise(leg: Leg, hits: Sequence[Hit], profile: Profile) -> Sequence[Hit]:
+    if leg is Leg.GRAPH or not hits:
+        return hits
+    least = least_score(leg, hits[0].score, profile)
+    return [hit for hit in hits if hit.score >= least]

@@ -1,0 +1,127 @@
+"""The rescorer's inputs: features of a query's candidates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from classifier.candidates import CandidateInputs
+from classifier.rescorer import Rescored
+from classifier.traits import query_traits
+from retrieval.index.columns import Columns
+from retrieval.index.query_vectors import QueryVectors, cosines
+from retrieval.index.strings import NONE
+from retrieval.index.word_index import WordIndexes
+from retrieval.legs.base import LegRanking
+from retrieval.legs.bm25_scoring import coverage
+from retrieval.ranking.candidates import Candidates
+from retrieval.text.speakers import is_assistant
+from retrieval.types.search import Leg
+
+PERIOD_BONUS = 2.0
+"""Added to the score of a memory of the query's period, in standard deviations of the query's scores."""
+
+_WORD = re.compile(r"\w+")
+_ASSISTANT = "assistant"
+
+
+def candidate_inputs(
+    memories: Columns,
+    vectors: QueryVectors,
+    query: str,
+    embedding: NDArray[np.float32] | None,
+    candidates: Candidates,
+) -> CandidateInputs | None:
+    """Features of the memories that the legs ranked; None if all of them have been deleted.
+
+    Args:
+        memories: of the namespace.
+        vectors: has read those of the candidates if there is an embedding.
+        query: its text.
+        embedding: the query's, shape (dimensions,); None if there is none.
+        candidates: the legs' hits.
+    """
+    ids, docs, rankings = candidates.ids, np.array(candidates.docs, np.int64), candidates.rankings
+    is_read = np.ones(docs.size, np.bool_)
+    rows = np.zeros(docs.size, np.int64)
+    if embedding is not None:
+        rows = vectors.rows_of(candidates.docs)
+        is_read = rows >= 0
+    if not is_read.all():
+        docs, rows = docs[is_read], rows[is_read]
+        ids = [ids[number] for number in np.flatnonzero(is_read).tolist()]
+    if not ids:
+        return None
+    speakers = memories.speakers.codes.values[docs]
+    titles = memories.titles.codes.values[docs]
+    matched = coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, docs)
+    text_cosines = context_cosines = np.zeros(docs.size, np.float32)
+    if embedding is not None:
+        text_cosines, context_cosines = (
+            cosines(memory_vectors, embedding, rows)
+            for memory_vectors in (vectors.text_vectors, vectors.context_vectors)
+        )
+    return CandidateInputs(
+        ids=ids,
+        own=text_cosines,
+        mixed=context_cosines,
+        vectors=None if embedding is None else vectors.text_vectors.take(rows, axis=0),
+        covered=matched.covered,
+        shared=matched.shared,
+        rarest=matched.rarest,
+        traits=memories.traits.values[docs],
+        assistant=_roles(memories.speakers).shares(speakers, [_ASSISTANT]) == 1,
+        named=_among(speakers, memories.speakers_named(query)),
+        speakers=speakers,
+        sessions=memories.sessions.codes.values[docs],
+        titled=_titled(memories.titles).shares(titles, _words(query)),
+        has_title=titles != NONE,
+        query=query_traits(query),
+    )
+
+
+def _among(codes: NDArray[np.int32], wanted: Sequence[int]) -> NDArray[np.bool_]:
+    """A mask of the codes that are in `some`."""
+    found = np.zeros(codes.size, np.bool_)
+    for code in wanted:
+        found |= codes == code
+    return found
+
+
+def favouring_period(rescored: Rescored, rankings: Mapping[Leg, LegRanking], weight: float) -> Rescored:
+    """Add a bonus to memories of the query's period, which the model does not see.
+
+    Args:
+        rescored: the model's scores.
+        rankings: by leg; BM25's has the period.
+        weight: the profile's `period_weight`.
+    """
+    terms = rankings[Leg.BM25].terms if Leg.BM25 in rankings else None
+    if not weight or terms is None or terms.query is None or not terms.query.period_docs.size:
+        return rescored
+    period_docs = set(terms.query.period_docs.tolist())
+    ids = {hit.id for ranking in rankings.values() for hit in ranking.hits if hit.doc in period_docs}
+    bonus = weight * PERIOD_BONUS * float(np.std(list(rescored.scores.values())))
+    scores = {memory_id: score + bonus * (memory_id in ids) for memory_id, score in rescored.scores.items()}
+    return replace(rescored, scores=scores)
+
+
+def in_words(rescored: Rescored) -> str:
+    """How far the rescorer moved the order, for `explain`."""
+    return (
+        f"the order is {rescored.confidence:.0%} that of the rescorer: the candidates are "
+        f"{rescored.in_domain:.0%} like the memories it was trained on"
+    )
+
+
+def _words(text: str) -> frozenset[str]:
+    """The case-folded words of a title or a query."""
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+_roles = WordIndexes(lambda name: [_ASSISTANT] if is_assistant(name) else [])
+_titled = WordIndexes(_words)

@@ -1,0 +1,191 @@
+"""The fusion recipe of a query and the reason for it: explicit weights, the mode's, or a mixture by intent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from msgspec import structs
+
+from classifier.inference import IntentPrediction
+from classifier.intents import Intent
+from classifier.query_performance import LegScores, QueryPerformanceFeatures
+from classifier.weights import Mixture, Weightings
+from retrieval.errors import InvalidInput
+from retrieval.profiles.profile import Profile, Recipe
+from retrieval.ranking.candidates import Candidates
+from retrieval.types.search import IntentReport, Leg, LegWeights, Mode, SearchRequest
+
+_LEGS = tuple(Leg)  # iterating over the enum itself is many times slower
+
+_MOST_KEPT = 64
+"""Profiles whose checked weights are cached."""
+
+UNFAMILIAR = 0.5
+"""Below this `in_domain` the reason for the weights says that the query is unlike the training data."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Weighting:
+    """How a query's rankings are fused; the reason is only put into words if asked for."""
+
+    recipe: Recipe
+    because: Callable[[], str]
+
+    @property
+    def reason(self) -> str:
+        """Why, as a sentence."""
+        return self.because()
+
+    @property
+    def weights(self) -> Mapping[Leg, float]:
+        """By leg."""
+        return self.recipe.weights
+
+
+def check_weights(weights: LegWeights | None) -> None:
+    """Reject explicit weights that cannot rank anything.
+
+    Raises:
+        InvalidInput: a weight that is negative or not finite, or all of them 0.
+    """
+    if weights is None:
+        return
+    for leg in Leg:
+        value = getattr(weights, leg)
+        if not math.isfinite(value) or value < 0:
+            raise InvalidInput("must be a finite number, 0 or above", loc=("weights", leg.value))
+    if not any(getattr(weights, leg) for leg in Leg):
+        raise InvalidInput("at least one weight must be above 0", loc=("weights",))
+
+
+def explicit_weighting(mode: Mode, weights: LegWeights | None, profile: Profile) -> Weighting | None:
+    """The weighting if it does not depend on the query; None in mode `adaptive`."""
+    if len(mode.legs) == 1:
+        alone = {leg: float(leg in mode.legs) for leg in Leg}
+        recipe = structs.replace(profile.fixed, weights=alone)
+        return Weighting(recipe=recipe, because=lambda: f"mode {mode} runs one leg")
+    if weights is not None:
+        given = {leg: float(getattr(weights, leg)) for leg in Leg}
+        recipe = structs.replace(profile.fixed, weights=given)
+        return Weighting(recipe=recipe, because=lambda: "the request gave the weights")
+    if mode is Mode.HYBRID:
+        return Weighting(recipe=profile.fixed, because=lambda: f"the fixed weights of profile {profile.label}")
+    return None
+
+
+def wants_rescoring(request: SearchRequest, profile: Profile) -> bool:
+    """Whether to rescore: as the request says, else as the profile does, but not one leg alone or explicit weights."""
+    if request.rescore is not None:
+        return request.rescore
+    asked_for_weights = len(request.mode.legs) == 1 or request.weights is not None
+    return profile.rescore and profile.models.rescorer is not None and not asked_for_weights
+
+
+def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weighting:
+    """The profile's recipes mixed by the probabilities of the intents."""
+    return Weighting(recipe=_mixed(prediction, profile), because=partial(_mixed_because, prediction, profile))
+
+
+def _mixed(prediction: IntentPrediction, profile: Profile) -> Recipe:
+    mixture = Mixture(prediction.probabilities, shrink=profile.shrink, in_domain=prediction.in_domain)
+    checked = _checked(profile)
+    weights = mixture.weights(checked.weights)
+    return Recipe(
+        weights={leg: weights[leg] for leg in _LEGS},
+        rrf_k=mixture.number(checked.rrf_ks, profile.fixed.rrf_k),
+        fan_out=round(mixture.number(checked.fan_outs, profile.fixed.fan_out)),
+    )
+
+
+class _CheckedWeights:
+    """A profile's recipes, checked and regrouped by number for mixing."""
+
+    def __init__(self, profile: Profile) -> None:
+        recipes = profile.per_intent.items()
+        self.profile = profile
+        self.weights = Weightings({intent: each.weights for intent, each in recipes}, profile.fixed.weights)
+        self.rrf_ks = {intent: each.rrf_k for intent, each in recipes}
+        self.fan_outs = {intent: each.fan_out for intent, each in recipes}
+
+
+_kept: dict[int, _CheckedWeights] = {}
+"""By the `id` of a profile that the entry keeps alive; hashing a profile takes as long as checking it."""
+
+
+def _checked(profile: Profile) -> _CheckedWeights:
+    checked = _kept.get(id(profile))
+    if checked is None or checked.profile is not profile:
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        checked = _kept[id(profile)] = _CheckedWeights(profile)
+    return checked
+
+
+def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
+    likely = ", ".join(
+        f"{intent.replace('_', ' ')} {share:.0%}"
+        for intent, share in sorted(prediction.probabilities.items(), key=lambda item: -item[1])
+        if share >= 0.05
+    )
+    if prediction.in_domain < UNFAMILIAR:
+        return (
+            f"the query reads as {likely}, but is unlike those the classifier was trained on, so the fixed weights of "
+            f"profile {profile.label} count more than those of these intents"
+        )
+    return (
+        f"the query reads as {likely}; the weights of these intents are mixed in that proportion and drawn "
+        f"towards the fixed weights of profile {profile.label} as far as the intent is uncertain"
+    )
+
+
+def evidence_of(query: str, candidates: Candidates, prediction: IntentPrediction) -> QueryPerformanceFeatures:
+    """Features of the legs' scores, the query and its intent."""
+    findings, rankings, nothing = candidates.findings, candidates.rankings, LegScores()
+    return QueryPerformanceFeatures(
+        vector=findings.get(Leg.VECTOR, nothing),
+        bm25=findings.get(Leg.BM25, nothing),
+        graph=findings.get(Leg.GRAPH, nothing),
+        score_upper_bound=rankings[Leg.BM25].score_upper_bound if Leg.BM25 in rankings else 0.0,
+        entity_idfs=rankings[Leg.GRAPH].entity_idfs if Leg.GRAPH in rankings else (),
+        words=len(query.split()),
+        probabilities=prediction.probabilities,
+    )
+
+
+def with_learned_weights(
+    weighting: Weighting, learned: Mapping[str, float], profile: Profile, *, in_domain: float = 1.0
+) -> Weighting:
+    """Move the weights towards the learned ones, by the profile's `learned_share` times `in_domain`.
+
+    `in_domain` in [0, 1] is how similar the memories are to the training data; 1 if unknown.
+    """
+    trust = profile.learned_share * in_domain
+    weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in _LEGS}
+    total = sum(weights.values())
+    return Weighting(
+        recipe=structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()}),
+        because=partial(_refined_because, weighting, learned, trust),
+    )
+
+
+def _refined_because(weighting: Weighting, learned: Mapping[str, float], trust: float) -> str:
+    found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
+    return f"{weighting.reason}; what the legs found for it asks for {found}, which counts {trust:.0%}"
+
+
+def stated_intent(intent: Intent) -> IntentPrediction:
+    """The prediction for an intent given by the caller."""
+    return IntentPrediction(
+        label=intent, probabilities={each: float(each is intent) for each in Intent}, confidence=1.0
+    )
+
+
+def intent_to_wire(prediction: IntentPrediction) -> IntentReport:
+    """A prediction as responses report it."""
+    return IntentReport(
+        label=prediction.label.value,
+        probabilities={intent.value: round(share, 4) for intent, share in prediction.probabilities.items()},
+    )

@@ -1,0 +1,1 @@
+"""Reports for people: tables in print and Markdown, charts, HTML pages."""

@@ -1,0 +1,176 @@
+"""An evaluation as an HTML page: tables, charts, and what they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from retrieval.evaluation.comparisons import MEASURES, SIGNIFICANT, Versus, pair_names
+from retrieval.evaluation.scores import MACRO, MACRO_SETS, OVERALL
+from retrieval.evaluation.summary import Evaluation, Figures, Summary
+from retrieval.reporting.charts import Series, dot_rows, interval_rows, line_chart, outcome_bars
+from retrieval.reporting.evaluation import (
+    HEADINGS,
+    ablation_tables,
+    budget_tables,
+    headline,
+    outcome_tables,
+    quality_tables,
+    running_table,
+    set_tables,
+    stage_tables,
+    verdict_lines,
+    verdict_tables,
+    versus_tables,
+)
+from retrieval.reporting.page import Fact, Part, Section, render_page
+
+PANELS = 3
+"""Most pairs that find room side by side."""
+
+_METHOD = (
+    "Means over queries with 95 % bootstrap intervals. Differences are paired; their p is that of a randomisation test "
+    "after Holm's correction. A filled point is significant at 5 %."
+)
+
+
+def page(evaluation: Evaluation) -> str:
+    """The report as HTML."""
+    found, sets = evaluation.provenance, evaluation.sets
+    names = [summary.dataset for summary in sets]
+    systems: dict[str, list[str]] = {}
+    for system, label in found.profiles.items():
+        systems.setdefault(label, []).append(system)
+    facts: dict[str, Fact] = {
+        "date": found.date,
+        "queries": f"n = {sum(summary.figures.queries for summary in sets)}",
+        "seed": str(found.seed),
+        "profile": found.profile,
+        "profiles": [f"{label}: {', '.join(own)}" for label, own in systems.items()],
+        "versions": ", ".join(f"{name} {version}" for name, version in found.versions.items()),
+        "models": found.models,
+    }
+    sections = [_set(summary) for summary in sets]
+    if evaluation.macro is not None:
+        remark = f"The mean of each set's mean: every set counts alike. {', '.join(names)}."
+        parts = [Part(text=remark, soft=True), *_figures(evaluation.macro, "all sets")]
+        tables = (*set_tables(evaluation.macro, sets), *verdict_tables(sets))
+        parts.append(Part(tables=tables, judged=evaluation.macro.judged))
+        sections.insert(0, Section(heading=f"All {len(names)} sets", parts=parts))
+    title = "Evaluation of " + (names[0] if len(names) == 1 else f"{len(names)} sets")
+    return render_page(title, [Part(text=_METHOD, soft=True)], facts, sections)
+
+
+def _set(summary: Summary) -> Section:
+    parts = [
+        *(Part(text=line, soft=True) for line in headline(summary).split("\n")),
+        *_figures(summary.figures, summary.dataset),
+        Part(tables=[running_table(summary.running)], judged=summary.figures.judged, fold="times"),
+    ]
+    anchor = "set-" + "".join(char if char.isalnum() else "-" for char in summary.dataset)
+    return Section(heading=summary.dataset, parts=parts, anchor=anchor)
+
+
+def _figures(figures: Figures, name: str) -> Iterator[Part]:
+    """Verdicts, tables and charts of one set or of all."""
+    judged = figures.judged
+    whole, *groups = quality_tables(figures)
+    parts = {test.baseline for test in figures.ablations}
+    everything = [cell.system for cell in figures.cells if cell.group in (OVERALL, MACRO_SETS)]
+    systems = sorted((system for system in everything if system not in parts), key=lambda system: system != judged)
+    yield Part(
+        verdicts=[(line, each.worse) for line, each in zip(verdict_lines(figures), figures.verdicts, strict=True)]
+    )
+    yield Part(tables=[whole], judged=judged)
+    if len({cell.group for cell in figures.cells} - {OVERALL, MACRO, MACRO_SETS}) > 1:
+        caption = f"By type of query; the lines are the intervals of {judged}"
+        yield Part(svg=_types_chart(figures, systems, f"{name}: nDCG@10 by type of query"), caption=caption)
+    if groups:
+        yield Part(tables=groups, judged=judged, fold="namespaces and types")
+    if figures.versus:
+        yield from _won(figures.versus, figures, name, f"Queries that {judged} wins, ties and loses against each other")
+        yield Part(tables=versus_tables(figures), judged=judged, fold="paired tests")
+    if figures.stages:
+        chart = _differences_chart(figures.stages, f"{name}: what each stage brings")
+        yield Part(svg=chart, caption="What each stage of the ranking brings")
+        yield from _won(figures.stages, figures, name, "Queries that a stage wins, ties and loses against another")
+        yield Part(tables=stage_tables(figures), judged=judged)
+    if figures.outcomes:
+        yield Part(tables=outcome_tables(figures), judged=judged, fold="queries won, tied and lost")
+    if figures.ablations:
+        chart = _differences_chart(figures.ablations, f"{name}: what each part brings")
+        yield Part(svg=chart, caption="What each part brings: adaptive less adaptive without it")
+        yield Part(tables=ablation_tables(figures), judged=judged)
+    if figures.budgets:
+        chart = _budgets_chart(figures, systems, f"{name}: evidence recall against tokens")
+        caption = f"The share of the evidence that context packs hold; the band is the interval of {judged}"
+        yield Part(svg=chart, caption=caption, tables=budget_tables(figures), judged=judged)
+
+
+def _differences_chart(tests: Sequence[Versus], label: str) -> str:
+    """What each pair's first system brings in every measure; filled where it is significant."""
+    names = pair_names(tests)
+    panels = {
+        f"{HEADINGS[measure]} that it brings": {
+            names[test.pair]: (test.comparison.difference, test.corrected_p < SIGNIFICANT)
+            for test in tests
+            if test.measure == measure
+        }
+        for measure in MEASURES
+    }
+    return interval_rows(panels, label)
+
+
+def _types_chart(figures: Figures, systems: Sequence[str], label: str) -> str:
+    """nDCG@10 of each system by type of query, with the interval of the judged one."""
+    outside = (OVERALL, MACRO, MACRO_SETS)
+    sizes = {cell.group: cell.queries for cell in figures.cells if cell.group not in outside}
+    series = []
+    for system in systems:
+        own = [figures.cell(group, system).measures["ndcg@10"] for group in sizes]
+        bounds = own if system == figures.judged else []
+        low, high = [each.low for each in bounds], [each.high for each in bounds]
+        series.append(Series(name=system, values=[each.mean for each in own], low=low, high=high))
+    return dot_rows([f"{group} ({size})" for group, size in sizes.items()], series, "nDCG@10", label)
+
+
+def _budgets_chart(figures: Figures, systems: Sequence[str], label: str) -> str:
+    """Evidence recall against the mean tokens of the packs, with the interval of the judged system."""
+    series = []
+    for system in systems:
+        own = [cell for cell in figures.budgets if cell.system == system]
+        bounds = [cell.recall for cell in own] if system == figures.judged else []
+        series.append(
+            Series(
+                name=system,
+                values=[cell.recall.mean for cell in own],
+                at=[cell.tokens for cell in own],
+                low=[each.low for each in bounds],
+                high=[each.high for each in bounds],
+            )
+        )
+    return line_chart(series, "evidence recall", "mean tokens of the pack", label)
+
+
+def _won(tests: Sequence[Versus], figures: Figures, name: str, caption: str) -> Iterator[Part]:
+    """Bars of some tests: over all queries in each measure, and in nDCG@10 by group where there are several."""
+    title, names = f"{name}: queries won, tied and lost", pair_names(tests)
+    by_measure: dict[str, list[tuple[int, int, int]]] = {HEADINGS[measure]: [] for measure in MEASURES}
+    for test in tests:
+        found = test.comparison
+        by_measure[HEADINGS[test.measure]].append((found.wins, found.ties, found.losses))
+    yield Part(svg=outcome_bars(by_measure, list(names.values()), f"{title}, {tests[0].pair}"), caption=caption)
+    own = [outcome for outcome in figures.outcomes if outcome.pair in names and outcome.measure == MEASURES[0]]
+    groups = {outcome.group: f"{outcome.group} ({outcome.queries})" for outcome in own}
+    if len(groups) <= 2:
+        return
+    kind = "set" if MACRO_SETS in groups else "type of query"
+    pairs = list(names)
+    width = -(-len(pairs) // -(-len(pairs) // PANELS))  # charts of about as many panels each
+    for start in range(0, len(pairs), width):
+        some = pairs[start : start + width]
+        shares = {names[pair]: [(each.won, each.tied, each.lost) for each in own if each.pair == pair] for pair in some}
+        label = f"{title} by {kind}: {', '.join(some)}"
+        yield Part(
+            svg=outcome_bars(shares, list(groups.values()), label, percent=True),
+            caption=f"The same in nDCG@10 by {kind}",
+        )

@@ -1,0 +1,52 @@
+"""A report as one HTML file that loads nothing: figures and charts in sections, in the page shell of `page.html`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from retrieval.reporting.table import Table
+
+Fact = str | Sequence[str] | Mapping[str, str]
+"""A text, several lines, or names with checksums."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A piece of a section: what is given of it is shown, in this order.
+
+    Rows of the system `judged` stand out in the tables, which a `fold` of that name hides at first.
+    """
+
+    text: str = ""
+    soft: bool = False
+    verdicts: Sequence[tuple[str, bool]] = ()
+    svg: str = ""
+    caption: str = ""
+    narrow: bool = False
+    tables: Sequence[Table] = ()
+    judged: str = ""
+    fold: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A heading with what stands below; `anchor` makes it a place to go to from the top."""
+
+    heading: str
+    parts: Sequence[Part]
+    anchor: str = ""
+
+
+def render_page(title: str, lead: Sequence[Part], facts: Mapping[str, Fact], sections: Sequence[Section]) -> str:
+    """The page as HTML: every text is escaped, charts are taken as they are."""
+    templates = Environment(
+        loader=PackageLoader("retrieval.reporting", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template("page.html").render(title=title, lead=lead, facts=facts, sections=sections) + "\n"

@@ -1,0 +1,40 @@
+"""What `trivet train` shows: are probabilities what they say, and what is taken for what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from classifier.intents import INTENTS
+from classifier.training.custom import Trained
+from retrieval.reporting.charts import confusion_chart, reliability_chart
+from retrieval.reporting.page import Fact, Part, Section, render_page
+from retrieval.reporting.svg import standalone
+
+
+def write_charts(out: Path, trained: Trained, html: Path | None) -> None:
+    """Write `calibration.svg` and `confusion.svg` into the folder, and a page with both where one is wanted."""
+    figures, intents = trained.with_embedding, [intent.replace("_", " ") for intent in INTENTS]
+    bins = [(each.count, each.confidence, each.accuracy) for each in trained.reliability]
+    calibration = reliability_chart(bins, "Reliability of the probabilities")
+    confusion = confusion_chart(figures.confusion, intents, "What was taken for what")
+    for name, chart in (("calibration.svg", calibration), ("confusion.svg", confusion)):
+        (out / name).write_text(standalone(chart), encoding="utf-8")
+    if html is None:
+        return
+    facts: dict[str, Fact] = {
+        "given queries": str(trained.queries),
+        "Trivet's queries": str(trained.base),
+        "macro-F1": f"{figures.macro_f1:.3f}",
+        "accuracy": f"{figures.accuracy:.3f}",
+        "expected calibration error": f"{figures.ece:.3f}",
+        **{f"F1 {name}": f"{figures.f1[name]:.3f}" for name in INTENTS},
+        "seed": str(trained.seed),
+        "sha256 of intent.onnx": {"": trained.sha256},
+    }
+    remark = f"{trained.folds}-fold cross-validation on the given queries, with their embeddings."
+    charts = [
+        Part(svg=calibration, caption="How often the likeliest intent is right, by how sure the model is", narrow=True),
+        Part(svg=confusion, caption="Truth by prediction"),
+    ]
+    sections = [Section(heading="Held-out queries", parts=charts)]
+    html.write_text(render_page("Intent classifier", [Part(text=remark)], facts, sections), encoding="utf-8")

@@ -1,0 +1,80 @@
+"""A tuning as an HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from retrieval.reporting.charts import Series, line_chart, mixtures_chart, outcome_bars, reliability_chart
+from retrieval.reporting.page import Fact, Part, Section, render_page
+from retrieval.reporting.tuning import (
+    gate_lines,
+    gate_table,
+    group_tables,
+    headline,
+    outcome,
+    recipe_table,
+    score_table,
+)
+from retrieval.tuning.summary import HELD_OUT, LEAST_LABELLED, Tuning
+
+_METHOD = (
+    "Every query is scored by a profile that was fitted without its fold. Means with 95 % bootstrap intervals; "
+    "differences are paired, their p is that of a randomisation test, uncorrected."
+)
+_LANDSCAPES = (
+    "What every mixture of the legs is worth, at the k and fan-out that were chosen and with the trust that was; the "
+    "ring is the profile's. Where the learned weights are trusted wholly, all mixtures are worth the same."
+)
+
+
+def page(tuning: Tuning) -> str:
+    """The report as HTML."""
+    facts: dict[str, Fact] = {
+        "date": tuning.date,
+        "learned from": tuning.source,
+        "started from": tuning.base,
+        "parameters": {"": tuning.profile.fingerprint},
+        "versions": ", ".join(f"{name} {version}" for name, version in tuning.versions.items()),
+        "models": tuning.models,
+    }
+    lead = [Part(text=outcome(tuning)), Part(text=headline(tuning), soft=True), Part(text=_METHOD, soft=True)]
+    return render_page(f"Tuning of {tuning.profile.name}", lead, facts, list(_sections(tuning)))
+
+
+def _sections(tuning: Tuning) -> Iterator[Section]:
+    first, *reasons = gate_lines(tuning.gate)
+    gate = [Part(verdicts=[(first, not tuning.gate.passed)]), *(Part(text=reason.strip()) for reason in reasons)]
+    yield Section(heading="The gate", parts=[*gate, Part(tables=[gate_table(tuning.gate), score_table(tuning)])])
+
+    landscapes = {each.name.replace("_", " "): (each.mixtures, each.ndcg, each.chosen) for each in tuning.landscapes}
+    mixtures = mixtures_chart(landscapes, "nDCG@10 of mixtures by intent")
+    recipes = Part(tables=[recipe_table(tuning.profile, "recipes")])
+    yield Section(heading="The profile", parts=[recipes, Part(svg=mixtures, caption=_LANDSCAPES)])
+
+    names = [f"{each.by} {each.name} ({each.comparison.n})" for each in tuning.groups]
+    counts = [[each.comparison.wins, each.comparison.ties, each.comparison.losses] for each in tuning.groups]
+    bars = outcome_bars({"": counts}, names, "queries won, tied and lost by type and intent")
+    caption = f"Queries that the tuned profile wins, ties and loses against {tuning.gate.baseline}"
+    groups = Part(svg=bars, caption=caption, tables=group_tables(tuning), fold="figures")
+    yield Section(heading="Where it wins and loses", parts=[groups])
+
+    points = tuning.curve
+    tuned = Series(
+        name="tuned, held out",
+        values=[point.ndcg.mean for point in points],
+        at=[point.queries for point in points],
+        low=[point.ndcg.low for point in points],
+        high=[point.ndcg.high for point in points],
+    )
+    others = {score.system: score.ndcg.mean for score in tuning.scores if score.system != HELD_OUT}
+    curve = line_chart([tuned], "nDCG@10", "queries that were learned from", "learning curve", levels=others)
+    caption = "Held-out quality by how many queries were learned from"
+    yield Section(heading="Would more queries help?", parts=[Part(svg=curve, caption=caption)])
+
+    if tuning.reliability is None:
+        sure = Part(text=f"Not shown: fewer than {LEAST_LABELLED} of the queries have a labelled intent.")
+    else:
+        bins = [(each.n, each.confidence, each.accuracy) for each in tuning.reliability]
+        caption = "A dot per tenth of confidence, with its number of queries"
+        sure = Part(svg=reliability_chart(bins, "reliability of the intents"), caption=caption, narrow=True)
+    yield Section(heading="Are the intents' probabilities what they say?", parts=[sure])

@@ -1,0 +1,1 @@
+"""BM25 in PostgreSQL: a tail of new memories, packed segments, and the compaction from one to the other."""

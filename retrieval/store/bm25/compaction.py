@@ -1,0 +1,208 @@
+"""Compaction of the BM25 index: packs the tail into segments and merges segments.
+
+Segments are merged by tiers, as in a log-structured merge tree: `TIER_WIDTH` segments of one size class become one of
+the next. So n memories lie in O(log n) segments and each posting is rewritten O(log n) times.
+
+Compaction blocks no reader or writer. A new segment is written in pieces while readers use the old ones, swapped in by
+one short transaction, and the segments it replaces are removed afterwards. Postings are immutable, so a memory that is
+deleted or packed twice in the meantime does no harm: readers take the union of the postings and look up in `memory`
+which memories exist. A crash leaves segments that are not live, which the next compaction removes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, LiteralString
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+from postgres.arrays import array_text
+from retrieval.store.bm25.blocks import pack
+from retrieval.store.bm25.merging import Merge, term_ranges
+from retrieval.store.bm25.postings import TAIL, tail_docs, unpack_tail
+from retrieval.store.bm25.segments import NamespaceDeleted, Segment, Segments
+
+TIER_WIDTH = 8
+"""Number of segments of one size class that are merged into one of the next."""
+
+TOMBSTONE_SHARE = 0.25
+"""Share of deleted memories above which all segments of a namespace are merged."""
+
+PACKED_AT_ONCE = 20_000
+"""Most memories packed into one segment; bounds memory use."""
+
+MERGED_AT_ONCE = 8_000
+"""Approximate number of memories whose postings one merge step holds; determines the number of term ranges."""
+
+_ORDINALS_AT_ONCE = 100_000
+
+# The class number is arbitrary and separates this lock from other advisory locks. The lock belongs to the session
+# because a compaction spans many transactions.
+_LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
+_UNLOCK: LiteralString = "select pg_advisory_unlock(8321, %(ns)s)"
+
+_CANDIDATES: LiteralString = """
+    select ns from bm25_tail group by ns having count(*) >= %(least)s
+    union
+    select ns from bm25_tombstone group by ns having count(*) >= %(least)s
+    union
+    select ns from bm25_segment where not live
+    order by ns
+"""
+
+_COUNT_TAIL: LiteralString = "select count(*) from bm25_tail where ns = %(ns)s"
+
+# Rows that a writer is deleting are skipped. If that delete rolls back, the memory is packed twice.
+_TAKE_FROM_TAIL: LiteralString = """
+    delete from bm25_tail where ctid = any(array(
+        select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
+    ))
+"""
+
+_COUNT_TOMBSTONES: LiteralString = "select count(*) from bm25_tombstone where ns = %(ns)s"
+_TOMBSTONES: LiteralString = "select string_agg(int4send(doc), '') from bm25_tombstone where ns = %(ns)s"
+_REMOVE_TOMBSTONES: LiteralString = "delete from bm25_tombstone where ns = %(ns)s and doc = any(%(docs)s::int[])"
+
+_ALIVE: LiteralString = """
+    select string_agg(int4send(doc), '') from memory where ns = %(ns)s and doc between %(first)s and %(last)s
+"""
+
+
+async def namespaces_to_compact(conn: AsyncConnection[Any], *, least: int) -> list[int]:
+    """Namespaces with at least `least` unpacked memories or tombstones, or with leftovers of a crash."""
+    cursor = await conn.execute(_CANDIDATES, {"least": least})
+    return [ns for (ns,) in await cursor.fetchall()]
+
+
+async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int:
+    """Pack a namespace's tail if it has at least `least` memories, then merge the segments that are due.
+
+    Does nothing if another process is compacting the namespace; stops if the namespace is deleted.
+
+    Args:
+        conn: in autocommit mode.
+        ns: number of the namespace.
+        least: fewest memories in the tail that are packed.
+
+    Returns:
+        The number of memories removed from the tail.
+    """
+    packed = 0
+    async with _compaction_lock(conn, ns) as locked:
+        if not locked:
+            return 0
+        compaction = _Compaction(conn, ns)
+        with suppress(NamespaceDeleted):
+            await compaction.segments.clean()
+            unpacked = await compaction.count(_COUNT_TAIL)
+            if unpacked >= least:
+                after = -1
+                for _ in range(math.ceil(unpacked / PACKED_AT_ONCE)):
+                    taken, after = await compaction.pack(after)
+                    packed += taken
+            while (due := await compaction.due()) is not None:
+                await compaction.merge(due)
+    return packed
+
+
+@asynccontextmanager
+async def _compaction_lock(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[bool]:
+    """Hold the namespace's compaction lock; yields False if another process holds it."""
+    row = await (await conn.execute(_LOCK, {"ns": ns})).fetchone()
+    locked = row is not None and bool(row[0])
+    try:
+        yield locked
+    finally:
+        if locked and not conn.closed:  # a lost connection holds no locks
+            await conn.execute(_UNLOCK, {"ns": ns})
+
+
+class _Compaction:
+    """The steps of compacting one namespace."""
+
+    def __init__(self, conn: AsyncConnection[Any], ns: int) -> None:
+        self._conn = conn
+        self._ns = ns
+        self.segments = Segments(conn, ns)
+
+    async def count(self, statement: LiteralString) -> int:
+        """Run a counting statement for the namespace."""
+        row = await (await self._conn.execute(statement, {"ns": self._ns})).fetchone()
+        return int(row[0]) if row else 0
+
+    async def pack(self, after: int) -> tuple[int, int]:
+        """Pack the memories of the tail with ordinals above `after`; returns how many, and the last ordinal."""
+        tail = await self._bytes(TAIL, after=after, most=PACKED_AT_ONCE)
+        if not tail:
+            return 0, after
+        docs = tail_docs(tail)
+        first, last = int(docs[0]), int(docs[-1])
+        alive = await self._alive(first, last)
+        rows = await asyncio.to_thread(_packed, tail, alive, first)
+        segment = await self.segments.begin() if rows else None
+        if segment is not None:
+            await self.segments.write(segment, rows)
+        async with self.segments.holding():
+            await self._conn.execute(_TAKE_FROM_TAIL, {"ns": self._ns, "docs": array_text(docs.tolist())})
+            if segment is not None:
+                packed = int(np.count_nonzero(alive[docs - first]))
+                await self.segments.go_live(Segment(segment, packed, first, last))
+        return docs.size, last
+
+    async def due(self) -> Sequence[Segment] | None:
+        """The segments to merge next; None if no merge is due."""
+        segments = await self.segments.live()
+        if await self.count(_COUNT_TOMBSTONES) > TOMBSTONE_SHARE * sum(segment.docs for segment in segments):
+            return segments
+        tiers: dict[int, list[Segment]] = defaultdict(list)
+        for segment in segments:
+            tiers[int(math.log(max(segment.docs, 1), TIER_WIDTH))].append(segment)
+        return next((tier for tier in tiers.values() if len(tier) >= TIER_WIDTH), None)
+
+    async def merge(self, segments: Sequence[Segment]) -> None:
+        """Merge segments into one, dropping deleted memories."""
+        dead = await self._integers(_TOMBSTONES)  # read before the live memories, so that no memory is in both
+        first = min((segment.first_doc for segment in segments), default=0)
+        last = max((segment.last_doc for segment in segments), default=-1)
+        everything = len(segments) == len(await self.segments.live())
+        purged = dead if everything else dead[(dead >= first) & (dead <= last)]
+        numbers = [segment.segment for segment in segments]
+        merge = Merge(await self._alive(first, last), first)
+        merged = await self.segments.begin()
+        for first_term, last_term in term_ranges(math.ceil(sum(each.docs for each in segments) / MERGED_AT_ONCE)):
+            rows = await self.segments.rows(numbers, first_term, last_term)
+            await self.segments.write(merged, await asyncio.to_thread(merge.step, rows, last_term))
+        async with self.segments.holding():
+            await self.segments.retire(numbers)
+            if merge.docs:
+                await self.segments.go_live(Segment(merged, merge.docs, first, last))
+            await self._conn.execute(_REMOVE_TOMBSTONES, {"ns": self._ns, "docs": array_text(purged.tolist())})
+        await self.segments.clean()
+
+    async def _alive(self, first: int, last: int) -> NDArray[np.bool_]:
+        """Mask over the ordinals `first` to `last`: True if the memory exists."""
+        alive = np.zeros(last - first + 1, np.bool_)
+        for start in range(first, last + 1, _ORDINALS_AT_ONCE):
+            existing = await self._integers(_ALIVE, first=start, last=min(last, start + _ORDINALS_AT_ONCE - 1))
+            alive[existing - first] = True
+        return alive
+
+    async def _integers(self, statement: LiteralString, **scope: int) -> NDArray[np.int32]:
+        """Decode the int4 values that a statement returns as one bytea."""
+        return np.frombuffer(await self._bytes(statement, **scope), ">i4").astype(np.int32)
+
+    async def _bytes(self, statement: LiteralString, **scope: int) -> bytes:
+        row = await (await self._conn.execute(statement, {"ns": self._ns, **scope}, binary=True)).fetchone()
+        return (row and row[0]) or b""
+
+
+def _packed(tail: bytes, alive: NDArray[np.bool_], first_doc: int) -> list[tuple[int, bytes]]:
+    """Build the segment rows for the memories of a tail that still exist."""
+    table = unpack_tail(tail)
+    return list(pack(table.only(alive[table.docs - first_doc]).sorted()))

@@ -1,0 +1,116 @@
+"""The segments of one namespace, written in short transactions while readers use others.
+
+A segment that is not live is being written or removed, and readers ignore it. The caller puts segments live and retires
+others in one transaction; after a crash, unfinished segments are not live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString, NamedTuple
+
+from psycopg import AsyncConnection
+
+from retrieval.store import namespaces
+
+_LIVE: LiteralString = """
+    select segment, docs, first_doc, last_doc from bm25_segment where ns = %(ns)s and live order by segment
+"""
+_OTHERS: LiteralString = "select segment from bm25_segment where ns = %(ns)s and not live"
+_BEGIN: LiteralString = "insert into bm25_segment (ns) values (%(ns)s) returning segment"
+_GO_LIVE: LiteralString = """
+    update bm25_segment set live = true, docs = %(docs)s, first_doc = %(first_doc)s, last_doc = %(last_doc)s
+    where ns = %(ns)s and segment = %(segment)s
+"""
+_RETIRE: LiteralString = "update bm25_segment set live = false where ns = %(ns)s and segment = any(%(segments)s)"
+_REMOVE_POSTINGS: LiteralString = "delete from bm25_posting where ns = %(ns)s and segment = %(segment)s"
+_REMOVE: LiteralString = "delete from bm25_segment where ns = %(ns)s and segment = %(segment)s"
+
+_WRITE: LiteralString = "copy bm25_posting (ns, segment, first_term, postings) from stdin with (format binary)"
+
+_ROWS: LiteralString = """
+    select postings from bm25_posting
+    where ns = %(ns)s and segment = any(%(segments)s) and first_term between %(first)s and %(last)s
+"""
+
+
+class NamespaceDeleted(Exception):
+    """The namespace was deleted, together with everything written for it."""
+
+
+class Segment(NamedTuple):
+    """A live segment.
+
+    Attributes:
+        segment: its number.
+        docs: number of memories packed into it.
+        first_doc: lower bound of their ordinals.
+        last_doc: upper bound of their ordinals.
+    """
+
+    segment: int
+    docs: int
+    first_doc: int
+    last_doc: int
+
+
+class Segments:
+    """The segments of one namespace. Writing requires the namespace's compaction lock."""
+
+    def __init__(self, conn: AsyncConnection[Any], ns: int) -> None:
+        """`conn` is in autocommit mode."""
+        self._conn = conn
+        self._ns = ns
+
+    async def live(self) -> list[Segment]:
+        """The segments that readers use, oldest first."""
+        rows = await (await self._conn.execute(_LIVE, {"ns": self._ns})).fetchall()
+        return [Segment(*row) for row in rows]
+
+    async def rows(self, segments: Sequence[int], first_term: int, last_term: int) -> list[bytes]:
+        """The rows of some segments whose first term is between `first_term` and `last_term`, inclusive."""
+        scope = {"ns": self._ns, "segments": segments, "first": first_term, "last": last_term}
+        return [row for (row,) in await (await self._conn.execute(_ROWS, scope, binary=True)).fetchall()]
+
+    @asynccontextmanager
+    async def holding(self) -> AsyncIterator[None]:
+        """A transaction that keeps the namespace from being deleted.
+
+        Raises:
+            NamespaceDeleted: it is deleted already.
+        """
+        async with self._conn.transaction():
+            if not await namespaces.hold(self._conn, self._ns):
+                raise NamespaceDeleted
+            yield
+
+    async def begin(self) -> int:
+        """Create a segment that is not live; returns its number."""
+        async with self.holding():
+            row = await (await self._conn.execute(_BEGIN, {"ns": self._ns})).fetchone()
+        if row is None:
+            raise RuntimeError("insert into bm25_segment returned no row")
+        return int(row[0])
+
+    async def write(self, segment: int, rows: Iterable[tuple[int, bytes]]) -> None:
+        """Add rows, given as (first term, row), to a segment that is not live."""
+        async with self.holding(), self._conn.cursor() as cursor, cursor.copy(_WRITE) as copy:
+            copy.set_types(["int4", "int4", "int8", "bytea"])
+            for first_term, postings in rows:
+                await copy.write_row((self._ns, segment, first_term, postings))
+
+    async def go_live(self, segment: Segment) -> None:
+        """Make a segment visible to readers; call inside `holding`."""
+        await self._conn.execute(_GO_LIVE, {"ns": self._ns, **segment._asdict()})
+
+    async def retire(self, segments: Sequence[int]) -> None:
+        """Hide segments from readers; call inside `holding`."""
+        await self._conn.execute(_RETIRE, {"ns": self._ns, "segments": segments})
+
+    async def clean(self) -> None:
+        """Delete the segments that are not live."""
+        for (segment,) in await (await self._conn.execute(_OTHERS, {"ns": self._ns})).fetchall():
+            async with self.holding():
+                for statement in (_REMOVE_POSTINGS, _REMOVE):
+                    await self._conn.execute(statement, {"ns": self._ns, "segment": segment})

@@ -1,0 +1,325 @@
+"""The PostgreSQL server that Trivet runs itself, one per data folder, shared by all processes that use it.
+
+Each process that uses the server holds a shared lock on a file in the data folder. A process that leaves and finds no
+other holder stops the server. The operating system releases the locks of a killed process, so the next start takes over
+a server that it left behind.
+
+Each process also watches the server. If it ends unexpectedly, killed or out of disk space, the first process to take
+the folder's other lock restarts it, retrying with growing pauses; the others find it running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import fcntl
+import itertools
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+from urllib.parse import quote
+
+import psycopg
+
+from retrieval.errors import EmbeddedPostgresError
+from retrieval.store.embedded.cluster import Cluster
+from retrieval.store.embedded.tuning import tuned_settings
+
+DATABASE = "trivet"
+LOCK_TIMEOUT_S = 660
+"""How long to wait for another process that is starting or stopping the server."""
+
+WATCH_INTERVAL_S = 0.25
+"""How often a process checks that the server still runs."""
+
+LONGEST_PAUSE_S = 10.0
+"""Longest pause between restart attempts; pauses double up to this."""
+
+FAILURES_TOLERATED = 5
+"""Restart attempts that may fail, within some ten seconds, before the server counts as dead."""
+
+log = logging.getLogger(__name__)
+
+_OWN_NAMES = frozenset({"postgres", "postgres.new", "change.lock", "users.lock", "lost+found", "demo", "eval"})
+
+_UNFIT = frozenset('"\\$`\n\r')  # pg_ctl passes the path to a shell in double quotes
+
+
+class EmbeddedPostgres:
+    """One process's share in the server of a data folder. Methods block and may be called from any thread."""
+
+    def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None) -> None:
+        """Touches nothing before `start`.
+
+        Args:
+            data_dir: created with its parents if missing; empty or created by Trivet.
+            settings: PostgreSQL settings that override the tuned ones, if this process starts the server.
+        """
+        self.data_dir = Path(os.path.abspath(data_dir.expanduser()))
+        self._cluster = Cluster(self.data_dir / "postgres")
+        self._settings = {**tuned_settings(), **(settings or {})}
+        self._turn = threading.Lock()
+        self._share: int | None = None
+        self._leaving = threading.Event()
+        self._watcher = threading.Thread()
+        self._failure: str | None = None
+        self._is_lost = False
+
+    @property
+    def failure(self) -> str | None:
+        """Why the server ended and could not be restarted in several attempts; None if it runs."""
+        return self._failure
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the data folder itself is gone, so that restarting is pointless; `stop` then raises."""
+        return self._is_lost
+
+    def start(self) -> str:
+        """Start the server, or join the running one, and create its database if missing.
+
+        Returns:
+            A libpq URL of the database.
+
+        Raises:
+            EmbeddedPostgresError: the folder is unsuitable, or the server does not start.
+        """
+        with self._turn:
+            self._check_folder()
+            with _locked(self.data_dir / "change.lock"):
+                share = _open(self.data_dir / "users.lock")
+                try:
+                    self._join(share)
+                    self._create()
+                    self._ensure_running()
+                    url = self._ensure_database()
+                except BaseException:
+                    os.close(share)
+                    raise
+                if self._share is not None:
+                    os.close(self._share)
+                else:
+                    self._start_watching()
+                self._share = share
+            atexit.register(self.stop)
+            return url
+
+    def stop(self) -> None:
+        """Leave; the last process to leave stops the server. Does nothing if `start` did not succeed.
+
+        Raises:
+            EmbeddedPostgresError: the server does not stop, or its data folder is gone.
+        """
+        with self._turn:
+            if self._share is None:
+                return
+            share, self._share = self._share, None
+            watcher = self._watcher
+            self._leaving.set()
+            atexit.unregister(self.stop)
+            try:
+                if self._is_lost:
+                    raise EmbeddedPostgresError(self._failure)
+                with _locked(self.data_dir / "change.lock"):
+                    if _try_lock(share, fcntl.LOCK_EX) and self._cluster.is_running():
+                        self._cluster.stop()
+            finally:
+                os.close(share)
+        watcher.join()  # it may be waiting for the lock
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[str]:
+        """Run the server for the duration of the block; SIGTERM, Ctrl-C and cancellation leave the block.
+
+        Yields:
+            A libpq URL of its database, which is not migrated yet.
+
+        Raises:
+            EmbeddedPostgresError: see `start` and `stop`.
+        """
+        with _sigterm_raises():
+            try:
+                yield await asyncio.to_thread(self.start)
+            finally:
+                await asyncio.to_thread(self.stop)
+
+    def _check_folder(self) -> None:
+        """Create the data folder; refuse one that holds anything else."""
+        if unfit := sorted(_UNFIT & set(str(self.data_dir))):
+            raise EmbeddedPostgresError(f"PostgreSQL cannot use the data folder {self.data_dir}: it has {unfit[0]!r}")
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            names = {entry.name for entry in self.data_dir.iterdir()}
+        except OSError as exc:
+            raise EmbeddedPostgresError(f"the data folder {self.data_dir} cannot be used: {exc.strerror}") from exc
+        if "postgres" not in names and (strange := sorted(names - _OWN_NAMES)):
+            raise EmbeddedPostgresError(
+                f"the data folder {self.data_dir} is not empty and not Trivet's (it holds {strange[0]!r}); "
+                "set TRIVET_DATA_DIR to a folder of its own"
+            )
+        if not os.access(self.data_dir, os.W_OK | os.X_OK):
+            raise EmbeddedPostgresError(f"the data folder {self.data_dir} cannot be written")
+
+    def _join(self, share: int) -> None:
+        """Take a share; processes of another machine or container cannot share the server."""
+        machine = _machine()
+        if _try_lock(share, fcntl.LOCK_EX):
+            os.ftruncate(share, 0)
+            os.pwrite(share, machine, 0)
+        elif os.pread(share, 4_096, 0) != machine:
+            raise EmbeddedPostgresError(f"the data folder {self.data_dir} is in use by another machine or container")
+        fcntl.flock(share, fcntl.LOCK_SH)
+
+    def _create(self) -> None:
+        """Create the cluster if it does not exist."""
+        with self._translated_errors():
+            self._cluster.create()
+
+    def _ensure_running(self) -> None:
+        """Start the server unless it runs."""
+        with self._translated_errors():
+            self._cluster.check_version()
+            if not self._cluster.becomes_ready():
+                self._cluster.start(self._settings)
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        """Add the data folder to errors of the operating system."""
+        try:
+            yield
+        except OSError as exc:
+            raise EmbeddedPostgresError(f"the data folder {self.data_dir} cannot be used: {exc}") from exc
+
+    def _start_watching(self) -> None:
+        """Start watching the server, until `stop`."""
+        self._failure, self._is_lost, self._leaving = None, False, threading.Event()
+        self._watcher = threading.Thread(target=self._watch, args=(self._leaving,), name="watch-postgres", daemon=True)
+        self._watcher.start()
+
+    def _watch(self, leaving: threading.Event) -> None:
+        """Restart the server whenever it ends, until this process leaves or the data folder is gone."""
+        while not leaving.wait(WATCH_INTERVAL_S) and not self._is_lost:
+            try:
+                has_ended = not self._cluster.is_running()
+            except OSError as exc:  # this process may have too many open files
+                log.warning("whether PostgreSQL in %s runs cannot be seen: %s", self.data_dir, exc)
+                continue
+            if has_ended:
+                log.error("PostgreSQL in %s has ended unexpectedly; starting it again", self.data_dir)
+                self._revive(leaving)
+
+    def _revive(self, leaving: threading.Event) -> None:
+        """Restart the server, retrying until it succeeds."""
+        pause_s = WATCH_INTERVAL_S
+        for attempt in itertools.count(1):
+            with self._turn:
+                if leaving.is_set():
+                    return
+                try:
+                    self._start_again()
+                except Exception as exc:  # whatever it is, the next attempt may succeed
+                    log.error("PostgreSQL could not be started again, attempt %d: %s", attempt, exc)
+                    if self._is_lost or attempt >= FAILURES_TOLERATED:
+                        self._failure = str(exc)
+                else:
+                    self._failure = None
+                    return
+            if self._is_lost or leaving.wait(pause_s):
+                return
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _start_again(self) -> None:
+        """Start the server unless another process has; never in a recreated folder, which would be empty."""
+        if not self._cluster.pgdata.is_dir():
+            self._is_lost = True
+            raise EmbeddedPostgresError(f"the database's folder {self._cluster.pgdata} is gone")
+        with _locked(self.data_dir / "change.lock"):
+            self._ensure_running()
+        log.warning("PostgreSQL in %s answers again", self.data_dir)
+
+    def _ensure_database(self) -> str:
+        """Create the database if it is missing; returns its URL."""
+        folder = quote(self._cluster.socket_folder(), safe="")
+        try:
+            with psycopg.connect(f"postgresql://postgres@/postgres?host={folder}&port=5432", autocommit=True) as db:
+                if not db.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone():
+                    db.execute("create database trivet")
+        except psycopg.Error as exc:
+            raise EmbeddedPostgresError(f"the database of {self.data_dir} cannot be opened: {exc}") from exc
+        return f"postgresql://postgres@/{DATABASE}?host={folder}&port=5432"
+
+
+def running(data_dir: Path, *, settings: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[str]:
+    """`EmbeddedPostgres.running` of a folder.
+
+    Args:
+        data_dir: see `EmbeddedPostgres`.
+        settings: PostgreSQL settings that override the tuned ones, if this process starts the server.
+    """
+    return EmbeddedPostgres(data_dir, settings=settings).running()
+
+
+@contextmanager
+def _sigterm_raises() -> Iterator[None]:
+    """Turn SIGTERM into SystemExit unless a handler is set, so that `finally` blocks run."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+
+    def leave(signum: int, _frame: FrameType | None) -> NoReturn:
+        sys.exit(128 + signum)
+
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _machine() -> bytes:
+    """Identifies processes that can see one another: host and process namespace."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return f"{socket.gethostname()} {namespace}".encode()
+
+
+def _open(path: Path) -> int:
+    """Open a lock file, created if missing; returns its descriptor."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise EmbeddedPostgresError(f"{path} cannot be used: {exc.strerror}") from exc
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file, waiting up to `LOCK_TIMEOUT_S`."""
+    descriptor = _open(path)
+    try:
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
+        while not _try_lock(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                raise EmbeddedPostgresError(f"another process has been holding {path} for {LOCK_TIMEOUT_S} s")
+            time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)

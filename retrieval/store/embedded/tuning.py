@@ -1,0 +1,60 @@
+"""Settings of the embedded PostgreSQL: machine-dependent ones, and those that fit Trivet's workload."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import psutil
+
+_MIB = 1024 * 1024
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
+
+
+def tuned_settings() -> dict[str, str]:
+    """Server settings for this machine; measurements in docs/decisions/0009-vector-at-scale.md."""
+    memory_mib = _memory_bytes() // _MIB
+    maintenance_mib = max(64, min(memory_mib // 8, 2_048))
+    return {
+        "shared_buffers": f"{max(64, min(memory_mib // 4, 8_192))}MB",
+        "effective_cache_size": f"{max(128, memory_mib // 2)}MB",
+        # The vector index is built in memory up to this size, 1.2 kB per vector; beyond, the build is many times
+        # slower.
+        "maintenance_work_mem": f"{maintenance_mib}MB",
+        "autovacuum_work_mem": "64MB",
+        "max_parallel_maintenance_workers": str(_build_workers(maintenance_mib * _MIB)),
+        "work_mem": "16MB",
+        "max_connections": "100",
+        "synchronous_commit": "on",
+        # Inserting into the vector index changes tens of pages, and the first change of a page after a checkpoint logs
+        # it whole, so checkpoints are rare.
+        "max_wal_size": "4GB",
+        "min_wal_size": "256MB",
+        "checkpoint_timeout": "15min",
+        "wal_compression": "off",
+        "random_page_cost": "1.1",
+        "max_parallel_workers_per_gather": "0",
+        "jit": "off",
+        "log_checkpoints": "off",
+        "log_min_messages": "warning",
+        "log_min_error_statement": "panic",
+        "log_parameter_max_length": "0",
+        "log_parameter_max_length_on_error": "0",
+    }
+
+
+def _build_workers(build_bytes: int) -> int:
+    """Parallel workers for index builds: none if shared memory is too small for them, as in many containers."""
+    if _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free < 2 * build_bytes:
+        return 0
+    return min(4, max(0, (os.cpu_count() or 1) - 1))
+
+
+def _memory_bytes() -> int:
+    """This machine's memory, or the container's limit."""
+    total: int = psutil.virtual_memory().total
+    for limit_file in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
+        if limit_file.is_file() and (limit := limit_file.read_text().strip()).isdigit():
+            return min(total, int(limit))
+    return total

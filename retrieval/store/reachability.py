@@ -1,0 +1,193 @@
+"""Tells a lost database from one whose connections are merely all in use."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+
+from retrieval.errors import StoreUnavailable
+
+LOOK_INTERVAL_S = 0.5
+"""How often slow statements are checked for, and a lost database is retried."""
+
+SLOW_S = 0.25
+"""A statement or a wait for a connection that takes longer triggers a check whether the database still answers."""
+
+ANSWER_TIMEOUT_S = 1.0
+"""How long the database may take to accept a connection, or three times as long as it took when the pool was opened."""
+
+STALL_S = 0.25
+"""An event loop that is late by more than this was busy itself, so a timeout says nothing about the database."""
+
+log = logging.getLogger(__name__)
+
+
+class Reachability:
+    """Whether the database of a pool answers; when in doubt, tries to open one more connection.
+
+    Callers wait for a busy pool, but not for a lost database. It is lost if it refuses the connection while no caller
+    holds one that could be returned, or if it does not answer at all. Then waiting callers fail at once, and if there
+    was no answer, so do callers waiting for rows. After a refusal a new caller triggers another attempt, so that it
+    succeeds as soon as the database is back; while no answer comes, it fails at once.
+
+    Attributes:
+        losses: how often the database was lost. Connections opened before the last loss are useless.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[AsyncConnection[Any]]]) -> None:
+        """`connect` opens a connection and raises StoreUnavailable if that fails."""
+        self.losses = 0
+        self._connect = connect
+        self._usual_s = 0.0
+        self._is_silent = False
+        self._is_back = asyncio.Event()
+        self._is_back.set()
+        self._doubted = asyncio.Event()
+        self._waiting: dict[asyncio.Timeout, float] = {}
+        self._in_use: dict[AsyncConnection[Any], float] = {}
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the database did not accept the last connection."""
+        return not self._is_back.is_set()
+
+    async def check(self) -> None:
+        """Return if the database is reachable, or becomes so now.
+
+        Raises:
+            StoreUnavailable: it is not.
+        """
+        if self._is_silent:
+            raise StoreUnavailable("the database does not answer")
+        if self.is_lost:
+            self.doubt()
+            async with self.waiting(), asyncio.timeout(2 * self.limit_s):
+                await self._is_back.wait()
+
+    def doubt(self) -> None:
+        """Check the database now, because a connection of the pool was closed."""
+        self._doubted.set()
+
+    def use(self, connection: AsyncConnection[Any]) -> None:
+        """Record that a caller holds a connection."""
+        self._in_use[connection] = time.monotonic()
+
+    def end_use(self, connection: AsyncConnection[Any]) -> None:
+        """Record that the caller returned it."""
+        self._in_use.pop(connection, None)
+        if connection.closed:
+            self.doubt()
+
+    @property
+    def limit_s(self) -> float:
+        """How long the database may take to accept a connection."""
+        return max(ANSWER_TIMEOUT_S, 3 * self._usual_s)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether callers are waiting for a connection."""
+        return bool(self._waiting)
+
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """A block in which a caller waits for a connection.
+
+        Raises:
+            StoreUnavailable: the database is lost in the meantime.
+        """
+        try:
+            async with asyncio.timeout(None) as limit:
+                self._waiting[limit] = time.monotonic()
+                try:
+                    yield
+                finally:
+                    self._waiting.pop(limit, None)
+        except TimeoutError:
+            raise StoreUnavailable("the database does not answer") from None
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Watch the database for the duration of the block."""
+        began = time.monotonic()
+        await (await self._connect()).close()
+        self._usual_s = time.monotonic() - began
+        watch = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_INTERVAL_S):
+                    await self._doubted.wait()
+            if self._doubted.is_set() or self.is_lost or self._is_slow():
+                self._doubted.clear()
+                try:
+                    await self._ask()
+                except Exception:  # the watch must go on
+                    log.exception("whether the database answers could not be found out")
+
+    def _is_slow(self) -> bool:
+        """Whether a caller has been waiting too long for a connection or for rows."""
+        since = min((*self._waiting.values(), *self._in_use.values()), default=float("inf"))
+        return time.monotonic() - since > SLOW_S
+
+    async def _ask(self) -> None:
+        """Try to connect; if there is no answer, mark the database lost and keep waiting."""
+        began = time.monotonic()
+        attempt = asyncio.ensure_future(self._connect())
+        try:
+            self._is_silent = not await self._is_answered(attempt)
+            if self._is_silent:
+                self._lose("it does not answer")
+                self._shut_down_connections()
+            await (await attempt).close()
+        except (StoreUnavailable, psycopg.Error) as exc:
+            if self.is_lost or not self._in_use:
+                self._lose(str(exc), before=began)
+            return
+        finally:
+            self._is_silent = False
+            attempt.cancel()
+        if self.is_lost:
+            self._is_back.set()
+            log.warning("the database answers again")
+
+    async def _is_answered(self, attempt: asyncio.Future[AsyncConnection[Any]]) -> bool:
+        while True:
+            began = time.monotonic()
+            done, _ = await asyncio.wait({attempt}, timeout=self.limit_s)
+            if done or time.monotonic() - began < self.limit_s + STALL_S:
+                return bool(done)
+
+    def _lose(self, reason: str, *, before: float = math.inf) -> None:
+        """Fail the callers that have been waiting since before `before`; for later ones the database is tried again."""
+        if not self.is_lost:
+            self._is_back.clear()
+            self.losses += 1
+            log.error("the database is lost: %s", reason)
+        for limit, since in list(self._waiting.items()):
+            if since <= before:
+                del self._waiting[limit]
+                limit.reschedule(asyncio.get_running_loop().time())
+        if self._waiting:
+            self.doubt()
+
+    def _shut_down_connections(self) -> None:
+        """Fail callers that wait for rows: libpq sees the connection end."""
+        for connection in self._in_use:
+            with suppress(psycopg.Error, OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+                line.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,78 @@
+"""Folds characters that readers do not distinguish: compatibility forms, accents, digits.
+
+Diacritics are folded in Latin and Greek, so that "café" matches "cafe", "Zürich" matches "Zurich" and "ΑΘΗΝΑ" matches
+"Αθήνα". Languages that distinguish words by them lose some precision, which the query's other terms make up for.
+Optional points in Hebrew and Arabic are dropped, and Russian ё becomes е. Marks that carry a vowel or a letter (Indic
+scripts, Thai, й, kana) are kept.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_LAST_SCRIPT = 0x1F000  # no combining mark or digit of an alphabet lies beyond
+_LATIN_GREEK = (range(0x00C0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
+_OPTIONAL_MARKS = (range(0x0300, 0x0370), range(0x0591, 0x05C8), range(0x064B, 0x0660), range(0x06D6, 0x06DD))
+_SINGLES = {
+    "ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d", "þ": "th",
+    "ё": "е", "أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ي": "ی", "ى": "ی", "ك": "ک",
+}  # fmt: skip
+
+# Applied before splitting into words: one form of apostrophe and hyphen, no zero-width characters.
+_PREPARE: dict[int, str | None] = {ord(c): "'" for c in "\u2018\u2019\u02bc\u02b9\u00b4\u05f3"}
+_PREPARE |= {ord(c): "-" for c in "\u2010\u2011\u2012\u2013\u2212"}
+_PREPARE |= {ord(c): " " for c in "\u2120\u2122"}
+_PREPARE |= dict.fromkeys([0x00AD, 0x0640, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)])
+
+
+def _letter_marks() -> tuple[str, dict[int, str]]:
+    """The combining marks as ranges for a character class, and the decimal digits with their values."""
+    ranges: list[list[int]] = []
+    digits: dict[int, str] = {}
+    for code in range(0x0300, _LAST_SCRIPT):
+        category = unicodedata.category(chr(code))
+        if category in ("Mn", "Mc"):
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+        elif category == "Nd":
+            digits[code] = str(unicodedata.decimal(chr(code)))
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges), digits
+
+
+def _fold_table(digits: dict[int, str]) -> dict[int, str | None]:
+    table: dict[int, str | None] = dict(digits)
+    for code in (code for block in _LATIN_GREEK for code in block):
+        base = "".join(c for c in unicodedata.normalize("NFD", chr(code)) if not unicodedata.combining(c))
+        if base != chr(code):
+            table[code] = base
+    table |= dict.fromkeys(code for block in _OPTIONAL_MARKS for code in block)
+    table |= {ord(letter): plain for letter, plain in _SINGLES.items()}
+    return table
+
+
+MARKS, _DIGITS = _letter_marks()
+"""Character-class ranges of the combining marks that continue a word, which `\\w` does not match."""
+
+_FOLD = _fold_table(_DIGITS)
+
+
+def prepare(text: str) -> str:
+    r"""NFKC with one form of apostrophe and hyphen, without zero-width characters.
+
+    >>> prepare("ｆｕｌｌ don’t co\u00adop")
+    "full don't coop"
+    """
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", text.translate(_PREPARE))
+
+
+def fold(word: str) -> str:
+    """The case-folded word with its diacritics folded as described above.
+
+    >>> fold("café"), fold("αθήνα"), fold("йод"), fold("ёлка")
+    ('cafe', 'αθηνα', 'йод', 'елка')
+    """
+    return word if word.isascii() else word.translate(_FOLD)

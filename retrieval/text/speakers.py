@@ -1,0 +1,35 @@
+"""Speakers: whether a query names one, and whether one is an assistant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from graph.names import normalize
+from graph.nicknames import ORDINARY_NAMES
+from graph.stopwords import STOP_WORDS
+
+_WORDS = ORDINARY_NAMES | STOP_WORDS
+_ASSISTANTS = frozenset(("assistant", "ai", "agent", "bot", "chatbot", "model", "system"))
+
+
+def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
+    """The speakers a text names in full; a name that is also a word ("Will") needs a capital within the sentence."""
+    said = f" {normalize(text)} "
+    named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in said}
+    return {
+        speaker
+        for speaker in named
+        if normalize(speaker) not in _WORDS or re.search(rf"\s{re.escape(speaker)}\b", text)
+    }
+
+
+@lru_cache(maxsize=8_192)
+def is_assistant(speaker: str | None) -> bool:
+    """Whether a speaker's name is one that chats use for the machine.
+
+    >>> is_assistant("Assistant"), is_assistant("Ana"), is_assistant(None)
+    (True, False, False)
+    """
+    return speaker is not None and speaker.strip().casefold() in _ASSISTANTS

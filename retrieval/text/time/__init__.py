@@ -1,0 +1,1 @@
+"""Time expressions: periods, dates and their index terms."""

@@ -1,0 +1,170 @@
+"""Calendar dates in a text: days, months, seasons, quarters and years, in many spellings."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from graph.dates import MONTHS
+from retrieval.text.time.context import counts, is_counted, is_month, is_named, is_short, leads_to_day, leads_to_year
+from retrieval.text.time.tokens import SEASONS, Stretch, TimeTokens, shift
+
+_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "1st": 0, "2nd": 1, "3rd": 2, "4th": 3}
+_DAY = re.compile(r"(0?[1-9]|[12][0-9]|3[01])(st|nd|rd|th)?")
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}|2100")
+_DECADE = re.compile(r"(?:19|20)[0-9]0s")
+_DIGITS = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})(?:[-/.]([0-9]{1,2}))?|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]+)")
+_SOON_DAYS = 31
+
+
+def date_at(
+    tokens: TimeTokens, position: int, now: datetime, *, led: bool = False, year: int | None = None
+) -> Stretch | None:
+    """The date that starts at a token; a day without a year is the last such day, or the next one if it is soon.
+
+    Args:
+        tokens: of the text.
+        position: index of the token.
+        now: local time of the asker.
+        led: whether the preceding words make a month or year alone a time ("the end of ...").
+        year: the year of a date that does not state one.
+
+    Raises:
+        ValueError: there is no such day.
+        OverflowError: the date is outside the calendar.
+
+    >>> found = date_at(TimeTokens("3rd of May, 2023"), 0, datetime(2024, 1, 1))
+    >>> found.start, found.end
+    (datetime.datetime(2023, 5, 3, 0, 0), datetime.datetime(2023, 5, 4, 0, 0))
+    """
+    word = tokens.low(position)
+    if word in MONTHS:
+        return _month_first(tokens, position, now, led, year)
+    if word in SEASONS:
+        found = _year_at(tokens, position + 1, now)
+        return _season(SEASONS[word], *found, now) if found else None
+    if word in _ORDINALS and tokens.low(position + 1) == "quarter":
+        return _quarter(tokens, position + 2, _ORDINALS[word], now)
+    if len(word) == 2 and word[0] == "q" and word[1] in "1234":
+        return _quarter(tokens, position + 1, int(word[1]) - 1, now)
+    if word[:1].isdecimal() and word.isascii():
+        if digits := _DIGITS.fullmatch(word):
+            return _in_digits(digits, position + 1)
+        if _DAY.fullmatch(word):
+            return _day_first(tokens, position, now, led, year)
+        if _DECADE.fullmatch(word) and (led or tokens.low(position - 1) == "the"):
+            return _of_year(int(word[:4]), position + 1, years=10)
+        if _YEAR.fullmatch(word) and int(word) >= 1900 and (led or leads_to_year(tokens, position)):
+            return None if is_counted(tokens, position) else _of_year(int(word), position + 1)
+    return None
+
+
+def _in_digits(found: re.Match[str], stop: int) -> Stretch | None:
+    year, month, day, one, sign, other, short = found.groups()
+    if one:
+        # 5/3/2023 is American; 3.5.2023 and 13/5/2023 can only be European.
+        day_first = sign == "." or int(one) > 12
+        if sign == "." and len(short) != 4:
+            return None  # a version number
+        day, month = (one, other) if day_first else (other, one)
+        year = short if len(short) == 4 else f"20{short}"
+    elif not day and "-" not in found.group():
+        return None  # neither 2022/23 nor 2022.5 is a month
+    if not 1000 <= int(year) <= 2100:
+        return None
+    start = datetime(int(year), int(month), int(day or 1))
+    return Stretch(start, shift(start, "day" if day else "month", 1), stop)
+
+
+def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
+    """May 3, 2023; May 3-5; May 3rd; May 2023; in May."""
+    month = MONTHS[tokens.low(position)]
+    short = is_short(tokens.low(position))
+    after = tokens.after(position + 1, ".") if short else position + 1
+    if day := _DAY.fullmatch(tokens.low(after)):
+        sure = bool(day[2]) or leads_to_day(tokens, position) or led
+        stop, last = after + 1, day
+        if tokens.low(stop) in {"-", "–"} and (to := _DAY.fullmatch(tokens.low(stop + 1))):
+            stop, last = stop + 2, to
+        said = _year_at(tokens, tokens.after(stop, ","), now)
+        if not said and (counts(tokens, stop) or not (sure or is_named(tokens, position, short))):
+            return None
+        return _days(month, int(day[1]), int(last[1]), said or (year, stop), now)
+    if said := _year_at(tokens, tokens.after(after, ","), now):
+        return _month(month, *said)
+    if not (led or is_month(tokens, position, short)):
+        return None
+    if year is not None:
+        return _month(month, year, after)
+    return Stretch(None, None, after, month=month, yearless=True)
+
+
+def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
+    """3 May 2023; the 3rd of May; 3-5 May."""
+    day = last = _DAY.fullmatch(tokens.low(position))
+    after = position + 1
+    if tokens.low(after) in {"-", "–"} and (to := _DAY.fullmatch(tokens.low(after + 1))):
+        after, last = after + 2, to
+    after = tokens.after(after, "of")
+    name = tokens.low(after)
+    if not day or not last or name not in MONTHS:
+        return None
+    short = is_short(name)
+    stop = tokens.after(after + 1, ".") if short else after + 1
+    said = _year_at(tokens, tokens.after(stop, ","), now)
+    sure = led or day[2] or tokens.low(after - 1) == "of" or leads_to_day(tokens, position)
+    if not said and not sure and not is_named(tokens, after, short):
+        return None
+    return _days(MONTHS[name], int(day[1]), int(last[1]), said or (year, stop), now)
+
+
+def _year_at(tokens: TimeTokens, position: int, now: datetime) -> tuple[int, int] | None:
+    """The year that follows a month or season, and the position after it: "2023", "of 2023", "of last year"."""
+    position = tokens.after(position, "of")
+    if _YEAR.fullmatch(tokens.low(position)) and not (tokens.low(position - 1) == "," and is_counted(tokens, position)):
+        return int(tokens.low(position)), position + 1
+    if (
+        tokens.low(position + 1) == "year"
+        and (step := {"last": -1, "this": 0, "next": 1}.get(tokens.low(position))) is not None
+    ):
+        return now.year + step, position + 2
+    return None
+
+
+def _month(month: int, year: int, stop: int) -> Stretch:
+    start = datetime(year, month, 1)
+    return Stretch(start, shift(start, "month", 1), stop)
+
+
+def _days(month: int, first: int, last: int, said: tuple[int | None, int], now: datetime) -> Stretch:
+    year, stop = said
+    if year is None:
+        leap_day = month == 2 and last == 29
+        step = 4 if leap_day else 1
+        year = now.year + 1 if not leap_day else now.year + 4 - now.year % 4
+        while datetime(year, month, first) > now + timedelta(days=_SOON_DAYS):
+            year -= step
+    start, end = datetime(year, month, first), shift(datetime(year, month, last), "day", 1)
+    if end <= start:
+        raise ValueError("days in no order")
+    return Stretch(start, end, stop, yearless=said[0] is None)
+
+
+def _of_year(year: int, stop: int, *, years: int = 1) -> Stretch:
+    return Stretch(datetime(year, 1, 1), datetime(year + years, 1, 1), stop)
+
+
+def _season(month: int, year: int, stop: int, now: datetime) -> Stretch:
+    # A winter is named after the year of its December or its January: the latter if that December is in the future.
+    start = datetime(year, month, 1)
+    if month == 12 and start > now:
+        start = shift(start, "year", -1)
+    return Stretch(start, shift(start, "quarter", 1), stop)
+
+
+def _quarter(tokens: TimeTokens, position: int, number: int, now: datetime) -> Stretch | None:
+    said = _year_at(tokens, position, now)
+    if said is None:
+        return None
+    start = datetime(said[0], 3 * number + 1, 1)
+    return Stretch(start, shift(start, "quarter", 1), said[1])

@@ -1,0 +1,183 @@
+"""Times relative to the moment of asking: yesterday, last week, this summer, on Tuesday."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from graph.dates import MONTHS
+from graph.stopwords import words
+from retrieval.text.time.dates import date_at
+from retrieval.text.time.tokens import SEASONS, UNITS, WEEKDAYS, Stretch, TimeTokens, containing, midnight, shift
+
+_DAYS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
+_PARTS_OF_DAY = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+_STEPS = {"last": -1, "past": -1, "this": 0, "next": 1}
+_HABITS = frozenset(words("mornings afternoons evenings nights"))
+_NO_MONTH_BEFORE = frozenset(words("of be not have also never"))  # "this May be ..."
+_RECENT_DAYS = 30
+
+
+def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool = False) -> Stretch | None:
+    """The relative time that starts at a token, counted from now or from a date stated next to it.
+
+    Args:
+        tokens: of the text.
+        position: index of the token.
+        now: local time of the asker.
+        led: whether a weekday alone is a time, as after "since".
+
+    Raises:
+        ValueError: there is no such day.
+        OverflowError: the date is outside the calendar.
+
+    >>> found = relative_at(TimeTokens("last weekend before April 10, 2023"), 0, datetime(2024, 1, 1))
+    >>> found.start, found.end
+    (datetime.datetime(2023, 4, 8, 0, 0), datetime.datetime(2023, 4, 10, 0, 0))
+    """
+    word = tokens.low(position)
+    if word in WEEKDAYS:
+        return _weekday(tokens, position, now, led)
+    if tokens.in_title(position):
+        return None
+    if word in _DAYS:
+        return None if _is_code(tokens, position) else _day(now, _DAYS[word], position + 1)
+    if word in {"recently", "lately"}:
+        if tokens.low(position - 1) in {"more", "most", "less", "how", "until"}:
+            return None
+        return _rolling(now, "day", -1, _RECENT_DAYS, position + 1)._replace(vague=True)
+    return _deictic(tokens, position, now) if word in _STEPS else None
+
+
+def _is_code(tokens: TimeTokens, position: int) -> bool:
+    """Whether a word like "today" is mentioned rather than used as a time: `datetime.today()`, "today's date"."""
+    after = position + 1 + 2 * (tokens.low(position + 1) in {"'", "’"} and tokens.low(position + 2) == "s")
+    return (
+        (tokens.low(position - 1) == "." and tokens[position - 1].end == tokens[position].start)
+        or tokens.low(position + 1) in {"(", "="}
+        or tokens.low(after) in {"date", "datetime"}
+        or tokens.low(position - 1) in {"date", "datetime"}
+    )
+
+
+def _deictic(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """The time after "last", "past", "this" or "next"."""
+    which, word, article = tokens.low(position), tokens.low(position + 1), tokens.low(position - 1) == "the"
+    if word not in {"a", "an"} and (found := tokens.count(position + 1)):
+        _, number, after = found
+        unit = UNITS.get(tokens.low(after), "minute")
+        if which == "this" or unit == "minute" or tokens.low(after + 1) == "of":
+            return None
+        return _rolling(now, unit, _STEPS[which], number, after + 1)
+    if word in _PARTS_OF_DAY and (which == "this" or (which, word) == ("last", "night")):
+        first, last = _PARTS_OF_DAY[word]
+        day = shift(midnight(now), "day", _STEPS[which])
+        return Stretch(day + timedelta(hours=first), day + timedelta(hours=last), position + 2)
+    if tokens.low(position + 2) in {"of", "-", "old"} and (word in UNITS or word in WEEKDAYS or article):
+        return None
+    if word in UNITS:
+        return _unit(tokens, position, now) if word == UNITS[word] else None
+    if article and which != "past":
+        return None
+    if word in WEEKDAYS and not _habitual(tokens, position + 1):
+        now, stop = _anchor(tokens, position + 2, now)
+        if which == "this":
+            return _day(containing(now, "week"), WEEKDAYS[word], stop)
+        return _day(now, _days_to(now, WEEKDAYS[word], which == "next"), stop)
+    if word in SEASONS:
+        return _yearly(now, which, SEASONS[word], "quarter", position + 2)
+    if word in MONTHS and tokens.low(position + 2) not in _NO_MONTH_BEFORE:
+        # "this may", "last march" and "next dec" are other words unless capitalised.
+        sure = tokens.capital(position + 1) or word in {"june", "july"} or len(word) > 5
+        return _yearly(now, which, MONTHS[word], "month", position + 2) if sure else None
+    return None
+
+
+def _unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """The week, month or year before, around or after now; "the last" and "past" ones end today."""
+    which, unit, article = tokens.low(position), tokens.low(position + 1), tokens.low(position - 1) == "the"
+    step = _STEPS[which]
+    if unit in {"minute", "hour", "day"}:
+        return _rolling(now, unit, step, 1, position + 2) if which == "past" and unit == "day" else None
+    if unit == "year" and tokens.low(position + 2) in {"in", "on"}:
+        date = date_at(tokens, position + 3, now, year=now.year + step)
+        if date is not None and date.start is not None and date.start.year == now.year + step:
+            return date
+    now, stop = _anchor(tokens, position + 2, now)
+    if unit != "weekend" and (which == "past" or (which == "last" and article)):
+        return _rolling(now, unit, step, 1, stop)
+    start = shift(containing(now, unit), unit, step)
+    return Stretch(start, shift(start, "day", 2) if unit == "weekend" else shift(start, unit, 1), stop)
+
+
+def _anchor(tokens: TimeTokens, position: int, now: datetime) -> tuple[datetime, int]:
+    """The date that "last week before 23 January, 2023" counts from, and the position after it; else now."""
+    if tokens.low(position) in {"before", "on"}:
+        date = date_at(tokens, position + 1, now)
+        if date is not None and date.start is not None:
+            return date.start, date.stop
+    return now, position
+
+
+def _rolling(now: datetime, unit: str, step: int, number: int, stop: int) -> Stretch:
+    """A number of units up to the end of today, or starting today."""
+    today = midnight(now)
+    if step > 0:
+        return Stretch(today, shift(shift(now, unit, number), "day", 1), stop)
+    start = shift(now, unit, -number)
+    return Stretch(start if unit == "hour" else midnight(start), shift(today, "day", 1), stop)
+
+
+def _day(now: datetime, offset: int, stop: int) -> Stretch:
+    start = shift(midnight(now), "day", offset)
+    return Stretch(start, shift(start, "day", 1), stop)
+
+
+def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Stretch | None:
+    """The most recent weekday: "on Tuesday"; or "Sunday before October 25, 2022"."""
+    if (
+        tokens.low(position + 1) in {"before", "after"}
+        and (date := date_at(tokens, position + 2, now))
+        and date.start
+        and date.end
+    ):
+        after = tokens.low(position + 1) == "after"
+        day = shift(date.end, "day", -1) if after else date.start
+        return _day(day, _days_to(day, WEEKDAYS[tokens.low(position)], after), date.stop)
+    if not (led or tokens.low(position - 1) == "on") or _habitual(tokens, position):
+        return None
+    date = date_at(tokens, tokens.after(tokens.after(position + 1, ","), "the"), now)
+    if date is not None and date.start is not None:
+        return None  # "on Tuesday, May 3": the date decides
+    return _day(now, _days_to(now, WEEKDAYS[tokens.low(position)], after=False), position + 1)
+
+
+def _habitual(tokens: TimeTokens, position: int) -> bool:
+    """Whether a weekday is habitual ("on Tuesday mornings") or part of a name ("on Sunday Night Football")."""
+    if tokens.low(position + 1) == "night" and tokens.capital(position + 1):
+        return True
+    for _ in range(len(WEEKDAYS)):
+        position = tokens.after(tokens.after(position + 1, ",", "/", "&"), "and", "or")
+        if tokens.low(position) not in WEEKDAYS:
+            break
+    return tokens.low(position) in _HABITS or (
+        tokens.low(position).endswith("s") and tokens.low(position)[:-1] in WEEKDAYS
+    )
+
+
+def _days_to(day: datetime, weekday: int, after: bool) -> int:
+    """Days from `day` to the nearest such weekday before or after it."""
+    return (weekday - day.weekday() - 1) % 7 + 1 if after else (weekday - day.weekday()) % 7 - 7
+
+
+def _yearly(now: datetime, which: str, month: int, unit: str, stop: int) -> Stretch:
+    """The last such month or season that has ended, the next that begins, or the one nearest to now."""
+    ways = [
+        (first, shift(first, unit, 1)) for first in (datetime(now.year + step, month, 1) for step in (-2, -1, 0, 1))
+    ]
+    if which == "this":
+        way = min(ways, key=lambda way: abs(way[0] + (way[1] - way[0]) / 2 - now))
+    elif which == "next":
+        way = next(way for way in ways if way[0] > now)
+    else:
+        way = next(way for way in reversed(ways) if way[1] <= now)
+    return Stretch(*way, stop)

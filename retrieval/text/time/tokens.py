@@ -1,0 +1,167 @@
+"""The tokens of time expressions, and calendar arithmetic."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+WEEKDAYS = {
+    name: number
+    for number, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
+}
+"""Weekday numbers by folded name; Monday is 0."""
+
+SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
+"""First months by folded name of the season, as in the northern hemisphere; each lasts three months."""
+
+UNITS = {
+    form: unit
+    for unit in ("minute", "hour", "day", "week", "weekend", "month", "quarter", "year")
+    for form in (unit, unit + "s")
+}
+"""Units of time by word, singular or plural."""
+
+_COUNTS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30,
+}  # fmt: skip
+_MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
+_LENGTHS = {
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(days=7),
+    "weekend": timedelta(days=7),  # to the next one
+}
+_VAGUE_COUNTS = {"couple": (2, 2), "few": (2, 5), "several": (3, 8)}
+
+_TOKEN = re.compile(
+    r"(?<![\w.-])[0-9]{4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,2})?(?!(?!T[0-9])[\w/-])"
+    r"|(?<![\w./-])[0-9]{1,2}[-/.][0-9]{1,2}[-/.](?:[0-9]{4}|[0-9]{2})(?![\w/-])"
+    r"|\w+|[^\w\s]"
+)
+
+
+class TimeToken(NamedTuple):
+    """A word, a number, a sign, or a date in digits.
+
+    Attributes:
+        text: as written.
+        low: case-folded.
+        start: index of the first character.
+        end: index after the last character.
+    """
+
+    text: str
+    low: str
+    start: int
+    end: int
+
+
+_NOTHING = TimeToken("", "", 0, 0)
+
+
+class TimeTokens:
+    """The tokens of a text; beyond both ends, tokens are empty.
+
+    >>> tokens = TimeTokens("On 2023-05-03, we left")
+    >>> tokens.low(1), tokens.low(2), tokens.low(99)
+    ('2023-05-03', ',', '')
+    """
+
+    def __init__(self, text: str) -> None:
+        self.all = [
+            TimeToken(found.group(), found.group().casefold(), found.start(), found.end())
+            for found in _TOKEN.finditer(text)
+        ]
+
+    def __getitem__(self, position: int) -> TimeToken:
+        return self.all[position] if 0 <= position < len(self.all) else _NOTHING
+
+    def low(self, position: int) -> str:
+        """The case-folded token."""
+        return self[position].low
+
+    def after(self, position: int, *optional: str) -> int:
+        """The position after a token if it is one of the optional words, else the same position."""
+        return position + 1 if self[position].low in optional else position
+
+    def capital(self, position: int) -> bool:
+        """Whether a token starts with a capital letter."""
+        return self[position].text[:1].isupper()
+
+    def in_title(self, position: int) -> bool:
+        """Whether a word is capitalised other than at the start of a sentence: "The Tonight Show"."""
+        return self.capital(position) and position > 0 and self[position - 1].text not in {".", "!", "?", ":", ";"}
+
+    def count(self, position: int) -> tuple[int, int, int] | None:
+        """Minimum, maximum and the position after a count: "three", "12", "a couple of", "a few"."""
+        word = self.low(position)
+        if word in _VAGUE_COUNTS or (word == "a" and self.low(position + 1) in _VAGUE_COUNTS):
+            position += word == "a"
+            return *_VAGUE_COUNTS[self.low(position)], self.after(position + 1, "of")
+        if number := _COUNTS.get(word) or (int(word) if word.isdecimal() and word.isascii() and len(word) < 4 else 0):
+            return number, number, position + 1
+        return None
+
+
+class Stretch(NamedTuple):
+    """A part of local time that some tokens denote, without a time zone.
+
+    Attributes:
+        start: first moment; None if open, or for a month of every year.
+        end: first moment after it.
+        stop: position after its last token.
+        month: for a month of every year.
+        yearless: whether the year is not stated.
+        vague: whether it counts only if the text has no other time.
+    """
+
+    start: datetime | None
+    end: datetime | None
+    stop: int
+    month: int | None = None
+    yearless: bool = False
+    vague: bool = False
+
+
+def midnight(moment: datetime) -> datetime:
+    """The first moment of the day."""
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def shift(moment: datetime, unit: str, number: int) -> datetime:
+    """Add a number of units to a moment; clipped to the last day of a shorter month.
+
+    Raises:
+        OverflowError: the result is outside the calendar.
+
+    >>> shift(datetime(2024, 3, 31), "month", -1)
+    datetime.datetime(2024, 2, 29, 0, 0)
+    """
+    if unit not in _MONTHS_OF:
+        return moment + number * _LENGTHS[unit]
+    months = moment.year * 12 + moment.month - 1 + number * _MONTHS_OF[unit]
+    if not 12 <= months < 12 * 9999:
+        raise OverflowError("out of the calendar")
+    first = moment.replace(year=months // 12, month=months % 12 + 1, day=1)
+    length = ((first + timedelta(days=31)).replace(day=1) - first).days
+    return first.replace(day=min(moment.day, length))
+
+
+def containing(moment: datetime, unit: str) -> datetime:
+    """The first moment of the day, week (from Monday), weekend, month, quarter or year that contains a moment.
+
+    The weekend is the Saturday and Sunday of its week.
+    """
+    day = midnight(moment)
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    if unit == "weekend":
+        return day + timedelta(days=5 - day.weekday())
+    if unit == "month":
+        return day.replace(day=1)
+    if unit == "quarter":
+        return day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1)
+    return day.replace(month=1, day=1) if unit == "year" else day

@@ -1,0 +1,280 @@
+"""Asks labelled queries once and saves what every leg found, so that profiles can be replayed without asking again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from classifier.intents import INTENTS
+from retrieval.engine import Trivet
+from retrieval.errors import LegFailed
+from retrieval.evaluation.folder import EvaluationFolder, Query
+from retrieval.evaluation.provenance import model_checksums
+from retrieval.evaluation.runner import check_complete, for_each, ingest
+from retrieval.evaluation.served import LentModel, evaluation_settings, lend
+from retrieval.pipeline import Answer
+from retrieval.profiles.profile import Profile, Recipe
+from retrieval.settings import Settings
+from retrieval.tuning.labels import Labelled, content_of, labelled_queries, labelled_searches, searched_namespace
+from retrieval.tuning.runs import Rescoring, RunFile, SavedQuery, checksum, depths_of, legs_key
+from retrieval.types.search import Leg, Mode, SearchRequest
+
+Progress = Callable[[int], None]
+LEG_TIMEOUT_S = 30.0
+"""A run that lacks a leg is of no use, and nobody waits for it."""
+Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+Runs = Mapping[str, Sequence[SavedQuery]]
+"""Saved queries by `legs_key` of the profiles that they are of, in the same order for all."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectionPlan:
+    """How the legs of some profiles are asked, each set of legs once.
+
+    `models` are those that the profiles name and another database must be lent; `work` is the folder of the run files.
+    """
+
+    settings: Settings
+    profiles: Sequence[Profile]
+    models: Sequence[LentModel]
+    work: Path
+    concurrency: int
+    watch: Watch
+
+    @property
+    def legs(self) -> dict[str, Profile]:
+        """One profile for each set of legs."""
+        return {legs_key(profile): profile for profile in self.profiles}
+
+    @property
+    def models_key(self) -> bytes:
+        """What the models are known by."""
+        return msgspec.json.encode(model_checksums(self.profiles), order="sorted")
+
+    def file(self, name: str, parts: Sequence[str | bytes]) -> RunFile:
+        """The run file of that name which depends on these."""
+        key = checksum(parts)
+        stem = "".join(char if char.isalnum() else "-" for char in name)
+        return RunFile(self.work / f"{stem}-{key[:16]}.jsonl", key)
+
+    def engine(self, settings: Settings) -> AbstractAsyncContextManager[Trivet]:
+        """One that waits for every leg and knows the profiles without a noise cut."""
+        patient = replace(settings, leg_timeout_s=max(LEG_TIMEOUT_S, settings.leg_timeout_s))
+        uncut = {each.name: each for profile in self.legs.values() for each in uncut_profiles(profile)}
+        return Trivet.open(patient, profiles=uncut)
+
+
+async def collect_folders(
+    plan: CollectionPlan, folders: Sequence[EvaluationFolder], *, limit: int | None, seed: int, fresh: bool
+) -> Runs:
+    """The runs of evaluation folders. What is in the run files already is not asked again.
+
+    Rows are stored as `trivet eval` stores them, and stay; `fresh` stores them anew and forgets the run files.
+
+    Raises:
+        Conflict: a namespace was filled from other rows.
+        LegFailed: a leg did not answer.
+    """
+    labelled = {folder.name: labelled_queries(folder, limit=limit, seed=seed) for folder in folders}
+    files = {
+        (key, folder.name): plan.file(folder.name, [content_of(folder), plan.models_key, key])
+        for key in plan.legs
+        for folder in folders
+    }
+    if fresh:
+        for file in files.values():
+            file.path.unlink(missing_ok=True)
+    wanted = {name: {each.query.id for each in own} for name, own in labelled.items()}
+    incomplete = {name for (_, name), file in files.items() if not wanted[name] <= file.read().keys()}
+    found: dict[str, list[SavedQuery]] = {key: [] for key in plan.legs}
+    if not incomplete:
+        for (key, name), file in files.items():
+            known = file.read()
+            found[key] += [known[each.query.id] for each in labelled[name]]
+        return found
+    settings = evaluation_settings(plan.settings)
+    async with plan.engine(settings) as engine:
+        await lend(engine, plan.models if settings.uses_embedded else ())
+        for folder in folders:
+            if folder.name in incomplete:
+                await _store(engine, folder, plan.watch, fresh=fresh)
+        for (key, name), file in files.items():
+            with plan.watch(f"{name}: asking", len(labelled[name])) as progress:
+                found[key] += await collect(
+                    engine, labelled[name], plan.legs[key], file, concurrency=plan.concurrency, progress=progress
+                )
+    return found
+
+
+async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bias: float) -> Runs:
+    """The runs of the searches of a namespace that callers gave feedback on.
+
+    The run files are for going on after an interruption, while the namespace has the counts that it had; they are
+    deleted once they are read, so that nothing of a namespace stays behind.
+
+    Raises:
+        NotFound: no such namespace.
+        InvalidInput: too little feedback.
+        LegFailed: a leg did not answer.
+    """
+    async with plan.engine(plan.settings) as engine:
+        judged = await engine.records.read_feedback(namespace)
+        labelled = labelled_searches(judged, namespace, position_bias=position_bias)
+        state = msgspec.json.encode(await engine.get_namespace(namespace), order="sorted")
+        found = {}
+        for key, profile in plan.legs.items():
+            file = plan.file("feedback", [plan.settings.database_url, namespace, state, plan.models_key, key])
+            with plan.watch(f"{namespace}: asking", len(labelled)) as progress:
+                found[key] = await collect(
+                    engine, labelled, profile, file, concurrency=plan.concurrency, progress=progress
+                )
+            file.path.unlink()
+        return found
+
+
+def uncut_profile(profile: Profile, depth: int) -> Profile:
+    """A profile under which the legs find what they find under `profile` at a fan-out, with no noise cut.
+
+    No leg has weight 0, since such a leg would not be asked.
+    """
+    recipe = Recipe(weights=dict.fromkeys(Leg, 1.0), rrf_k=profile.fixed.rrf_k, fan_out=depth)
+    return structs.replace(
+        profile,
+        name=f"tune.{legs_key(profile)[:16]}.{depth}",
+        version=1,
+        fixed=recipe,
+        per_intent=dict.fromkeys(INTENTS, recipe),
+        shrink=0.0,
+        learned_share=1.0,
+        vector_noise=2.0,
+        bm25_noise=0.0,
+        source_cap=None,
+        diversity=0.0,
+    )
+
+
+def uncut_profiles(profile: Profile) -> list[Profile]:
+    """One for every fan-out that is asked."""
+    return [uncut_profile(profile, depth) for depth in depths_of(profile)]
+
+
+async def collect(
+    engine: Trivet,
+    labelled: Sequence[Labelled],
+    profile: Profile,
+    file: RunFile,
+    *,
+    concurrency: int,
+    progress: Progress = lambda _: None,
+) -> list[SavedQuery]:
+    """What was found for the queries, in their order; those that the file has are not asked again.
+
+    The engine knows `uncut_profiles(profile)`. Labels are taken from `labelled`, whatever the file says.
+
+    Raises:
+        LegFailed: a leg did not answer; what was collected until then stays in the file.
+    """
+    known = file.read()
+    by_id = {each.query.id: each for each in labelled}
+    missing = [each.query for each in labelled if each.query.id not in known]
+    asked = uncut_profiles(profile)
+    with file.appending() as writer:
+
+        async def ask(query: Query) -> None:
+            saved = await _ask(engine, by_id[query.id], asked)
+            known[query.id] = saved
+            writer.add(saved)
+
+        await for_each(missing, ask, concurrency=concurrency, progress=progress)
+    return [
+        structs.replace(
+            known[each.query.id],
+            type=each.query.type,
+            intent=each.intent,
+            gains=dict(each.gains),
+            weight=each.weight,
+        )
+        for each in labelled
+    ]
+
+
+async def _store(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, fresh: bool) -> None:
+    def names(namespace: str) -> str:
+        return searched_namespace(folder, namespace)
+
+    with watch(f"{folder.name}: storing", len(folder.corpus)) as progress:
+        stored = await ingest(engine, folder, names, fresh=fresh, progress=progress)
+    await check_complete(engine, folder, names, stored)
+
+
+async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> SavedQuery:
+    query = labelled.query
+    answers = {profile.fan_out: await _answer(engine, labelled, profile) for profile in asked}
+    deepest = answers[max(answers)]
+    fact, relation, preference, open_ended = (deepest.prediction.probabilities[intent] for intent in INTENTS)
+    return SavedQuery(
+        id=query.id,
+        set=labelled.set,
+        namespace=query.namespace,
+        type=query.type,
+        intent=labelled.intent,
+        asked=hashlib.sha256(query.text.encode()).hexdigest()[:16],
+        gains=dict(labelled.gains),
+        weight=labelled.weight,
+        probabilities=(fact, relation, preference, open_ended),
+        in_domain=deepest.prediction.in_domain,
+        learned={depth: _learned(answer) for depth, answer in answers.items()},
+        rankings={leg: _hits(deepest, leg) for leg in (Leg.VECTOR, Leg.BM25)},
+        graph={depth: _hits(answer, Leg.GRAPH) for depth, answer in answers.items()},
+        rescored={
+            depth: Rescoring(
+                confidence=answer.rescored.confidence,
+                in_domain=answer.rescored.in_domain,
+                scores=answer.rescored.scores,
+            )
+            for depth, answer in answers.items()
+            if answer.rescored is not None
+        },
+        duplicates=[[found.memory.id, *found.duplicates] for found in deepest.found if found.duplicates],
+    )
+
+
+async def _answer(engine: Trivet, labelled: Labelled, asked: Profile) -> Answer:
+    """The answer of all legs, and of the rescorer where the profile has one.
+
+    Raises:
+        LegFailed: there is one that did not answer.
+    """
+    request = SearchRequest(
+        query=labelled.query.text,
+        mode=Mode.ADAPTIVE,
+        profile=asked.label,
+        top_k=asked.fan_out // 2,  # legs are asked for twice that anyway; duplicates are known among these
+        rescore=asked.models.rescorer is not None,
+        filters=labelled.filters,
+        as_of=labelled.as_of,
+        query_timestamp=labelled.query_timestamp,
+    )
+    await engine.load(labelled.searched)
+    answer = await engine.answer(labelled.searched, request)
+    if answer.degraded:
+        reasons = "; ".join(f"{each.leg}: {each.reason}" for each in answer.degraded)
+        raise LegFailed(f"query {labelled.query.id}: {reasons}; what was found so far is kept, run the same again")
+    return answer
+
+
+def _hits(answer: Answer, leg: Leg) -> list[tuple[str, float]]:
+    return [(hit.id, hit.score) for hit in answer.fused_rankings[leg].hits]
+
+
+def _learned(answer: Answer) -> tuple[float, float, float]:
+    if answer.learned_weights is None:
+        raise RuntimeError("all legs answered and nothing was made of what they found")
+    vector, bm25, graph = (answer.learned_weights[leg] for leg in Leg)
+    return vector, bm25, graph

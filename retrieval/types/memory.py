@@ -1,0 +1,116 @@
+"""Memories as callers send and receive them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+MAX_TEXT_CHARS = 60_000
+"""Longest memory text. Longer documents are sent as `chunk`s; term counts up to this length fit 16 bits."""
+
+MAX_BATCH = 1_000
+"""Most memories of one JSON batch; the bulk endpoint has no such limit."""
+
+
+Kind = Literal["memory", "message", "chunk"]
+Zoned = Annotated[datetime, Meta(tz=True, description="RFC 3339 with a zone")]
+MemoryId = Annotated[str, Meta(min_length=1, max_length=256)]
+Label = Annotated[str, Meta(min_length=1, max_length=256)]
+Metadata = Annotated[dict[str, Any], Meta(description="free JSON of at most 64 KB; filters test containment")]
+
+
+class EntityInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entity mentioned in a memory, stated by the caller."""
+
+    name: Label
+    type: Label = "thing"
+    aliases: Annotated[list[Label], Meta(max_length=32)] = []
+
+
+class RelationInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A typed edge between two entities, with the memory as its evidence."""
+
+    source: Label
+    type: Label
+    target: Label
+
+
+class MemoryInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A memory as a caller sends it; only `text` is required."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)]
+    id: MemoryId | None = None
+    kind: Kind = "memory"
+    title: Annotated[str, Meta(max_length=1_000)] | None = None
+    speaker: Annotated[str, Meta(max_length=256)] | None = None
+    session_id: Annotated[str, Meta(max_length=256)] | None = None
+    position: Annotated[int, Meta(ge=0, le=2_147_483_647)] | None = None
+    document_id: Annotated[str, Meta(max_length=256)] | None = None
+    created_at: Zoned | None = None
+    expires_at: Zoned | None = None
+    tags: Annotated[list[Label], Meta(max_length=64)] = []
+    metadata: Metadata = {}
+    entities: Annotated[list[EntityInput], Meta(max_length=256)] = []
+    relations: Annotated[list[RelationInput], Meta(max_length=256)] = []
+    supersedes: MemoryId | None = None
+
+
+class MemoryPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields to change; missing ones are kept, `null` clears an optional one."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)] | UnsetType = UNSET
+    kind: Kind | UnsetType = UNSET
+    title: Annotated[str, Meta(max_length=1000)] | UnsetType | None = UNSET
+    speaker: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
+    session_id: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
+    position: Annotated[int, Meta(ge=0, le=2147483647)] | UnsetType | None = UNSET
+    document_id: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
+    created_at: Zoned | UnsetType = UNSET
+    expires_at: Zoned | UnsetType | None = UNSET
+    tags: Annotated[list[Label], Meta(max_length=64)] | UnsetType = UNSET
+    metadata: Metadata | UnsetType = UNSET
+    entities: Annotated[list[EntityInput], Meta(max_length=256)] | UnsetType = UNSET
+    relations: Annotated[list[RelationInput], Meta(max_length=256)] | UnsetType = UNSET
+    supersedes: MemoryId | UnsetType | None = UNSET
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """A memory as stored and returned."""
+
+    id: str
+    text: str
+    kind: Kind
+    title: str | None
+    speaker: str | None
+    session_id: str | None
+    position: int | None
+    document_id: str | None
+    created_at: datetime
+    expires_at: datetime | None
+    tags: list[str]
+    metadata: dict[str, Any]
+    entities: list[EntityInput]
+    relations: list[RelationInput]
+    supersedes: str | None
+    superseded_by: list[str]
+
+
+AddStatus = Literal["created", "updated", "unchanged", "rejected"]
+
+
+class AddResult(Struct, frozen=True, kw_only=True):
+    """The outcome for one memory of a batch."""
+
+    id: str | None
+    status: AddStatus
+    error: str | None = None
+    warning: Annotated[str | UnsetType, Meta(description="stored, but possibly not as intended")] = UNSET
+
+
+class MemoryPage(Struct, frozen=True, kw_only=True):
+    """A page of memories, oldest insertion first; `next_cursor` is null on the last."""
+
+    memories: list[Memory]
+    next_cursor: str | None

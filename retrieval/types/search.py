@@ -1,0 +1,257 @@
+"""Requests and responses of search, context packs and classification."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from classifier.intents import Intent
+from retrieval.types.memory import MAX_TEXT_CHARS, Kind, Label, Metadata, Zoned
+
+MAX_TOP_K = 200
+MAX_HOPS = 4
+
+
+class Leg(StrEnum):
+    """One of the three retrievers."""
+
+    VECTOR = "vector"
+    BM25 = "bm25"
+    GRAPH = "graph"
+
+
+class Mode(StrEnum):
+    """How the legs are combined: learned weights, the profile's fixed weights, or one leg alone."""
+
+    ADAPTIVE = "adaptive"
+    HYBRID = "hybrid"
+    VECTOR = "vector"
+    BM25 = "bm25"
+    GRAPH = "graph"
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """The legs that run in this mode."""
+        return tuple(Leg) if self in (Mode.ADAPTIVE, Mode.HYBRID) else (Leg(self.value),)
+
+
+Weight = Annotated[float, Meta(ge=0)]
+Query = Annotated[str, Meta(min_length=1, max_length=8_192, extra_json_schema={"pattern": r"\S"})]
+
+
+class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Filters that apply in every leg; all must match, an empty list matches everything."""
+
+    tags_all: Annotated[list[Label], Meta(max_length=64)] = []
+    tags_any: Annotated[list[Label], Meta(max_length=64)] = []
+    kind: Annotated[list[Kind], Meta(max_length=3)] = []
+    session_id: Annotated[list[str], Meta(max_length=1_000)] = []
+    document_id: Annotated[list[str], Meta(max_length=1_000)] = []
+    speaker: Annotated[list[str], Meta(max_length=1_000)] = []
+    created_after: Zoned | None = None
+    created_before: Zoned | None = None
+    metadata: Metadata = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether these filters match every memory."""
+        return self == Filters()
+
+
+class LegWeights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Weight of each leg in the fusion; finite, not negative, not all 0. A missing leg is 0."""
+
+    vector: Weight = 0.0
+    bm25: Weight = 0.0
+    graph: Weight = 0.0
+
+
+class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options shared by searches and context packs."""
+
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 10
+    mode: Mode = Mode.ADAPTIVE
+    weights: Annotated[LegWeights | None, Meta(description="overrides adaptivity; a leg left out counts 0")] = None
+    intent: Annotated[Intent | None, Meta(description="stated by the caller; null: as classified")] = None
+    profile: Annotated[str, Meta(max_length=128, description="null: the namespace's, or `default`")] | None = None
+    rrf_k: Annotated[int, Meta(ge=1, le=1_000, description="null: as the profile says")] | None = None
+    filters: Filters = Filters()
+    as_of: Annotated[Zoned | None, Meta(description="search the namespace as of this time; null: now")] = None
+    query_timestamp: Annotated[
+        Zoned | None, Meta(description='when the query was asked, from which "last week" counts; null: `as_of`, or now')
+    ] = None
+    include_superseded: Annotated[bool, Meta(description="also memories that a newer one supersedes")] = False
+    min_similarity: (
+        Annotated[float, Meta(ge=-1, le=1, description="least cosine similarity in the vector leg")] | None
+    ) = None
+    ef_search: Annotated[int, Meta(ge=1, le=200, description="breadth of the search for the nearest vectors")] = 64
+    max_hops: (
+        Annotated[
+            int, Meta(ge=0, le=MAX_HOPS, description="hops beyond the query's entities; null: as the profile says")
+        ]
+        | None
+    ) = None
+    rescore: Annotated[bool | None, Meta(description="learned rescoring on or off; null: as the profile says")] = None
+    source_cap: (
+        Annotated[int, Meta(ge=1, le=200, description="most memories of one session or document; null: the profile's")]
+        | None
+    ) = None
+    diversity: Annotated[float, Meta(ge=0, le=1, description="0: relevance alone; up to 1: less repetition")] | None = (
+        None
+    )
+    explain: Annotated[bool, Meta(description="with paths, duplicates and the reasons for the weights")] = False
+
+
+class SearchRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One search."""
+
+    query: Query
+
+
+class LegEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory's rank in one leg. `path`, and `why` as a sentence, come from the graph leg with `explain`."""
+
+    rank: int
+    score: float
+    path: list[str] | None = None
+    why: str | None = None
+
+
+class FusedEvidence(Struct, frozen=True, kw_only=True):
+    """A memory's rank in the weighted reciprocal rank fusion."""
+
+    rank: int
+    score: float
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """One memory of an answer, with its evidence from each leg."""
+
+    id: str
+    text: str
+    snippet: str
+    title: str | None
+    kind: Kind
+    speaker: str | None
+    session_id: str | None
+    document_id: str | None
+    created_at: datetime
+    tags: list[str]
+    metadata: dict[str, Any]
+    score: float
+    fused: FusedEvidence
+    legs: dict[str, LegEvidence]
+    duplicates: list[str] | UnsetType = UNSET
+
+
+class IntentReport(Struct, frozen=True, kw_only=True):
+    """The most probable intent and the probabilities of all four."""
+
+    label: str
+    probabilities: dict[str, float]
+
+
+class Degradation(Struct, frozen=True, kw_only=True):
+    """A leg that did not answer, and why."""
+
+    leg: str
+    reason: str
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why the answer is what it is: in words and numbers. `rescoring` is null if no rescorer ran."""
+
+    weights: str
+    rescoring: str | None
+    rrf_k: float
+    fan_out: int
+    legs: dict[str, dict[str, Any]]
+
+
+class SearchResponse(Struct, frozen=True, kw_only=True):
+    """A ranked answer."""
+
+    results: list[SearchResult]
+    intent: IntentReport | None
+    weights: dict[str, float]
+    profile: str
+    degraded: list[Degradation]
+    timings_ms: dict[str, float]
+    search_id: Annotated[str, Meta(description="identifies this search, also in feedback")] = ""
+    explanation: Explanation | UnsetType = UNSET
+
+
+class ChatMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One turn of the conversation that needs context."""
+
+    role: Annotated[str, Meta(min_length=1, max_length=64)]
+    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
+
+
+PackFormat = Literal["markdown", "xml", "json"]
+PackOrder = Literal["relevance", "time"]
+
+
+class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search whose answer is rendered into a context pack. `query` or `messages` is required."""
+
+    query: Query | None = None
+    messages: Annotated[
+        list[ChatMessage], Meta(max_length=1_000, description="without a query, the user's last message is the query")
+    ] = []
+    max_tokens: Annotated[int, Meta(ge=64, le=200_000, description="of the whole rendered text")] = 2048
+    format: PackFormat = "markdown"
+    order: Annotated[PackOrder, Meta(description="of the entries, which are selected by relevance")] = "relevance"
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 30
+
+
+class PackItem(Struct, frozen=True, kw_only=True):
+    """A memory in the pack, its tokens and its citation in the text."""
+
+    id: str
+    tokens: int
+    citation: str
+
+
+class DroppedItem(Struct, frozen=True, kw_only=True):
+    """A memory left out of the pack, and why."""
+
+    id: str
+    reason: str
+
+
+class ContextResponse(Struct, frozen=True, kw_only=True):
+    """A context pack; `tokens_used` counts the whole rendered text and never exceeds `max_tokens`."""
+
+    context: str
+    tokens_used: int
+    max_tokens: int
+    items: list[PackItem]
+    dropped: list[DroppedItem]
+    results: list[SearchResult] | UnsetType = UNSET
+    intent: IntentReport | None
+    weights: dict[str, float]
+    profile: str
+    degraded: list[Degradation]
+    timings_ms: dict[str, float]
+    search_id: Annotated[str, Meta(description="identifies this search, also in feedback")] = ""
+    explanation: Explanation | UnsetType = UNSET
+
+
+class ClassifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A query to classify."""
+
+    query: Query
+    profile: Annotated[str, Meta(max_length=128)] | None = None
+
+
+class ClassifyResponse(Struct, frozen=True, kw_only=True):
+    """The intent of a query and its leg weights; a search also adjusts them to the legs' results."""
+
+    intent: IntentReport
+    weights: dict[str, float]
+    profile: str
+    timings_ms: dict[str, float]

@@ -1,0 +1,122 @@
+"""`trivet bench` as a process, on a namespace small enough to be exact about."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchmarks.speed.figures import Benchmark
+from benchmarks.speed.peers import PEERS, is_installed
+from benchmarks.speed.searches import CASES
+
+CORPUS = [
+    ("kettle", "The copper kettle from Lisbon hangs above the stove."),
+    ("stairs", "I repainted the stairs in dark green on Sunday."),
+    ("piano", "Our piano tuner is called Teodor Lind."),
+    ("garden", "Slugs ate all of the lettuce in the garden."),
+]
+QUERIES = [("q1", "Where is the copper kettle from?", ["kettle"]), ("q2", "Who tunes the piano?", ["piano"])]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that the database's own user can enter."""
+    made = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def judged(folder: Path) -> Path:
+    """An evaluation folder."""
+    made = folder / "household"
+    made.mkdir()
+    corpus = [{"id": memory_id, "namespace": "home", "text": text} for memory_id, text in CORPUS]
+    queries = [
+        {"id": query_id, "namespace": "home", "text": text, "type": "fact", "relevant": relevant}
+        for query_id, text, relevant in QUERIES
+    ]
+    (made / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)), encoding="utf-8")
+    (made / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)), encoding="utf-8")
+    return made
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
+    command = [sys.executable, "-m", "retrieval.cli", "bench", *arguments]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_a_whole_run(folder: Path, judged: Path) -> None:
+    out = folder / "out"
+    done = bench(
+        *("--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "1", "--ingest", "120"),
+        *("--workers", "2", "--peers", "all", "--peers-at", "200", "--quality", str(judged)),
+        *("--data-dir", str(folder / "data"), "--out", str(out)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "recall@10 of the vector leg: not measured" in done.stdout  # at 100k
+    found = msgspec.json.decode((out / "benchmark.json").read_bytes(), type=Benchmark)
+
+    (size,) = found.sizes
+    assert [timing.case for timing in size.timings] == [case.name for case in CASES]
+    for timing in size.timings:
+        assert timing.whole.n == 20
+        if timing.mode in ("adaptive", "vector"):  # words and names may be shared by fewer than ten
+            assert timing.full == 20, timing.case
+        assert 0 < timing.stages["total"].p50 < timing.whole.p50
+    eligible = {timing.case: timing.eligible for timing in size.timings}
+    assert eligible["adaptive"] == 200
+    assert 60 < eligible["adaptive, tag 50.0%"] < 140
+    assert size.recall.worst == 1.0  # so few are scanned
+    assert [(each.concurrency, each.workers) for each in size.throughput] == [
+        (clients, workers) for workers in (1, 2) for clients in (1, 4, 16, 64)
+    ]
+    assert size.throughput[0].per_second > 0
+    assert 50 << 20 < size.resident_bytes[0] < 1 << 30
+
+    assert found.ingest is not None
+    assert found.ingest.memories == 120
+    assert found.ingest.deadlocks == 0
+    assert found.ingest.failures == {}
+    assert found.small_namespaces is not None
+    assert found.small_namespaces.namespaces == found.small_namespaces.first.n == 2
+    assert found.storage is not None
+    assert found.storage.memories == 300
+
+    installed = [name for name in PEERS if is_installed(name)]
+    assert set(found.absent_peers) == set(PEERS) - set(installed)
+    (beside,) = found.peers
+    names = [each.peer for each in beside.peers]
+    assert {"pgvector + ts_rank_cd, any word", "pgvector + ts_rank_cd, all words"} <= set(names)
+    assert all(each.whole.p50 > each.search.p50 for each in beside.peers)
+    scores = {each.system: (each.ndcg, each.recall) for each in found.quality}
+    assert list(scores) == ["Trivet, adaptive", *names]
+    assert set(scores.values()) == {(1.0, 1.0)}
+
+    page = (out / "benchmark.md").read_text(encoding="utf-8")
+    assert "household (2)" in page
+    assert (out / "peers-200.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("--sizes", "10q"), "'10q' is no size"),
+        (("--peers", "oracle"), "'oracle' is no peer: use pgvector, lancedb, txtai"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(arguments: tuple[str, ...], complaint: str) -> None:
+    done = bench(*arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr

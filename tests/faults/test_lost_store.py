@@ -1,0 +1,255 @@
+"""A database that does not answer: requests fail soon, unlike those that wait for a busy pool; later all is well."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from retrieval.errors import StoreUnavailable
+from retrieval.store import reachability
+from retrieval.store.embedded.instance import EmbeddedPostgres
+from retrieval.store.migrate import migrate
+from retrieval.store.pool import WAIT_TIMEOUT_S, Pool, open_pool
+from tests.processes import PATIENCE_S, new_data_dir, postgres_in
+from tests.serving import problem_of, served
+
+SOON_S = WAIT_TIMEOUT_S / 2
+"""Above what a busy machine makes of a second or two, far below what callers wait for a busy pool."""
+
+MEMORIES = {"memories": [{"id": "m1", "text": "My sister Ines moved to Porto."}]}
+SEARCH = ("POST", "/v1/namespaces/a/search", {"query": "Who moved to Porto?"})
+WRITE = ("POST", "/v1/namespaces/a/memories", MEMORIES)
+READY = ("GET", "/health/ready", None)
+
+
+class Line:
+    """A TCP line to a PostgreSQL that listens on a Unix socket, which can go dead as a network does.
+
+    Attributes:
+        url: of the database, over this line.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = conninfo_to_dict(url)
+        self._database = f"{parts['host']}/.s.PGSQL.5432"
+        self._name = parts["dbname"]
+        self._works = asyncio.Event()
+        self._works.set()
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._carrying = set[asyncio.Task[None]]()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self._port}/{self._name}?sslmode=disable&gssencmode=disable"
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Line]:
+        await self._listen()
+        try:
+            yield self
+        finally:
+            self._close()
+            await self._hang_up()
+
+    @asynccontextmanager
+    async def mute(self) -> AsyncIterator[None]:
+        """Everything is taken, nothing is answered."""
+        self._works.clear()
+        yield
+        self._works.set()
+
+    @asynccontextmanager
+    async def black_hole(self) -> AsyncIterator[None]:
+        """Nothing answers, not even the system: a socket whose queue of connections is full."""
+        self._works.clear()
+        self._close()
+        with ExitStack() as stack:
+            deaf = stack.enter_context(socket.socket())
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            deaf.bind(("127.0.0.1", self._port))
+            deaf.listen(0)
+            for _ in range(4):
+                caller = stack.enter_context(socket.socket())
+                caller.setblocking(False)
+                with suppress(BlockingIOError):
+                    caller.connect(("127.0.0.1", self._port))
+            yield
+        await self._listen()
+        self._works.set()
+
+    @asynccontextmanager
+    async def refusing(self) -> AsyncIterator[None]:
+        """As when the server has ended: its connections are closed, and new ones are refused."""
+        self._close()
+        await self._hang_up()
+        yield
+        await self._listen()
+
+    async def _hang_up(self) -> None:
+        for task in self._carrying:
+            task.cancel()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    def _close(self) -> None:
+        """Listen no more; connections that were made stay."""
+        assert self._server is not None
+        self._server.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._carrying.add(task)
+        with closing(writer):
+            await self._works.wait()
+            from_database, to_database = await asyncio.open_unix_connection(self._database)
+            with closing(to_database), suppress(ConnectionError):
+                await asyncio.gather(self._pass_on(reader, to_database), self._pass_on(from_database, writer))
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while content := await reader.read(65_536):
+            await self._works.wait()
+            writer.write(content)
+            await writer.drain()
+        writer.close()
+
+
+@pytest.fixture
+async def line(database_url: str) -> AsyncIterator[Line]:
+    async with Line(database_url).open() as opened:
+        yield opened
+
+
+async def status_of(client: httpx.AsyncClient, request: tuple[str, str, object]) -> int:
+    method, path, body = request
+    async with asyncio.timeout(SOON_S):
+        answer = await client.request(method, path, json=body)
+    if answer.status_code == 503:
+        problem_of(answer, 503)
+    return answer.status_code
+
+
+async def comes_back(client: httpx.AsyncClient) -> None:
+    """A search, a write and readiness are answered again."""
+    async with asyncio.timeout(PATIENCE_S):
+        for request in (SEARCH, WRITE, READY):
+            while True:
+                if await status_of(client, request) != 503:
+                    break
+                await asyncio.sleep(0.05)
+    answer = await client.post(SEARCH[1], json=SEARCH[2])
+    assert [found["id"] for found in answer.json()["results"]] == ["m1"]
+    assert answer.json()["degraded"] == []
+
+
+@pytest.mark.parametrize("way", ["mute", "black_hole"])
+@pytest.mark.parametrize("first", [SEARCH, WRITE, READY])
+async def test_a_host_that_does_not_answer(line: Line, way: str, first: tuple[str, str, object]) -> None:
+    """Whichever request meets it first, it fails soon, and so do all after it."""
+    async with served(line.url) as client:
+        assert (await client.request(WRITE[0], WRITE[1], json=WRITE[2])).status_code == 201
+        assert await status_of(client, SEARCH) == 200
+        async with getattr(line, way)():
+            for request in (first, SEARCH, WRITE, READY):
+                assert await status_of(client, request) == 503
+            assert (await client.get("/health/live")).status_code == 200, "to restart the server would mend nothing"
+        await comes_back(client)
+
+
+async def test_the_first_request_after_an_outage_is_answered(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has a database that is thought lost asked again, and need not be repeated."""
+    monkeypatch.setattr(reachability, "LOOK_INTERVAL_S", 3_600.0)
+    async with served(line.url) as client:
+        async with line.refusing():
+            for request in (SEARCH, WRITE, READY):
+                assert await status_of(client, request) == 503
+        assert await status_of(client, WRITE) == 201
+
+
+@pytest.fixture
+def frozen_postgres() -> Iterator[tuple[str, Path]]:
+    """A server of the test's own: its URL and its folder."""
+    with new_data_dir() as folder:
+        server = EmbeddedPostgres(folder, settings={"fsync": "off", "shared_buffers": "64MB"})
+        url = server.start()
+        asyncio.run(migrate(url))
+        try:
+            yield url, folder
+        finally:
+            server.stop()
+
+
+async def test_a_server_that_is_frozen(frozen_postgres: tuple[str, Path]) -> None:
+    """Connections stay open, and the system accepts more of them."""
+    url, folder = frozen_postgres
+    async with served(url) as client:
+        assert (await client.request(WRITE[0], WRITE[1], json=WRITE[2])).status_code == 201
+        processes = postgres_in(folder)
+        for process in processes:
+            process.send_signal(signal.SIGSTOP)
+        try:
+            for request in (SEARCH, WRITE, READY):
+                assert await status_of(client, request) == 503
+        finally:
+            for process in processes:
+                process.send_signal(signal.SIGCONT)
+        await comes_back(client)
+
+
+async def test_who_waits_for_a_lost_database_fails_with_it(line: Line) -> None:
+    """One that waits for rows, and one that waits for its connection."""
+    async with open_pool(line.url, 4) as pool:
+
+        async def ask() -> None:
+            async with pool.connection() as conn:
+                await conn.execute("select pg_sleep(600)")
+
+        asking = [asyncio.create_task(ask()) for _ in range(6)]
+        async with line.mute(), asyncio.timeout(SOON_S):
+            outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 6
+        async with asyncio.timeout(PATIENCE_S):
+            await until_it_answers(pool)
+
+
+async def test_a_busy_pool_is_not_a_lost_database(database_url: str) -> None:
+    """Even where the server has no more connections for us: callers wait for one that is given back."""
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute("create role pool_of_four login connection limit 4")
+    try:
+        async with open_pool(database_url.replace("postgres@", "pool_of_four@"), 4) as pool:
+
+            async def hold() -> None:
+                async with pool.connection() as conn:
+                    await conn.execute("select pg_sleep(2.2)")
+
+            holders = [asyncio.create_task(hold()) for _ in range(4)]
+            async with pool.connection() as conn:
+                assert await (await conn.execute("select 1")).fetchone() == (1,)
+            await asyncio.gather(*holders)
+            assert pool.reachability.losses == 0
+    finally:
+        with psycopg.connect(database_url, autocommit=True) as db:
+            db.execute("drop role pool_of_four")
+
+
+async def until_it_answers(pool: Pool) -> None:
+    while True:
+        with suppress(StoreUnavailable):
+            async with pool.connection() as conn:
+                await conn.execute("select 1")
+                return
+        await asyncio.sleep(0.05)

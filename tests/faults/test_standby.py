@@ -1,0 +1,108 @@
+"""Searches on a standby, whose snapshots do not list what is under way on its primary, and its promotion."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from retrieval.engine import Trivet
+from retrieval.errors import StoreUnavailable
+from retrieval.index import small_namespaces
+from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.ingest import transaction
+from retrieval.settings import Settings
+from retrieval.store.pool import open_pool
+from retrieval.types.search import SearchRequest
+from tests.faults.servers import Server, Servers
+from tests.integration.index.test_registry import Process, assert_right, memory
+
+
+@pytest.fixture
+async def writer(primary: Server) -> AsyncIterator[Process]:
+    """A process over the primary."""
+    async with open_pool(primary.url, 3) as pool:
+        yield Process(pool)
+
+
+@pytest.fixture
+async def standby(servers: Servers, primary: Server, writer: Process) -> Server:
+    """A standby of the primary; there are four memories."""
+    await writer.ingest.add("n", [memory(id_) for id_ in "abcd"])
+    made = servers.new()
+    primary.back_up(made, "-R")
+    made.start()
+    await made.has_replayed(primary)
+    return made
+
+
+@pytest.fixture
+async def reader(standby: Server) -> AsyncIterator[Process]:
+    """A process over the standby."""
+    async with open_pool(standby.url, 3) as pool:
+        process = Process(pool)
+        yield process
+        await process.indexes.aclose()
+
+
+@pytest.mark.parametrize("how", ["followed", "read anew"])
+async def test_a_commit_out_of_order_is_not_missed(
+    primary: Server, standby: Server, writer: Process, reader: Process, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that began before others and ends after them, of whatever the standby has replayed meanwhile."""
+    if how == "read anew":
+        monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", 0)
+        monkeypatch.setattr(NamespaceIndex, "max_incremental", 0)
+    assert await reader.ids("boats") == set("abcd")
+    async with writer.pool.connection() as conn, conn.transaction():
+        await transaction.delete(conn, "n", "b")
+        for id_ in "xy":
+            await writer.ingest.add("n", [memory(id_)])
+            await standby.has_replayed(primary)
+            assert id_ in await reader.ids("boats")
+        assert await reader.ids("boats") == set("abcdxy")
+        before = (await reader.snapshot()).index
+        changed = before.changed
+        assert (await reader.snapshot()).index is before
+        assert before.changed == changed, "what has been taken in is not taken in again"
+    await standby.has_replayed(primary)
+    assert await reader.ids("boats") == set("acdxy")
+    await assert_right(reader)
+
+
+async def test_it_becomes_a_primary(primary: Server, standby: Server, writer: Process, reader: Process) -> None:
+    """While connections to it live on; what was under way on the old one is lost."""
+    async with writer.pool.connection() as conn, conn.transaction(force_rollback=True):
+        await transaction.delete(conn, "n", "b")
+        await writer.ingest.add("n", [memory("x")])
+        await standby.has_replayed(primary)
+        assert await reader.ids("boats") == set("abcdx")
+        standby.one("select pg_promote()")
+        await reader.ingest.add("n", [memory("y")])
+        await reader.ingest.delete("n", "c")
+        assert await reader.ids("boats") == set("abdxy")
+    await assert_right(reader)
+
+
+async def found(trivet: Trivet) -> set[str]:
+    """The memories that a search finds, all legs having answered."""
+    answer = await trivet.search("n", SearchRequest(query="Who paints boats?"))
+    assert answer.degraded == []
+    return {result.id for result in answer.results}
+
+
+async def test_searches_go_on_while_a_standby_takes_over(servers: Servers, primary: Server, standby: Server) -> None:
+    """They write nothing, so that they are answered before it is promoted; what is written after that is found."""
+    async with Trivet.open(Settings(database_url=servers.url, pool_size=4)) as trivet:
+        await trivet.delete_namespace("n")
+        await trivet.add("n", [memory("a", "Ida paints boats."), memory("b", "Bo paints his boats and sells them.")])
+        await standby.has_replayed(primary)
+        assert await found(trivet) == {"a", "b"}
+        primary.kill()
+        standby.serve()
+        assert await found(trivet) == {"a", "b"}
+        with pytest.raises(StoreUnavailable, match="read-only transaction"):
+            await trivet.delete("n", "a")
+        standby.one("select pg_promote()")
+        await trivet.delete("n", "a")
+        assert await found(trivet) == {"b"}

@@ -1,0 +1,48 @@
+"""The edges of a graph in memory, asked of the kernels one by one; a walk asks for them without leaving C."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.adjacency import Adjacency
+from native import Array, address, function
+
+Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+"""Entities, memories and weights, one of each per edge."""
+
+_COUNT = ctypes.c_int64
+_latest = function(
+    "trivet_graph_latest", Array, Array, _COUNT, Array, _COUNT, _COUNT, _COUNT, Array, Array, Array, result=_COUNT
+)
+_weightiest = function(
+    "trivet_graph_weightiest", Array, Array, _COUNT, _COUNT, Array, Array, Array, result=_COUNT
+)  # fmt: skip
+
+
+def latest_edges(
+    graph: Adjacency, entities: NDArray[np.int64], eligible: NDArray[np.bool_], *, scanned: int, most: int
+) -> Edges:
+    """The edges of some entities, none twice, to the latest eligible memories that mention them.
+
+    At most `scanned` memories of each are looked at and `most` of them taken.
+    """
+    room = _room(len(entities) * most)
+    addresses = map(address, room)
+    found = _latest(
+        graph.layout, address(eligible), len(eligible), address(entities), len(entities), scanned, most, *addresses
+    )
+    return room[0][:found], room[1][:found], room[2][:found]
+
+
+def weightiest_edges(graph: Adjacency, docs: NDArray[np.int64], *, most: int) -> Edges:
+    """The edges of some memories, none twice, to the entities that they mention with most weight."""
+    room = _room(len(docs) * most)
+    found = _weightiest(graph.layout, address(docs), len(docs), most, *map(address, room))
+    return room[0][:found], room[1][:found], room[2][:found]
+
+
+def _room(edges: int) -> Edges:
+    return np.empty(edges, np.int64), np.empty(edges, np.int64), np.empty(edges, np.float64)

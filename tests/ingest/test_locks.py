@@ -1,0 +1,89 @@
+"""What a writer holds until its transaction ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from retrieval.errors import NotFound
+from retrieval.ingest.service import Ingest
+from retrieval.store import changes, locking, namespaces
+from retrieval.store.pool import Pool
+from retrieval.types.memory import MemoryInput
+from retrieval.types.search import Filters
+from tests.turns import HashedEmbedder
+
+FREE: LiteralString = "select id from memory for update skip locked"
+
+WAITING: LiteralString = (
+    "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+)
+
+
+@pytest.fixture
+async def ingest(pool: Pool) -> Ingest:
+    """On a namespace `n` with the memories a, b and c; c has a tag."""
+    ingest = Ingest(pool, HashedEmbedder())
+    texts = [MemoryInput(id=each, text=f"text {each}", tags=["tagged"] if each == "c" else []) for each in "abc"]
+    await ingest.add("n", texts)
+    return ingest
+
+
+async def test_rows_that_are_locked_by_id_or_by_filter_are_nobody_else_s(ingest: Ingest, pool: Pool) -> None:
+    async with pool.connection() as conn, pool.connection() as other:
+        ns = (await namespaces.find(conn, "n")).ns
+        async with conn.transaction():
+            await locking.lock(conn, ns, ["a"])
+            assert await (await other.execute(FREE)).fetchall() == [("b",), ("c",)]
+            await locking.lock_matching(conn, ns, Filters(tags_any=["tagged"]))
+            assert await (await other.execute(FREE)).fetchall() == [("b",)]
+
+
+@pytest.mark.parametrize("write", ["add", "delete", "delete matching"])
+async def test_a_namespace_is_not_deleted_while_it_is_written_to(
+    ingest: Ingest, pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    """The deletion waits for the write, and takes what it wrote."""
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    record = changes.record
+
+    async def holding_on(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
+        await record(conn, ns, docs)
+        reached.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(changes, "record", holding_on)
+    writes: Mapping[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "add": lambda: ingest.add("n", [MemoryInput(id="d", text="text d")]),
+        "delete": lambda: ingest.delete("n", "a"),
+        "delete matching": lambda: ingest.delete_matching("n", Filters(tags_any=["tagged"])),
+    }
+    writing = asyncio.create_task(writes[write]())
+    await reached.wait()
+    async with pool.connection() as conn:
+        deleting = asyncio.create_task(namespaces.delete(conn, "n"))
+        with psycopg.connect(database_url, autocommit=True) as watcher:
+            while not deleting.done() and watcher.execute(WAITING).fetchone() == (0,):  # noqa: ASYNC110 - none tells us
+                await asyncio.sleep(0.01)
+        assert not deleting.done()
+        go_on.set()
+        await writing
+        await deleting
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select count(*) from memory").fetchone() == (0,)
+        assert db.execute("select count(*) from memory_change").fetchone() == (0,)
+
+
+async def test_a_namespace_that_is_gone_is_not_written_to(ingest: Ingest, pool: Pool) -> None:
+    async with pool.connection() as conn:
+        ns = (await namespaces.find(conn, "n")).ns
+        assert await namespaces.hold(conn, ns)
+        await namespaces.delete(conn, "n")
+        assert not await namespaces.hold(conn, ns)
+    with pytest.raises(NotFound):
+        await ingest.delete("n", "a")

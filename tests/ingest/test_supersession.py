@@ -1,0 +1,89 @@
+"""What a memory may supersede: one that may come later, but never itself, through however many others."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import UNSET
+
+from retrieval.errors import InvalidInput
+from retrieval.ingest.service import Ingest
+from retrieval.store import memories, namespaces
+from retrieval.store.pool import Pool
+from retrieval.types.memory import AddResult, MemoryInput, MemoryPatch
+from tests.turns import HashedEmbedder
+
+
+@pytest.fixture
+def ingest(pool: Pool) -> Ingest:
+    return Ingest(pool, HashedEmbedder())
+
+
+async def add(ingest: Ingest, *pairs: str) -> list[AddResult]:
+    """Add memories: "b>a" is b, which supersedes a."""
+    split = [pair.partition(">") for pair in pairs]
+    return await ingest.add("n", [MemoryInput(id=one, text=pair, supersedes=old or None)
+                                  for (one, _, old), pair in zip(split, pairs, strict=True)])  # fmt: skip
+
+
+def statuses(results: list[AddResult]) -> list[str]:
+    return [result.status for result in results]
+
+
+async def supersedes(pool: Pool, memory_id: str) -> str | None:
+    async with pool.connection() as conn:
+        return (await memories.get(conn, await namespaces.find(conn, "n"), memory_id)).memory.supersedes
+
+
+async def test_superseding_what_is_not_there_is_told(ingest: Ingest) -> None:
+    """It may come later, so that nothing is lost; then there is nothing to tell, nor in one batch in whatever order."""
+    (unknown,) = await add(ingest, "b>a")
+    assert (unknown.status, unknown.warning) == ("created", "supersedes: there is no memory 'a' so far")
+    later = await add(ingest, "a", "d>c", "c", "f>d")
+    assert statuses(later) == ["created"] * 4
+    assert {result.warning for result in later} == {UNSET}
+
+
+async def test_memories_of_a_batch_do_not_supersede_each_other(ingest: Ingest, pool: Pool) -> None:
+    """The one that closes the circle is rejected, the others are taken."""
+    results = await add(ingest, "a>b", "b>a", "other", "x>y", "y>z", "z>x")
+    assert statuses(results) == ["created", "rejected", "created", "created", "created", "rejected"]
+    assert results[1].error == "supersedes: it would supersede itself: b > a > b"
+    assert results[5].error == "supersedes: it would supersede itself: z > x > y > z"
+    assert [await supersedes(pool, one) for one in ("a", "x", "y")] == ["b", "y", "z"]
+
+
+async def test_what_is_stored_is_followed(ingest: Ingest, pool: Pool) -> None:
+    """Also where a part of the circle comes with the same batch, or is taken away by it."""
+    await add(ingest, "a", "b>a", "c>b")
+    assert statuses(await add(ingest, "a>c", "other")) == ["rejected", "created"]
+    assert statuses(await add(ingest, "d>c", "a>d")) == ["created", "rejected"]
+    assert await supersedes(pool, "a") is None
+    assert statuses(await add(ingest, "a>c", "b")) == ["updated", "updated"]
+    assert [await supersedes(pool, one) for one in "abc"] == ["c", None, "b"]
+
+
+async def test_a_change_is_refused_too(ingest: Ingest, pool: Pool) -> None:
+    await add(ingest, "a", "b>a")
+    with pytest.raises(InvalidInput, match="a > b > a") as circle:
+        await ingest.patch("n", "a", MemoryPatch(supersedes="b"))
+    with pytest.raises(InvalidInput, match="'nobody'") as unknown:
+        await ingest.patch("n", "a", MemoryPatch(supersedes="nobody"))
+    assert circle.value.loc == unknown.value.loc == ("supersedes",)
+    assert await supersedes(pool, "a") is None
+
+
+async def test_a_circle_of_earlier_versions_can_be_read_changed_and_opened(ingest: Ingest, pool: Pool) -> None:
+    await add(ingest, "a", "b>a")
+    async with pool.connection() as conn:
+        await conn.execute("update memory set supersedes = 'b' where id = 'a'")
+    assert (await ingest.patch("n", "a", MemoryPatch(text="changed"))).supersedes == "b"
+    assert statuses(await add(ingest, "c>a", "d>c")) == ["created", "created"]
+    assert (await ingest.patch("n", "a", MemoryPatch(supersedes=None))).superseded_by == ["b", "c"]
+
+
+async def test_a_memory_of_earlier_versions_with_too_much_metadata_can_be_changed(ingest: Ingest, pool: Pool) -> None:
+    await add(ingest, "a")
+    async with pool.connection() as conn:
+        await conn.execute("update memory set metadata = jsonb_build_object('a', repeat('x', 70000)) where id = 'a'")
+    changed = await ingest.patch("n", "a", MemoryPatch(text="changed"))
+    assert (changed.text, len(changed.metadata["a"])) == ("changed", 70_000)

@@ -1,0 +1,127 @@
+"""Bulk adding: one result line per input line, in order, whatever the lines are."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator, Iterable
+
+import httpx
+import pytest
+
+from retrieval.validation import MAX_MEMORY_BYTES
+from tests.serving import on_a_port, problem_of, served, settings_for
+
+BULK = "/v1/namespaces/a/memories/bulk"
+NDJSON = {"content-type": "application/x-ndjson"}
+
+
+@pytest.fixture
+async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with served(database_url) as opened:
+        yield opened
+
+
+async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
+
+
+def _results(answer: httpx.Response) -> list[dict[str, object]]:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def _lines(memories: Iterable[dict[str, object]]) -> bytes:
+    return b"".join(json.dumps(memory).encode() + b"\n" for memory in memories)
+
+
+@pytest.mark.parametrize("size", [7, 1_000, 10**9])
+async def test_many_lines(client: httpx.AsyncClient, size: int) -> None:
+    """More lines than a chunk, cut anywhere by the network; all are there afterwards."""
+    body = _lines({"id": f"m{number}", "text": f"Memory number {number}."} for number in range(300))
+    results = _results(await client.post(BULK, content=_pieces(body, size), headers=NDJSON))
+    assert [(one["line"], one["id"], one["status"]) for one in results] == [
+        (number + 1, f"m{number}", "created") for number in range(300)
+    ]
+    assert (await client.get("/v1/namespaces/a")).json()["memories"] == 300
+
+
+async def test_broken_lines(client: httpx.AsyncClient) -> None:
+    """A broken line is rejected with its number; blank lines are no lines; an id's later line wins."""
+    lines = [
+        b'{"id": "a", "text": "first"}',
+        b"",
+        b"not json",
+        b'{"text": 3}\r',
+        b'{"text": "half \\ud800"}',
+        b'{"text": "' + b"x" * MAX_MEMORY_BYTES + b'"}',
+        b'{"text": "\xff"}',
+        b'{"id": "a", "text": "second"}',
+        b'{"id": "b", "text": "no line break at the end"}',
+    ]
+    results = _results(await client.post(BULK, content=b"\n".join(lines), headers=NDJSON))
+    assert [(one["line"], one["id"], one["status"]) for one in results] == [
+        (1, "a", "created"),
+        (3, None, "rejected"),
+        (4, None, "rejected"),
+        (5, None, "rejected"),
+        (6, None, "rejected"),
+        (7, None, "rejected"),
+        (8, "a", "updated"),
+        (9, "b", "created"),
+    ]
+    assert all(one["error"] for one in results if one["status"] == "rejected")
+    assert "text" in str(results[2]["error"])
+    assert (await client.get("/v1/namespaces/a/memories/a")).json()["text"] == "second"
+
+
+async def test_nothing_but_broken_lines(client: httpx.AsyncClient) -> None:
+    """Results all the same, and no namespace."""
+    results = _results(await client.post(BULK, content=b"{}\nx\n", headers=NDJSON))
+    assert [one["status"] for one in results] == ["rejected", "rejected"]
+    problem_of(await client.get("/v1/namespaces/a"), 404)
+    assert _results(await client.post(BULK, content=b"\n \n", headers=NDJSON)) == []
+
+
+async def test_refused_before_the_stream(client: httpx.AsyncClient) -> None:
+    """A wrong media type or namespace is a problem."""
+    body = b'{"text": "x"}\n'
+    problem_of(await client.post(BULK, content=body, headers={"content-type": "application/json"}), 415)
+    problem_of(await client.post("/v1/namespaces/a%2Fb/memories/bulk", content=body, headers=NDJSON), 422)
+
+
+async def test_longer_than_other_bodies_may_be(database_url: str) -> None:
+    """The limit of other bodies does not hold here."""
+    body = _lines({"id": f"m{number}", "text": f"Memory number {number}."} for number in range(60))
+    async with served(database_url, max_body_bytes=1_024) as client:
+        assert len(_results(await client.post(BULK, content=_pieces(body, 4_096), headers=NDJSON))) == 60
+
+
+def test_results_come_while_lines_are_sent(database_url: str) -> None:
+    """The first chunk's results arrive before the body has ended."""
+    with on_a_port(settings_for(database_url)) as url:
+        target = httpx.URL(url)
+        with socket.create_connection((target.host, target.port or 0), timeout=30) as wire:
+            head = f"POST {BULK} HTTP/1.1\r\nHost: {target.host}\r\nContent-Type: application/x-ndjson\r\n"
+            wire.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n")
+            chunk = _lines({"id": f"m{number}", "text": f"Number {number}."} for number in range(257))
+            wire.sendall(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+            received = b""
+            while b'"line":256' not in received:
+                received += wire.recv(65_536)
+            wire.sendall(b"0\r\n\r\n")
+            while b'"line":257' not in received:
+                received += wire.recv(65_536)
+    assert received.startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_leaves(database_url: str) -> None:
+    """What was complete is kept, the rest is not, and the server goes on."""
+    with on_a_port(settings_for(database_url)) as url:
+        target = httpx.URL(url)
+        with socket.create_connection((target.host, target.port or 0), timeout=30) as wire:
+            head = f"POST {BULK} HTTP/1.1\r\nHost: {target.host}\r\nContent-Type: application/x-ndjson\r\n"
+            wire.sendall(head.encode() + b"Content-Length: 100000\r\n\r\n" + b'{"id": "m1", "text": "One."}\n{"id"')
+        assert httpx.get(f"{url}/health/ready").status_code == 200

@@ -1,0 +1,168 @@
+"""Search, context packs, classification, metrics over HTTP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from retrieval.types.search import Leg, Mode
+from tests.serving import problem_of, served
+
+NAMESPACE = "/v1/namespaces/caroline"
+QUERY = "When did Caroline go to the support group?"
+
+MEMORIES = [
+    {"id": "m1", "text": "Caroline: I went to the support group yesterday.", "kind": "message", "speaker": "Caroline",
+     "session_id": "s1", "created_at": "2023-05-08T13:56:00Z", "tags": ["chat"], "metadata": {"channel": "web"}},
+    {"id": "m2", "text": "Melanie: My pottery class made a bowl with a dragon.", "kind": "message",
+     "speaker": "Melanie", "session_id": "s1", "created_at": "2023-05-08T13:57:00Z", "tags": ["chat", "art"]},
+    {"id": "m3", "text": "The support group meets on Thursdays in the library.", "kind": "chunk",
+     "title": "Opening hours", "created_at": "2024-02-01T00:00:00Z"},
+    {"id": "m4", "text": "Caroline prefers tea over coffee.", "created_at": "2024-03-01T00:00:00Z"},
+]  # fmt: skip
+
+
+@pytest.fixture
+async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with served(database_url) as opened:
+        added = await opened.post(f"{NAMESPACE}/memories", json={"memories": MEMORIES})
+        assert added.status_code == 201, added.text
+        yield opened
+
+
+async def _search(client: httpx.AsyncClient, **request: object) -> dict[str, Any]:
+    answer = await client.post(f"{NAMESPACE}/search", json={"query": QUERY, **request})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _ids(answer: dict[str, Any]) -> list[str]:
+    return [result["id"] for result in answer["results"]]
+
+
+async def test_every_mode(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """Each mode answers from its legs, best first, in the shape of the contract."""
+    for mode in Mode:
+        with subtests.test(mode=mode):
+            answer = await _search(client, mode=mode, explain=True)
+            assert answer["degraded"] == []
+            results = answer["results"]
+            assert results[0]["id"] in ("m1", "m3")
+            assert [result["score"] for result in results] == sorted((one["score"] for one in results), reverse=True)
+            for result in results:
+                assert result["legs"].keys() <= {leg.value for leg in mode.legs}
+                assert datetime.fromisoformat(result["created_at"]).tzinfo is not None
+                assert len(result["snippet"]) <= 240
+    assert {leg for result in results for leg in result["legs"]} == {Leg.GRAPH.value}
+
+
+async def test_every_filter(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """Filters hold before the cut to `top_k`."""
+    for filters, expected in (
+        ({"tags_all": ["chat"]}, {"m1", "m2"}),
+        ({"tags_any": ["art"]}, {"m2"}),
+        ({"kind": ["chunk"]}, {"m3"}),
+        ({"session_id": ["s1"]}, {"m1", "m2"}),
+        ({"speaker": ["Caroline"]}, {"m1"}),
+        ({"created_after": "2023-12-31T00:00:00Z"}, {"m3", "m4"}),
+        ({"created_before": "2023-12-31T00:00:00Z"}, {"m1", "m2"}),
+        ({"metadata": {"channel": "web"}}, {"m1"}),
+        ({"speaker": ["Nobody"]}, set()),
+    ):
+        with subtests.test(filters=filters):
+            assert set(_ids(await _search(client, filters=filters))) == expected
+
+
+async def test_writes_and_deletes_are_seen_at_once(client: httpx.AsyncClient) -> None:
+    """A search after a write sees it, and after a delete nothing is left of it."""
+    text = "The zebrafish aquarium needs new filters."
+    await client.post(f"{NAMESPACE}/memories", json={"memories": [{"id": "m9", "text": text}]})
+    assert _ids(await _search(client, query="zebrafish", mode="bm25")) == ["m9"]
+    await client.delete(f"{NAMESPACE}/memories/m9")
+    assert "m9" not in _ids(await _search(client, query="zebrafish aquarium"))
+
+
+async def test_as_of(client: httpx.AsyncClient) -> None:
+    """The namespace as it stood then."""
+    assert set(_ids(await _search(client, as_of="2023-06-01T00:00:00Z"))) == {"m1", "m2"}
+    assert _ids(await _search(client, as_of="2020-01-01T00:00:00Z")) == []
+
+
+async def test_queries_without_words(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """Emoji, stop words and punctuation are answered, not refused."""
+    for query in ("😀😀", "the of and", "?!", "\u200b"):
+        with subtests.test(query=query):
+            await _search(client, query=query)
+
+
+async def test_context_packs(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """Within the budget in each format; messages do instead of a query, nothing does not."""
+    for shape in ("markdown", "xml", "json"):
+        with subtests.test(format=shape):
+            body = {"query": QUERY, "max_tokens": 128, "format": shape}
+            answer = await client.post(f"{NAMESPACE}/context", json=body)
+            assert answer.status_code == 200, answer.text
+            pack = answer.json()
+            assert 0 < pack["tokens_used"] <= pack["max_tokens"] == 128
+            assert "support group" in pack["context"]
+            assert {"m1", "m3"} & {item["id"] for item in pack["items"]}
+    messages = [{"role": "user", "content": QUERY}]
+    assert (await client.post(f"{NAMESPACE}/context", json={"messages": messages})).status_code == 200
+    bad: list[dict[str, Any]] = [
+        {},
+        {"messages": []},
+        {"query": QUERY, "max_tokens": 1},
+        {"query": QUERY, "format": "yaml"},
+    ]
+    for body in bad:
+        problem_of(await client.post(f"{NAMESPACE}/context", json=body), 422)
+
+
+async def test_classify(client: httpx.AsyncClient) -> None:
+    """Probabilities of all four intents and a weight per leg."""
+    answer = (await client.post("/v1/classify", json={"query": QUERY})).json()
+    assert sum(answer["intent"]["probabilities"].values()) == pytest.approx(1.0, abs=0.01)
+    assert answer["intent"]["label"] in answer["intent"]["probabilities"]
+    assert answer["weights"].keys() == {leg.value for leg in Leg}
+    problem_of(await client.post("/v1/classify", json={"query": ""}), 422)
+
+
+async def test_unknown_namespaces(client: httpx.AsyncClient) -> None:
+    """404 on reads."""
+    for path in ("search", "context"):
+        problem_of(await client.post(f"/v1/namespaces/nobody/{path}", json={"query": QUERY}), 404)
+
+
+async def test_health_and_version(client: httpx.AsyncClient) -> None:
+    """Live, ready with all parts, and a version."""
+    assert (await client.get("/health/live")).json() == {"status": "live"}
+    ready = (await client.get("/health/ready")).json()
+    checks = dict.fromkeys(("database", "migrations", "models", "namespaces"), True)
+    assert ready == {"status": "ready", "checks": checks}
+    assert (await client.get("/version")).json()["name"] == "trivet"
+
+
+async def test_metrics(client: httpx.AsyncClient) -> None:
+    """Requests by route template, stages by name, the embedding cache; no id, no query."""
+    await _search(client)
+    await _search(client)
+    await client.get(f"{NAMESPACE}/memories/m1")
+    await client.get("/made/up/path")
+    answer = await client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    values = dict(re.findall(r"^(\S+\{.*\}) (\S+)$", answer.text, re.MULTILINE))
+    count = 'trivet_http_request_seconds_count{{method="{}",route="{}",status="{}"}}'
+    assert values[count.format("POST", "/v1/namespaces/{ns}/search", 200)] == "2.0"
+    assert values[count.format("GET", "/v1/namespaces/{ns}/memories/{memory_id}", 200)] == "1.0"
+    assert values[count.format("other", "unmatched", 404)] == "1.0"
+    for leg in Leg:
+        assert values[f'trivet_stage_seconds_count{{stage="{leg}"}}'] == "2.0"
+    assert values['trivet_embedding_cache_total{outcome="hit"}'] == "1.0"
+    assert values['trivet_embedding_cache_total{outcome="miss"}'] == "1.0"
+    assert "support" not in answer.text

@@ -1,0 +1,117 @@
+"""`trivet queries` on a real database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from retrieval.cli.queries import command
+from retrieval.evaluation.folder import read_folder
+from retrieval.ingest.service import Ingest
+from retrieval.journal.feedback import FeedbackRequest
+from retrieval.journal.query_log import Searched
+from retrieval.journal.service import JournalService
+from retrieval.journal.writer import Journal
+from retrieval.store import namespaces
+from retrieval.store.pool import open_pool
+from retrieval.types.journal import QueryLogSettings
+from retrieval.types.memory import MemoryInput
+from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.search import SearchRequest
+from tests.turns import HashedEmbedder
+
+Queries = Callable[..., Result]
+ASKED = {"s1": ("Where was \x1b[31mCaroline?", "fact_lookup"), "s2": ("Who is Ana?", None)}
+
+
+async def _load_vectors(database_url: str) -> None:
+    """Two searches of `n`, one judged, and one of another namespace without its text."""
+    async with open_pool(database_url, 2) as pool:
+        await Ingest(pool, HashedEmbedder()).add(
+            "n", [MemoryInput(id="m1", text="one"), MemoryInput(id="m2", text="2")]
+        )
+        journal, records = Journal(pool), JournalService(pool)
+        async with pool.connection() as conn:
+            await namespaces.put(conn, "n", NamespaceSettings(query_log=QueryLogSettings()))
+            await namespaces.put(conn, "o", NamespaceSettings(query_log=QueryLogSettings(redact=("all",))))
+            here, there = await namespaces.find(conn, "n"), await namespaces.find(conn, "o")
+        for search_id, (query, intent) in ASKED.items():
+            journal.searched(here, _searched(search_id, query, intent))
+            await journal.aclose()
+        journal.searched(there, _searched("s3", "Secret?", None))
+        await journal.aclose()
+        await records.add_feedback("n", FeedbackRequest(search_id="s1", relevant=["m2"], clicked=["m1"]))
+
+
+def _searched(search_id: str, query: str, intent: str | None) -> Searched:
+    request = SearchRequest(query=query)
+    return Searched(
+        search_id=search_id, request=request, profile="default@3", intent=intent, ids=["m1"], scores=[0.5], total_ms=4.5
+    )
+
+
+@pytest.fixture
+def queries(database_url: str) -> Queries:
+    """The command on a database of the test's own."""
+    asyncio.run(_load_vectors(database_url))
+
+    def call(*arguments: str | Path, status: int = 0) -> Result:
+        given = [*map(str, arguments), "--database-url", database_url]
+        result = CliRunner().invoke(command, given)
+        assert result.exit_code == status, result.output
+        return result
+
+    return call
+
+
+def test_it_lists_what_was_asked(queries: Queries) -> None:
+    """For people without what could steer their terminal, or as JSON."""
+    shown = queries("-n", "n").output
+    assert "Where was \ufffd[31mCaroline?" in shown
+    assert shown.index("s1") < shown.index("s2")
+    found: list[dict[str, Any]] = json.loads(queries("-n", "n", "--json").output)["queries"]
+    assert [(entry["id"], entry["query"], entry["intent"]) for entry in found] == [
+        (search_id, *asked) for search_id, asked in ASKED.items()
+    ]
+    assert "(7 characters withheld)" in queries("-n", "o").output
+
+
+def test_an_export_is_read_as_an_evaluation_folder(queries: Queries, tmp_path: Path) -> None:
+    """With what feedback on the search calls relevant."""
+    corpus = [{"id": memory_id, "namespace": "n", "text": "x"} for memory_id in ("m1", "m2")]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
+    assert queries("-n", "n", "--export", tmp_path / "queries.jsonl").output == "2 exported\n"
+    first, second = read_folder(tmp_path).queries
+    assert (first.id, first.namespace, first.text) == ("s1", "n", ASKED["s1"][0])
+    assert (first.type, first.relevant) == ("fact_lookup", ["m2"])
+    assert (second.type, second.relevant) == ("unknown", [])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["corpus.jsonl", "queries.jsonl"]
+
+
+def test_an_export_leaves_out_what_has_no_text(queries: Queries, tmp_path: Path) -> None:
+    assert queries("-n", "o", "--export", tmp_path / "queries.jsonl").output == "0 exported\n"
+    assert (tmp_path / "queries.jsonl").read_bytes() == b""
+
+
+def test_it_deletes_after_it_exported(queries: Queries, tmp_path: Path) -> None:
+    done = queries("-n", "n", "--delete", "--export", tmp_path / "queries.jsonl", "--json").output
+    assert json.loads(done) == {"exported": 2, "deleted": 2}
+    assert queries("-n", "n").output == "nothing is logged\n"
+
+
+def test_nothing_is_deleted_when_the_export_fails(queries: Queries, tmp_path: Path) -> None:
+    queries("-n", "n", "--delete", "--export", tmp_path / "missing" / "queries.jsonl", status=1)
+    assert len(json.loads(queries("-n", "n", "--json").output)["queries"]) == 2
+
+
+def test_it_redacts_what_contains_a_text(queries: Queries, tmp_path: Path) -> None:
+    assert queries("-n", "n", "--redact", "ana").output == "1 redacted\n"
+    found = json.loads(queries("-n", "n", "--json").output)["queries"]
+    assert [entry["query"] for entry in found] == [ASKED["s1"][0], None]
+    queries("-n", "n", "--redact", "x", "--delete", status=2)

@@ -1,0 +1,255 @@
+"""The graph in Postgres: written, read by links and walks, removed without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, LiteralString
+
+import pytest
+from psycopg import AsyncConnection
+from psycopg.errors import SerializationFailure, UniqueViolation
+
+from graph import store
+from graph.extraction import extract
+from graph.store import DocGraph, GivenEntity, GivenRelation
+from tests.linking import link
+
+TABLES: tuple[LiteralString, ...] = ("entity", "entity_alias", "entity_token", "mention", "relation")
+NS = 7
+
+
+@pytest.fixture
+async def conn(database_url: str) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database_url) as connection:
+        yield connection
+
+
+async def rows(conn: AsyncConnection[Any], sql: LiteralString) -> list[tuple[Any, ...]]:
+    return list(await (await conn.execute(sql)).fetchall())
+
+
+async def sizes(conn: AsyncConnection[Any]) -> list[int]:
+    return [(await rows(conn, "select count(*) from " + table))[0][0] for table in TABLES]
+
+
+def text(doc: int, content: str, **given: Any) -> DocGraph:
+    return DocGraph(doc, extract(content), **given)
+
+
+async def names(conn: AsyncConnection[Any], query: str) -> list[tuple[str, str]]:
+    return [(seed.name, seed.how) for seed in await link(conn, NS, query)]
+
+
+async def test_what_is_written_is_counted_and_removed_whole(conn: AsyncConnection[Any]) -> None:
+    docs = [
+        text(1, "I met Caroline Brown in Rome.", entities=[GivenEntity("Caroline Brown", "person", ["Caro"])]),
+        text(2, "Rome is old.", relations=[GivenRelation("Caroline Brown", "visits", "Rome")]),
+    ]
+    await store.write(conn, NS, docs)
+    entities, mentions, relations = await store.counts(conn, NS)
+    assert relations == 1
+    assert mentions >= entities >= 2
+    await store.remove(conn, NS, [1])
+    assert (await store.counts(conn, NS))[2] == 1
+    assert await rows(conn, "select * from entity_alias") == []
+    await store.remove(conn, NS, [2])
+    assert await sizes(conn) == [0, 0, 0, 0, 0]
+
+
+async def test_shared_entities_outlive_one_of_their_memories(conn: AsyncConnection[Any]) -> None:
+    await store.write(conn, NS, [text(1, "I like Rome."), text(2, "We saw Rome.")])
+    await store.remove(conn, NS, [1])
+    assert ("Rome", "exact") in await names(conn, "Rome?")
+
+
+async def test_a_memory_that_is_there_is_refused(conn: AsyncConnection[Any]) -> None:
+    """Its ordinal is never used twice; who writes it anew removes it first."""
+    doc = text(1, "Ann likes Bob Dylan.", relations=[GivenRelation("Ann", "likes", "Bob Dylan")])
+    await store.write(conn, NS, [doc])
+    before = await sizes(conn)
+    with pytest.raises(UniqueViolation):
+        async with conn.transaction():
+            await store.write(conn, NS, [doc])
+    await store.remove(conn, NS, [1])
+    await store.write(conn, NS, [doc])
+    assert await sizes(conn) == before
+
+
+async def test_given_types_and_names_win_over_found_ones(conn: AsyncConnection[Any]) -> None:
+    await store.write(conn, NS, [text(1, "more kickboxing today")])
+    await store.write(conn, NS, [DocGraph(2, entities=[GivenEntity("Kickboxing", "sport")])])
+    await store.write(conn, NS, [text(3, "kickboxing again")])
+    assert await rows(conn, "select name, type from entity where key = 'kickboxing'") == [("Kickboxing", "sport")]
+
+
+async def test_a_mention_of_a_known_alias_counts_for_its_entity(conn: AsyncConnection[Any]) -> None:
+    given = [GivenEntity("Caroline", "person", ["Caro"])]
+    await store.write(conn, NS, [DocGraph(1, entities=given), text(2, "I met Caro there.")])
+    await store.write(conn, NS, [text(3, "I saw Caro again.")])
+    mentions = "select m.doc from mention m join entity e using (ns, entity) where e.key = 'caroline' order by doc"
+    assert await rows(conn, mentions) == [(1,), (2,), (3,)]
+    assert ("Caroline", "alias") in await names(conn, "Where is Caro?")
+
+
+async def test_an_alias_of_two_entities_redirects_nothing(conn: AsyncConnection[Any]) -> None:
+    given = [GivenEntity("Samuel", aliases=["Sam"]), GivenEntity("Samantha", aliases=["Sam"])]
+    await store.write(conn, NS, [DocGraph(1, entities=given)])
+    await store.write(conn, NS, [text(2, "I met Sam there.")])
+    assert await rows(conn, "select doc from mention join entity using (ns, entity) where key = 'sam'") == [(2,)]
+
+
+async def test_plural_and_singular_of_a_given_name_meet(conn: AsyncConnection[Any]) -> None:
+    await store.write(conn, NS, [DocGraph(1, entities=[GivenEntity("support groups")]), text(2, "my support group")])
+    assert (await names(conn, "which support group?"))[0] == ("support groups", "alias")
+    found = "select doc from mention join entity using (ns, entity) where key = 'support groups' order by doc"
+    assert await rows(conn, found) == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("Who is Tottenham Hotspur?", ("Tottenham Hotspur F.C.", "similar")),
+        ("What did Melanie say?", ("Melanie Brown", "similar")),
+        ("What did Mel say?", ("Melanie Brown", "similar")),
+        ("what does melanie brown do", ("Melanie Brown", "exact")),
+        ("Melanie Brown's house", ("Melanie Brown", "exact")),
+    ],
+)
+async def test_names_are_linked_by_their_parts(conn: AsyncConnection[Any], query: str, first: tuple[str, str]) -> None:
+    given = [GivenEntity("Melanie Brown"), GivenEntity("Tottenham Hotspur F.C."), GivenEntity("Oliver Stone")]
+    await store.write(conn, NS, [DocGraph(1, entities=given)])
+    assert (await names(conn, query))[0] == first
+
+
+@pytest.mark.parametrize("query", ["", "the of and", "\U0001f389", "what is it?", "Zorro", "x" * 8_000, "a " * 4_000])
+async def test_a_query_without_known_entities_links_nothing(conn: AsyncConnection[Any], query: str) -> None:
+    await store.write(conn, NS, [text(1, "We saw Rome.")])
+    assert await names(conn, query) == []
+
+
+async def test_no_more_than_eight_seeds_the_best_with_one(conn: AsyncConnection[Any]) -> None:
+    places = ["Rome", "Paris", "Oslo", "Lima", "Cairo", "Quito", "Delhi", "Tokyo", "Bern", "Riga"]
+    await store.write(conn, NS, [DocGraph(1, entities=[GivenEntity(name) for name in places])])
+    seeds = await link(conn, NS, " and ".join(places))
+    assert len(seeds) == 8
+    assert seeds[0].score == 1.0
+
+
+async def _churn(url: str, worker: int, rounds: int) -> None:
+    async with await AsyncConnection.connect(url) as conn:
+        for number in range(rounds):
+            doc = worker * 1_000 + number
+            await store.write(conn, NS, [text(doc, f"Rome, Paris and Oslo met Worker{number % 3} in Lima.")])
+            await conn.commit()
+            await store.remove(conn, NS, [doc])
+            await conn.commit()
+
+
+async def test_concurrent_writers_and_removers_leave_nothing_and_do_not_deadlock(database_url: str) -> None:
+    await asyncio.gather(*(_churn(database_url, worker, 25) for worker in range(4)))
+    async with await AsyncConnection.connect(database_url) as conn:
+        assert await sizes(conn) == [0, 0, 0, 0, 0]
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(url) as connection:
+        yield connection
+
+
+async def _wait_for_lock(conn: AsyncConnection[Any]) -> None:
+    sql: LiteralString = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'"
+    while (await rows(conn, sql))[0][0] == 0:
+        await conn.rollback()
+        await asyncio.sleep(0.01)
+
+
+async def test_an_entity_removed_while_it_is_written_comes_back(database_url: str) -> None:
+    """The writer waits for the remover's transaction, finds the row gone and inserts it anew."""
+    async with AsyncExitStack() as stack:
+        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+        await store.write(remover, NS, [text(1, "We saw Rome.")])
+        await remover.commit()
+        await store.remove(remover, NS, [1])
+        writing = asyncio.create_task(store.write(writer, NS, [text(2, "We saw Rome.")]))
+        async with asyncio.timeout(60):
+            await _wait_for_lock(watcher)
+            await remover.commit()
+            await writing
+        await writer.commit()
+        orphans = "select count(*) from mention m left join entity e using (ns, entity) where e.key is null"
+        assert await rows(watcher, orphans) == [(0,)]
+        assert await names(watcher, "Rome") == [("Rome", "exact")]
+
+
+async def test_an_entity_mentioned_while_it_is_removed_stays(database_url: str) -> None:
+    """The remover sees who holds it, waits for nobody and leaves it."""
+    async with AsyncExitStack() as stack:
+        remover, writer = [await stack.enter_async_context(connected(database_url)) for _ in range(2)]
+        await store.write(remover, NS, [text(1, "We saw Rome.")])
+        await remover.commit()
+        await store.write(writer, NS, [text(2, "We saw Rome.")])
+        await store.remove(remover, NS, [1])
+        await remover.commit()
+        await writer.commit()
+        assert await names(remover, "Rome") == [("Rome", "exact")]
+        assert await rows(remover, "select doc from mention") == [(2,)]
+
+
+async def test_who_describes_an_entity_anew_and_who_removes_it_do_not_wait_in_a_circle(database_url: str) -> None:
+    """The remover has it first; the writer, who holds it as well, waits to name it until the remover is done."""
+    async with AsyncExitStack() as stack:
+        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+        await store.write(remover, NS, [text(1, "we saw rome")])
+        await remover.commit()
+        await remover.execute("select from entity for no key update")
+        writing = asyncio.create_task(store.write(writer, NS, [DocGraph(2, entities=[GivenEntity("Rome", "city")])]))
+        async with asyncio.timeout(60):
+            await _wait_for_lock(watcher)
+            await store.remove(remover, NS, [1])
+            await remover.commit()
+            await writing
+        await writer.commit()
+        assert await rows(watcher, "select name, type from entity") == [("Rome", "city")]
+        assert await rows(watcher, "select doc from mention") == [(2,)]
+
+
+async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(database_url: str) -> None:
+    """Each takes the last mention of an entity away that the other is about to mention."""
+    async with AsyncExitStack() as stack:
+        one, other = [await stack.enter_async_context(connected(database_url)) for _ in range(2)]
+        await store.write(one, NS, [text(1, "We saw Rome."), text(2, "We saw Oslo.")])
+        await one.commit()
+
+        async def exchange(conn: AsyncConnection[Any], removed: int, doc: int, city: str) -> None:
+            await store.write(conn, NS, [text(doc, f"We saw {city}.")], removed=[removed])
+            await conn.commit()
+
+        for at in range(1, 41, 2):
+            async with asyncio.timeout(60):
+                await asyncio.gather(
+                    exchange(one, at, at + 2, "Oslo" if at % 4 == 1 else "Rome"),
+                    exchange(other, at + 1, at + 3, "Rome" if at % 4 == 1 else "Oslo"),
+                )
+        assert sorted(await rows(one, "select name from entity")) == [("Oslo",), ("Rome",)]
+
+
+async def test_who_meant_an_entity_by_an_alias_that_is_taken_away_starts_again(database_url: str) -> None:
+    async with AsyncExitStack() as stack:
+        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+        known = DocGraph(1, entities=[GivenEntity("Caroline Brown", aliases=["Caro"])])
+        await store.write(remover, NS, [known])
+        await remover.commit()
+        await store.remove(remover, NS, [1])
+        writing = asyncio.create_task(store.write(writer, NS, [text(2, "We met Caro.")]))
+        async with asyncio.timeout(60):
+            await _wait_for_lock(watcher)
+            await remover.commit()
+            with pytest.raises(SerializationFailure):
+                await writing
+        await writer.rollback()
+        await store.write(writer, NS, [text(2, "We met Caro.")])
+        await writer.commit()
+        assert await names(watcher, "Caro") == [("Caro", "exact")]

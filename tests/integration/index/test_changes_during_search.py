@@ -1,0 +1,236 @@
+"""What another server writes while a search is under way: the search shows each memory in one of its versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import product
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from retrieval.engine import Trivet
+from retrieval.index import columns
+from retrieval.index.query_vectors import QueryVectors
+from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
+from retrieval.legs.bm25 import Bm25Retriever
+from retrieval.pipeline import MOST_AT_ONCE
+from retrieval.settings import Settings
+from retrieval.store import memories, vectors
+from retrieval.types.memory import MemoryInput, MemoryPatch
+from retrieval.types.search import Filters, Leg, Mode, SearchRequest, SearchResponse
+
+QUERY = "Which boat did Ida paint in Porto?"
+BEFORE, AFTER = "Ida painted a boat in Porto.", "Ida painted a boat in Porto, and then a house."
+
+
+@pytest.fixture
+async def servers(database_url: str) -> AsyncIterator[tuple[Trivet, Trivet]]:
+    """One that writes and one that searches, with twelve memories of which `m` answers `QUERY` best."""
+    settings = Settings(database_url=database_url, pool_size=6)
+    async with Trivet.open(settings) as writer, Trivet.open(settings) as reader:
+        beside = [MemoryInput(id=f"b{at}", text=f"Boat {at} is in harbour {at}.", tags=["t"]) for at in range(11)]
+        ours = MemoryInput(id="m", text=BEFORE, tags=["t"], metadata={"of": "ida"})
+        await writer.add("n", [*beside, ours])
+        await reader.search("n", SearchRequest(query="Ida"))
+        yield writer, reader
+
+
+def texts(answer: SearchResponse) -> dict[str, str]:
+    assert len({each.id for each in answer.results}) == len(answer.results)
+    return {each.id: each.text for each in answer.results}
+
+
+def legs(answer: SearchResponse) -> dict[str, Collection[str]]:
+    return {each.id: each.legs.keys() for each in answer.results}
+
+
+@contextmanager
+def before_first(holder: ModuleType, name: str, do: Callable[[], Awaitable[object]]) -> Iterator[None]:
+    """Have something done, once, before a function is first called."""
+    real, calls = getattr(holder, name), list[str]()
+
+    async def wrapped(*args: Any, **options: Any) -> Any:
+        calls.append(name)
+        if len(calls) == 1:
+            await do()
+        return await real(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(holder, name, wrapped)
+        yield
+    assert calls
+
+
+@pytest.fixture
+def held(servers: tuple[Trivet, Trivet]) -> Callable[..., Any]:
+    """Searches, and does something between the search's check of the namespace and all else."""
+    _, reader = servers
+    current = IndexRegistry.current
+
+    async def search(request: SearchRequest, meanwhile: Callable[[], Awaitable[object]]) -> SearchResponse:
+        turns, checked = reader._pipeline._turns, asyncio.Event()
+
+        async def noted(*args: Any, **options: Any) -> NamespaceSnapshot:
+            snapshot = await current(*args, **options)
+            checked.set()
+            return snapshot
+
+        for _ in range(MOST_AT_ONCE):
+            await turns.acquire()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(IndexRegistry, "current", noted)
+            searching = asyncio.create_task(reader.search("n", request))
+            check = asyncio.create_task(checked.wait())
+            await asyncio.wait((check, searching), return_when=asyncio.FIRST_COMPLETED)
+            assert checked.is_set(), await searching
+        await meanwhile()
+        for _ in range(MOST_AT_ONCE):
+            turns.release()
+        return await searching
+
+    return search
+
+
+async def test_a_memory_updated_before_its_text_is_read_is_shown(servers: tuple[Trivet, Trivet]) -> None:
+    writer, reader = servers
+    for mode in Mode:
+        now = f"{AFTER} So {mode} says."
+        with before_first(memories, "hydrate", partial(writer.patch, "n", "m", MemoryPatch(text=now))):
+            assert texts(await reader.search("n", SearchRequest(query=QUERY, mode=mode)))["m"] == now
+
+
+async def test_others_take_the_place_of_what_is_gone_or_meets_the_filters_no_more(
+    servers: tuple[Trivet, Trivet],
+) -> None:
+    writer, reader = servers
+
+    async def change() -> None:
+        await writer.patch("n", "m", MemoryPatch(tags=["other"]))
+        for at in range(6):
+            await writer.delete("n", f"b{at}")
+
+    request = SearchRequest(query=QUERY, filters=Filters(tags_all=["t"]), top_k=5)
+    with before_first(memories, "hydrate", change):
+        assert texts(await reader.search("n", request)).keys() == {f"b{at}" for at in range(6, 11)}
+
+
+async def test_a_memory_whose_update_another_search_saw_is_shown(
+    servers: tuple[Trivet, Trivet], held: Callable[..., Any]
+) -> None:
+    """The other brings what both know of the namespace up to date, between the first one's check and its legs."""
+    writer, reader = servers
+    for mode, metadata in product(Mode, [{}, {"of": "ida"}]):
+        now = f"{AFTER} So {mode} says of {metadata}."
+
+        async def update(now: str = now) -> None:
+            await writer.patch("n", "m", MemoryPatch(text=now))
+            await reader._indexes.current("n", lambda _: ())
+
+        request = SearchRequest(query=QUERY, mode=mode, filters=Filters(metadata=metadata))
+        assert texts(await held(request, update))["m"] == now
+
+
+async def test_a_memory_updated_before_its_vector_is_read_is_found_by_it(servers: tuple[Trivet, Trivet]) -> None:
+    writer, reader = servers
+    for mode in (Mode.VECTOR, Mode.HYBRID):
+        await writer.add("n", [MemoryInput(id=mode, text=BEFORE)])
+        with before_first(vectors, "read", partial(writer.patch, "n", mode, MemoryPatch(text=AFTER))):
+            answer = await reader.search("n", SearchRequest(query=QUERY, mode=mode))
+        assert Leg.VECTOR in legs(answer)[mode]
+
+
+async def test_a_memory_updated_again_while_its_update_is_followed_is_shown(servers: tuple[Trivet, Trivet]) -> None:
+    """The version that the check knows of is gone before it is read."""
+    writer, reader = servers
+    for metadata in ({}, {"of": "ida"}):
+        await writer.patch("n", "m", MemoryPatch(text=AFTER))
+        request = SearchRequest(query=QUERY, mode=Mode.BM25, filters=Filters(metadata=metadata))
+        with before_first(columns, "read_some", partial(writer.patch, "n", "m", MemoryPatch(text=BEFORE))):
+            assert texts(await reader.search("n", request))["m"] == BEFORE
+
+
+async def test_what_is_known_of_a_removed_memory_goes_with_the_last_search_that_may_see_it(
+    servers: tuple[Trivet, Trivet], held: Callable[..., Any]
+) -> None:
+    writer, reader = servers
+    index = (await reader._indexes.current("n", lambda _: ())).index
+    [doc] = np.flatnonzero(np.array(index.memories.ids.get(np.arange(12))) == "m")
+
+    async def is_known() -> bool:
+        await reader._indexes.current("n", lambda _: ())
+        return bool(index.vectors.knows(np.array([doc]))[0])
+
+    async def update() -> None:
+        for text in (AFTER, BEFORE):
+            await writer.patch("n", "m", MemoryPatch(text=text))
+            assert await is_known()
+
+    assert await is_known()
+    await held(SearchRequest(query=QUERY), update)
+    await writer.add("n", [MemoryInput(id="another", text="Another.")])
+    assert not await is_known()
+
+
+async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
+    servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though no vector of it was read yet: the query's own is late."""
+    writer, reader = servers
+    await writer.add("n", [MemoryInput(id="new", text=AFTER)])
+    embedder, done, search = reader.embedder._inner, asyncio.Event(), Bm25Retriever.search
+    embed = embedder.embed_query
+
+    async def late(text: str) -> Any:
+        await done.wait()
+        return await embed(text)
+
+    async def noted(*args: Any) -> Any:
+        ranking = await search(*args)
+        done.set()
+        return ranking
+
+    monkeypatch.setattr(embedder, "embed_query", late)
+    monkeypatch.setattr(Bm25Retriever, "search", noted)
+    answer = await reader.search("n", SearchRequest(query=QUERY, mode=Mode.HYBRID))
+    assert Leg.VECTOR in legs(answer)["new"]
+
+
+async def test_legs_that_read_the_same_vectors_at_once_both_have_them(servers: tuple[Trivet, Trivet]) -> None:
+    writer, reader = servers
+    await writer.add("n", [MemoryInput(id=f"new{at}", text=f"Boat {at} is new.") for at in range(5)])
+    index = (await reader._indexes.current("n", lambda _: ())).index
+    known, alone = QueryVectors(reader._pool, index), QueryVectors(reader._pool, index)
+    new = list(range(12, 17))
+    assert not known.take(new)
+    assert known.unread(np.array(new)).tolist() == new  # that the index lacks them does not say that there are none
+    await asyncio.gather(known.read(new[:3]), known.read(new), known.read(new[2:]))
+    await known.read(list(range(12)))
+    await alone.read(list(range(17)))
+    docs = list(range(17))
+    for ours, expected in ((known.context_vectors, alone.context_vectors), (known.text_vectors, alone.text_vectors)):
+        np.testing.assert_array_equal(ours[known.rows_of(docs)], expected[alone.rows_of(docs)])
+
+
+async def test_a_memory_that_expires_while_a_search_waits_is_not_shown(
+    servers: tuple[Trivet, Trivet], held: Callable[..., Any]
+) -> None:
+    """By the database's clock; a search of the past shows it."""
+    writer, reader = servers
+    expires_at = datetime.now(UTC) + timedelta(seconds=2)
+    await writer.patch("n", "m", MemoryPatch(expires_at=expires_at))
+
+    async def expire() -> None:
+        async with reader._pool.connection() as conn:
+            await conn.execute("select pg_sleep_until(%s)", (expires_at,))
+
+    answer = await held(SearchRequest(query=QUERY, top_k=5), expire)
+    assert "m" not in texts(answer)
+    assert len(answer.results) == 5  # others take its place
+    past = SearchRequest(query=QUERY, as_of=expires_at - timedelta(milliseconds=1))
+    assert "m" in texts(await reader.search("n", past))

@@ -1,0 +1,277 @@
+"""Feedback: stored once, bounded, read in order of time, of its namespace alone."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from classifier.intents import Intent
+from retrieval.errors import Conflict, InvalidInput, NotFound
+from retrieval.ingest.service import Ingest
+from retrieval.journal.feedback import Feedback, FeedbackReceipt, FeedbackRequest
+from retrieval.journal.query_log import Searched, entry_of
+from retrieval.journal.service import JournalService
+from retrieval.store import feedback, namespaces, query_log
+from retrieval.store.pool import Pool
+from retrieval.types.journal import QueryLogSettings
+from retrieval.types.memory import MemoryInput
+from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.search import Filters, SearchRequest
+from tests.turns import HashedEmbedder
+
+AS_OF = datetime(2024, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+async def records(pool: Pool) -> JournalService:
+    """On namespaces `n` and `other`, which have the memories a, b and c each."""
+    ingest = Ingest(pool, HashedEmbedder())
+    for name in ("n", "other"):
+        await ingest.add(name, [MemoryInput(id=memory_id, text=f"text {memory_id}") for memory_id in "abc"])
+    return JournalService(pool)
+
+
+def said(**fields: Any) -> FeedbackRequest:
+    """A click on the second of two."""
+    return FeedbackRequest(**{"query": "Where?", "shown": ["a", "b"], "clicked": ["b"], **fields})
+
+
+async def log_search(pool: Pool, search_id: str, settings: QueryLogSettings, ids: str = "ba", ns: str = "n") -> None:
+    request = SearchRequest(query="Where?", as_of=AS_OF, query_timestamp=AS_OF, filters=Filters(kind=["memory"]))
+    searched = Searched(
+        search_id=search_id, request=request, profile="default@3", intent=None, ids=list(ids), scores=[0.5] * len(ids),
+        total_ms=1.0,
+    )  # fmt: skip
+    async with pool.connection() as conn:
+        found = await namespaces.find(conn, ns)
+        await query_log.record(conn, found.ns, entry_of(searched, settings, b"key"), settings)
+
+
+async def test_what_is_stored_can_be_read(records: JournalService) -> None:
+    """With every field."""
+    request = said(
+        id="f1",
+        search_id="s1",
+        relevant=["c", "c"],
+        irrelevant=["a"],
+        ratings={"b": 0.75},
+        intent=Intent.PREFERENCE,
+        profile="default@3",
+        filters=Filters(speaker=["Ana"], created_after=AS_OF, metadata={"deep": {"list": [1, 2.5, None]}}),
+        as_of=AS_OF,
+        query_timestamp=AS_OF,
+    )
+    before = datetime.now(UTC)
+    assert await records.add_feedback("n", request) == FeedbackReceipt(id="f1", stored=True)
+    (judged,) = await records.read_feedback("n")
+    assert before - timedelta(seconds=1) < judged.at < datetime.now(UTC) + timedelta(seconds=1)
+    assert judged == Feedback(
+        id="f1",
+        at=judged.at,
+        query="Where?",
+        shown=["a", "b"],
+        relevant=["c", "c"],
+        irrelevant=["a"],
+        clicked=["b"],
+        ratings={"b": 0.75},
+        intent="preference",
+        profile="default@3",
+        filters=request.filters,
+        as_of=AS_OF,
+        query_timestamp=AS_OF,
+        search_id="s1",
+    )
+    (listed,) = (await records.list_feedback("n", cursor=None, limit=10)).feedback
+    assert (listed.id, listed.filters, listed.ratings) == ("f1", request.filters, {"b": 0.75})
+
+
+async def test_reading_from_a_time_on_in_order(records: JournalService) -> None:
+    for name in ("f1", "f2", "f3"):
+        await records.add_feedback("n", said(id=name))
+    first, second, third = await records.read_feedback("n")
+    assert [first.id, second.id, third.id] == ["f1", "f2", "f3"]
+    assert first.at < second.at < third.at
+    assert [judged.id for judged in await records.read_feedback("n", since=second.at)] == ["f2", "f3"]
+
+
+async def test_the_same_again_is_stored_once(records: JournalService) -> None:
+    """In whatever order the ids of a judgement come; with other content it is a conflict."""
+    await records.add_feedback("n", said(id="f1", relevant=["a", "c"]))
+    again = await records.add_feedback("n", said(id="f1", relevant=["c", "a"]))
+    assert again == FeedbackReceipt(id="f1", stored=False)
+    for other in (said(id="f1", relevant=["a"]), said(id="f1", relevant=["a", "c"], shown=["b", "a"])):
+        with pytest.raises(Conflict, match="'f1'"):
+            await records.add_feedback("n", other)
+    assert len(await records.read_feedback("n")) == 1
+    assert (await records.add_feedback("other", said(id="f1"))).stored, "ids are the namespace's own"
+
+
+async def test_without_an_id_each_is_its_own(records: JournalService) -> None:
+    made = [(await records.add_feedback("n", said())).id for _ in range(3)]
+    assert len(set(made)) == 3
+    assert made == sorted(made), "in order of time"
+
+
+async def test_the_same_from_many_at_once_is_stored_once(records: JournalService) -> None:
+    receipts = await asyncio.gather(*(records.add_feedback("n", said(id="f1")) for _ in range(8)))
+    assert sorted(receipt.stored for receipt in receipts) == [False] * 7 + [True]
+    assert len(await records.read_feedback("n")) == 1
+
+
+async def test_the_oldest_falls_out(records: JournalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not stored, since it is there already or refused, drives nothing out."""
+    monkeypatch.setattr(feedback, "MAX_ROWS", 3)
+    for number in range(5):
+        await records.add_feedback("n", said(id=f"f{number}"))
+        await records.add_feedback("other", said(id=f"f{number}", relevant=["a"]))
+        await records.add_feedback("n", said(id=f"f{number}"))
+        with pytest.raises(InvalidInput):
+            await records.add_feedback("n", said(relevant=["z"]))
+    for name in ("n", "other"):
+        assert [judged.id for judged in await records.read_feedback(name)] == ["f2", "f3", "f4"]
+
+
+async def test_pages(records: JournalService) -> None:
+    """Each entry once, oldest first."""
+    for number in range(5):
+        await records.add_feedback("n", said(id=f"f{number}"))
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await records.list_feedback("n", cursor=cursor, limit=2)
+        seen += [entry.id for entry in page.feedback]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == ["f0", "f1", "f2", "f3", "f4"]
+    for made_up in ("x", "-1", "1" * 20, ""):
+        with pytest.raises(InvalidInput) as refused:
+            await records.list_feedback("n", cursor=made_up, limit=2)
+        assert refused.value.loc == ("cursor",)
+
+
+@pytest.mark.parametrize(
+    ("fields", "loc", "message"),
+    [
+        ({"clicked": []}, (), "judge at least one"),
+        ({"query": None}, ("query",), "required"),
+        ({"shown": None}, ("shown",), "required"),
+        ({"query": " \n"}, ("query",), "blank"),
+        ({"query": "a\x00b"}, ("query",), "null byte"),
+        ({"shown": ["a", "b", "a"]}, ("shown", 2), "'a' is shown twice"),
+        ({"clicked": ["a", "c"]}, ("clicked", 1), "'c' is not among those shown"),
+        ({"relevant": ["a", "b"], "irrelevant": ["c", "b"]}, ("irrelevant", 1), "'b' is judged both"),
+        ({"relevant": ["a", "y"], "ratings": {"z": 1.0}}, ("relevant",), "no memory 'y', 'z'$"),
+        ({"irrelevant": ["z"]}, ("irrelevant",), "no memory 'z'$"),
+        ({"relevant": list("defghijk")}, ("relevant",), "'d', 'e', 'f', 'g', 'h' and 3 more$"),
+        ({"query": None, "search_id": "s9"}, ("search_id",), "not in the query log"),
+        ({"shown": None, "search_id": "of other"}, ("search_id",), "not in the query log"),
+    ],
+)
+async def test_what_is_refused(
+    records: JournalService, pool: Pool, fields: dict[str, Any], loc: tuple[str | int, ...], message: str
+) -> None:
+    """With the place in the body and a reason; nothing is stored."""
+    await log_search(pool, "of other", QueryLogSettings(), ns="other")
+    with pytest.raises(InvalidInput, match=message) as refused:
+        await records.add_feedback("n", said(**fields))
+    assert refused.value.loc == loc
+    assert await records.read_feedback("n") == []
+
+
+async def test_memories_of_another_namespace_do_not_exist(records: JournalService, pool: Pool) -> None:
+    await Ingest(pool, HashedEmbedder()).add("other", [MemoryInput(id="secret", text="secret")])
+    with pytest.raises(InvalidInput, match="no memory 'secret'"):
+        await records.add_feedback("n", said(relevant=["secret"]))
+
+
+async def test_missed_memories_may_be_judged(records: JournalService) -> None:
+    """They were not shown, and that is what is said of them."""
+    assert (await records.add_feedback("n", said(clicked=[], relevant=["c"], shown=["a"]))).stored
+
+
+async def test_a_logged_search_says_what_the_caller_leaves_out(records: JournalService, pool: Pool) -> None:
+    """What the caller says itself is taken as it is said."""
+    await log_search(pool, "s1", QueryLogSettings())
+    await records.add_feedback("n", FeedbackRequest(search_id="s1", clicked=["a"]))
+    await records.add_feedback("n", said(search_id="s1", shown=["b", "c"], clicked=["c"], profile="mine@1"))
+    logged, own = await records.read_feedback("n")
+    assert (logged.query, logged.shown, logged.profile) == ("Where?", ["b", "a"], "default@3")
+    assert (logged.as_of, logged.query_timestamp, logged.filters) == (AS_OF, AS_OF, Filters(kind=["memory"]))
+    assert (own.shown, own.profile, own.filters) == (["b", "c"], "mine@1", Filters(kind=["memory"]))
+    with pytest.raises(InvalidInput, match="'c' is not among those shown"):
+        await records.add_feedback("n", FeedbackRequest(search_id="s1", clicked=["c"]))
+
+
+async def test_a_logged_search_may_not_have_kept_enough(records: JournalService, pool: Pool) -> None:
+    await log_search(pool, "no text", QueryLogSettings(redact=("all",)))
+    await log_search(pool, "no results", QueryLogSettings(store_results=False))
+    for search_id, missing in (("no text", "query"), ("no results", "shown")):
+        with pytest.raises(InvalidInput, match="not kept in the query log") as refused:
+            await records.add_feedback("n", FeedbackRequest(search_id=search_id, relevant=["c"]))
+        assert refused.value.loc == (missing,)
+    assert (await records.add_feedback("n", said(search_id="no text"))).stored
+
+
+async def test_a_search_that_found_nothing_can_have_missed_something(records: JournalService, pool: Pool) -> None:
+    await log_search(pool, "s1", QueryLogSettings(), ids="")
+    await records.add_feedback("n", FeedbackRequest(search_id="s1", relevant=["c"]))
+    assert (await records.read_feedback("n"))[0].shown == []
+
+
+async def test_relevant_memories_by_search(records: JournalService, pool: Pool) -> None:
+    """Ratings and judgements, the last word, memories that still exist; clicks say too little."""
+    await records.add_feedback("n", said(search_id="s1", relevant=["a", "b"], ratings={"c": 0.5}))
+    await records.add_feedback("n", said(search_id="s1", irrelevant=["b"]))
+    await records.add_feedback("n", said(search_id="s2", ratings={"a": 0.4}))
+    await records.add_feedback("n", said(relevant=["a"]))
+    await records.add_feedback("other", said(search_id="s3", relevant=["a"]))
+    assert await records.relevant_by_search("n") == {"s1": ["a", "c"], "s2": []}
+    await Ingest(pool, HashedEmbedder()).delete("n", "a")
+    assert await records.relevant_by_search("n") == {"s1": ["c"], "s2": []}
+    assert (await records.read_feedback("n"))[0].relevant == ["a", "b"], "as it was said"
+
+
+async def test_deleting_all_of_a_namespace(records: JournalService) -> None:
+    for name in ("n", "n", "other"):
+        await records.add_feedback(name, said())
+    assert await records.delete_feedback("n") == 2
+    assert await records.read_feedback("n") == []
+    assert len(await records.read_feedback("other")) == 1
+    assert (await records.add_feedback("n", said())).stored
+
+
+async def test_it_goes_with_its_namespace(records: JournalService, pool: Pool, database_url: str) -> None:
+    """And with the log and the shadow runs, counted; nothing is left for a namespace of the same name."""
+    await records.add_feedback("n", said())
+    await records.add_feedback("other", said())
+    await log_search(pool, "s1", QueryLogSettings())
+    async with pool.connection() as conn:
+        receipt = await namespaces.delete(conn, "n")
+        assert (receipt.deleted["feedback"], receipt.deleted["queries"], receipt.deleted["shadow_runs"]) == (1, 1, 0)
+        await namespaces.put(conn, "n", NamespaceSettings())
+    assert await records.read_feedback("n") == []
+    assert (await records.list_queries("n", cursor=None, limit=1)).queries == []
+    assert len(await records.read_feedback("other")) == 1
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select count(*) from journal").fetchone() == (1,)
+
+
+async def test_an_unknown_namespace(records: JournalService) -> None:
+    """Not found, and not made."""
+    for asked in (
+        records.add_feedback("nobody", said()),
+        records.list_feedback("nobody", cursor=None, limit=1),
+        records.read_feedback("nobody"),
+        records.delete_feedback("nobody"),
+        records.list_queries("nobody", cursor=None, limit=1),
+        records.delete_queries("nobody"),
+        records.redact_queries("nobody", "x"),
+        records.relevant_by_search("nobody"),
+    ):
+        with pytest.raises(NotFound, match="'nobody'"):
+            await asked

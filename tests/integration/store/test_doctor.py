@@ -1,0 +1,121 @@
+"""`examine`: what it finds in a sound installation, and each thing that may be wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from retrieval.settings import Settings
+from retrieval.store import doctor
+from retrieval.store.doctor import Finding, check_database, check_models, examine
+from retrieval.store.embedded.advice import ServerSettings, advice
+from retrieval.store.pool import connect
+
+SECRET = "hunter2-of-the-database"
+MIB = 1024 * 1024
+
+
+def by_name(findings: list[Finding]) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+async def test_a_sound_database_is_found_sound(database_url: str) -> None:
+    findings = await examine(Settings(database_url=database_url))
+    found = [finding for finding in findings if not finding.name.startswith("model")]
+    assert all(finding.ok for finding in found), found
+    assert [finding.name for finding in found] == [
+        "Python",
+        "database",
+        "PostgreSQL",
+        "pgvector",
+        "migrations",
+        "vector index",
+        "settings",
+        "clock",
+    ]
+
+
+async def test_a_database_that_is_not_migrated(empty_database_url: str) -> None:
+    found = by_name(await examine(Settings(database_url=empty_database_url)))
+    assert [name for name in ("pgvector", "migrations", "vector index") if found[name].ok] == []
+    assert found["database"].ok
+    assert "run `trivet migrate`" in found["migrations"].detail
+
+
+async def test_a_missing_vector_index(database_url: str) -> None:
+    with psycopg.connect(database_url) as db:
+        db.execute("drop index memory_embedding")
+    async with await connect(database_url) as connection:
+        found = by_name(await check_database(connection))
+    assert not found["vector index"].ok
+
+
+async def test_what_a_server_should_be_set_to(database_url: str) -> None:
+    """The tests' own has neither autovacuum nor fsync; a server as it comes has little memory."""
+    found = by_name(await examine(Settings(database_url=database_url)))["settings"]
+    assert found.ok
+    assert "autovacuum is off" in found.detail
+    assert "fsync is off" in found.detail
+    as_it_comes = ServerSettings(128 * MIB, 64 * MIB, 1_024 * MIB, 4.0, True, True, 1_200 * MIB)
+    assert [said.split(" is ")[0] for said in advice(as_it_comes)] == [
+        "shared_buffers",
+        "maintenance_work_mem",
+        "max_wal_size",
+        "random_page_cost",
+    ]
+    assert "set 2400 MB" in advice(as_it_comes)[0]
+    assert "set 1500 MB" in advice(as_it_comes)[1]
+    assert advice(ServerSettings(4_096 * MIB, 2_048 * MIB, 4_096 * MIB, 1.1, True, True, 1_200 * MIB)) == []
+
+
+async def test_a_changed_migration(database_url: str) -> None:
+    with psycopg.connect(database_url) as db:
+        db.execute("update trivet_migration set checksum = 'x' where version = 1")
+    found = by_name(await examine(Settings(database_url=database_url)))
+    assert not found["migrations"].ok
+    assert "checksum" in found["migrations"].detail
+
+
+async def test_an_unreachable_database_tells_no_password() -> None:
+    findings = await examine(Settings(database_url=f"postgresql://ann:{SECRET}@127.0.0.1:1/notes", api_key=SECRET))
+    assert findings[-1].name == "database"
+    assert not findings[-1].ok
+    assert SECRET not in str(findings)
+
+
+async def test_an_unfit_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("")
+    found = by_name(await examine(Settings(data_dir=tmp_path)))
+    assert found["disk"].ok
+    assert not found["database"].ok
+    assert "not empty" in found["database"].detail
+
+
+def test_models_are_compared_with_their_checksums(tmp_path: Path) -> None:
+    assert [finding.ok for finding in check_models(tmp_path)] == [False]
+    for name in ("right.onnx", "wrong.onnx"):
+        (tmp_path / name).write_text(name)
+    right = hashlib.sha256(b"right.onnx").hexdigest()
+    (tmp_path / "SHA256SUMS").write_text(f"{right}  right.onnx\n{right}  wrong.onnx\n{right}  missing.onnx\n")
+    assert [(finding.name, finding.ok) for finding in check_models(tmp_path)] == [
+        ("model right.onnx", True),
+        ("model wrong.onnx", False),
+        ("model missing.onnx", False),
+    ]
+
+
+@pytest.mark.parametrize(("seconds", "ok"), [(0, True), (-4, True), (60, False), (-60, False)])
+async def test_a_clock_that_is_off(database_url: str, monkeypatch: pytest.MonkeyPatch, seconds: int, ok: bool) -> None:
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]  # only called with UTC
+            return datetime.now(UTC) + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(doctor, "datetime", Shifted)
+    async with await connect(database_url) as connection:
+        found = by_name(await check_database(connection))
+    assert found["clock"].ok is ok

@@ -1,0 +1,358 @@
+"""The embedded PostgreSQL: clean and unclean ends, shared folders, unsuitable folders."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from retrieval.errors import EmbeddedPostgresError
+from retrieval.store.embedded.instance import EmbeddedPostgres, running
+
+FAST = {"fsync": "off", "shared_buffers": "64MB"}
+
+USER = """
+import asyncio, sys
+from pathlib import Path
+from retrieval.store.embedded.instance import running
+
+async def main():
+    async with running(Path(sys.argv[1])) as url:
+        print(url, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+"""A process that uses the server of a folder until it is told to stop."""
+
+
+@pytest.fixture
+def new_folder() -> Iterator[Path]:
+    """A folder to be made, where the server's user can reach it; servers left in it are stopped."""
+    parent = Path(tempfile.mkdtemp(prefix="trivet-embedded-", dir="/tmp"))
+    parent.chmod(0o755)
+    yield parent / "deep" / "data"
+    for server in servers(parent):
+        server.kill()
+    shutil.rmtree(parent)
+
+
+@pytest.fixture(scope="session")
+def template() -> Iterator[Path]:
+    """A data folder as a clean end leaves it."""
+    parent = Path(tempfile.mkdtemp(prefix="trivet-embedded-", dir="/tmp"))
+    parent.chmod(0o755)
+    server = EmbeddedPostgres(parent / "data", settings=FAST)
+    server.start()
+    server.stop()
+    yield parent / "data"
+    shutil.rmtree(parent)
+
+
+@pytest.fixture
+def folder(new_folder: Path, template: Path) -> Path:
+    """A data folder that was used before; to copy one is quicker than to make one."""
+    new_folder.parent.mkdir()
+    subprocess.run(("cp", "-a", template, new_folder), check=True)
+    return new_folder
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that a test started; those still there are killed."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def use(folder: Path, started: list[subprocess.Popen[str]]) -> tuple[subprocess.Popen[str], str]:
+    """Start a process that uses the folder's server; the process and the URL that it got."""
+    process = subprocess.Popen(
+        (sys.executable, "-c", USER, str(folder)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+    started.append(process)
+    assert process.stdout
+    url = process.stdout.readline().strip()
+    assert url.startswith("postgresql://"), process.communicate()
+    return process, url
+
+
+def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
+    """Signal a process; its exit status and what it wrote to stderr."""
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
+
+
+def servers(folder: Path) -> list[psutil.Process]:
+    """The PostgreSQL servers that run on data folders below `folder`."""
+    found = []
+    for process in psutil.process_iter(["name", "cmdline"]):
+        command = process.info["cmdline"] or []
+        if process.info["name"] == "postgres" and any(str(folder) in part for part in command):
+            found.append(process)
+    return found
+
+
+def one(url: str, statement: str) -> object:
+    """The first value of the last of the statements."""
+    with psycopg.connect(url, autocommit=True) as db:
+        cursor = db.execute(statement.encode())
+        while cursor.nextset():
+            pass
+        row = cursor.fetchone()
+        return row and row[0]
+
+
+async def test_starts_in_a_new_folder_and_stops_at_the_end_of_the_block(new_folder: Path) -> None:
+    async with running(new_folder, settings=FAST) as url:
+        assert one(url, "select current_database()") == "trivet"
+        assert one(url, "show jit") == "off"
+        assert one(url, "show listen_addresses") == ""
+        assert len(servers(new_folder)) == 1
+    assert servers(new_folder) == []
+
+
+async def test_keeps_what_was_committed(folder: Path) -> None:
+    async with running(folder, settings=FAST) as url:
+        one(url, "create table kept (value integer); insert into kept values (7); select 1")
+    async with running(folder, settings=FAST) as url:
+        assert one(url, "select value from kept") == 7
+
+
+async def test_two_uses_in_one_process_share_the_server(folder: Path) -> None:
+    async with running(folder, settings=FAST) as outer:
+        async with running(folder, settings=FAST) as inner:
+            assert inner == outer
+        assert one(outer, "select 1") == 1
+    assert servers(folder) == []
+
+
+async def test_a_failing_block_stops_the_server(folder: Path) -> None:
+    with pytest.raises(KeyError):
+        async with running(folder, settings=FAST):
+            raise KeyError
+    assert servers(folder) == []
+
+
+async def test_cancelled_while_it_starts_it_leaves_nothing_running(new_folder: Path) -> None:
+    async def serve() -> None:
+        async with running(new_folder, settings=FAST):
+            await asyncio.sleep(600)
+
+    task = asyncio.create_task(serve())
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert servers(new_folder) == []
+
+
+def test_two_processes_share_and_the_last_one_stops_it(folder: Path, started: list[subprocess.Popen[str]]) -> None:
+    first, url = use(folder, started)
+    second, same = use(folder, started)
+    assert same == url
+
+    assert end(first, signal.SIGTERM) == (128 + signal.SIGTERM, "")
+    assert one(url, "select 1") == 1, "the other process still uses it"
+
+    assert end(second, signal.SIGTERM) == (128 + signal.SIGTERM, "")
+    assert servers(folder) == []
+
+
+def test_two_processes_may_start_at_the_same_moment(new_folder: Path, started: list[subprocess.Popen[str]]) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        urls = {url for _, url in threads.map(use, [new_folder] * 2, [started] * 2)}
+    assert len(urls) == 1
+    assert len(servers(new_folder)) == 1
+
+
+def test_ctrl_c_stops_the_server(folder: Path, started: list[subprocess.Popen[str]]) -> None:
+    process, _ = use(folder, started)
+    status, errors = end(process, signal.SIGINT)
+    assert status != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert servers(folder) == []
+
+
+def test_a_killed_process_leaves_a_server_that_the_next_one_takes_over(
+    folder: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    killed, url = use(folder, started)
+    end(killed, signal.SIGKILL)
+    assert len(servers(folder)) == 1
+
+    following, same = use(folder, started)
+    assert same == url
+    assert one(url, "select 1") == 1
+    end(following, signal.SIGTERM)
+    assert servers(folder) == []
+
+
+def test_a_killed_server_is_recovered(folder: Path, started: list[subprocess.Popen[str]]) -> None:
+    process, url = use(folder, started)
+    one(url, "create table kept (value integer); insert into kept values (7); select 1")
+    for server in servers(folder):
+        server.kill()
+    end(process, signal.SIGKILL)
+    assert (folder / "postgres" / "postmaster.pid").exists()
+
+    following, url = use(folder, started)
+    assert one(url, "select value from kept") == 7
+    end(following, signal.SIGTERM)
+    assert servers(folder) == []
+
+
+def test_a_killed_server_is_started_again_beside_a_process_that_still_uses_it(
+    folder: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    _, url = use(folder, started)
+    for server in servers(folder):
+        server.kill()
+    _, same = use(folder, started)
+    assert same == url
+    assert one(url, "select 1") == 1
+
+
+def test_the_process_number_of_a_stale_server_may_be_another_programs(folder: Path) -> None:
+    server = EmbeddedPostgres(folder, settings=FAST)
+    server.start()
+    pid_file = folder / "postgres" / "postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    server.stop()
+    pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]))
+    try:
+        assert one(server.start(), "select 1") == 1
+    finally:
+        server.stop()
+
+
+def test_a_start_that_was_cut_off_is_begun_anew(new_folder: Path) -> None:
+    unfinished = new_folder / "postgres.new"
+    unfinished.mkdir(parents=True)
+    (unfinished / "PG_VERSION").write_text("18\n")
+    server = EmbeddedPostgres(new_folder, settings=FAST)
+    try:
+        assert one(server.start(), "select 1") == 1
+    finally:
+        server.stop()
+    assert not unfinished.exists()
+
+
+def test_two_paths_to_one_folder_share_the_server(folder: Path) -> None:
+    """Each would otherwise take the other's server for something left behind."""
+    (link := folder.with_name("link")).symlink_to(folder)
+    one_path, other_path = EmbeddedPostgres(folder, settings=FAST), EmbeddedPostgres(link, settings=FAST)
+    try:
+        url = one_path.start()
+        (server,) = servers(folder)
+        assert one(other_path.start(), "select 1") == 1
+        assert one(url, "select 1") == 1
+        assert servers(folder) == [server]
+    finally:
+        other_path.stop()
+        one_path.stop()
+
+
+def test_a_path_too_long_for_a_socket_works(new_folder: Path) -> None:
+    server = EmbeddedPostgres(new_folder / ("long" * 30), settings=FAST)
+    try:
+        url = server.start()
+        assert one(url, "select 1") == 1
+    finally:
+        server.stop()
+    socket_folder = Path(str(conninfo_to_dict(url)["host"]))
+    assert not socket_folder.is_relative_to(new_folder)
+    assert not socket_folder.exists()
+
+
+def test_a_path_with_spaces_and_quotes_works(new_folder: Path) -> None:
+    server = EmbeddedPostgres(new_folder / "it's a new_folder & more", settings=FAST)
+    try:
+        assert one(server.start(), "select 1") == 1
+    finally:
+        server.stop()
+    assert servers(new_folder) == []
+
+
+def test_stopping_twice_or_unstarted_does_nothing(new_folder: Path) -> None:
+    server = EmbeddedPostgres(new_folder, settings=FAST)
+    server.stop()
+    assert not new_folder.exists()
+    server.start()
+    server.stop()
+    server.stop()
+
+
+def test_a_folder_with_other_files_is_refused(new_folder: Path) -> None:
+    new_folder.mkdir(parents=True)
+    (new_folder / "thesis.txt").write_text("do not touch")
+    with pytest.raises(EmbeddedPostgresError, match=r"not empty and not Trivet's \(it holds 'thesis.txt'\)"):
+        EmbeddedPostgres(new_folder).start()
+    assert [entry.name for entry in new_folder.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("name", ['a"b', "a$b", "a`b", "a\\b", "a\nb"])
+def test_a_path_that_a_shell_would_read_is_refused(new_folder: Path, name: str) -> None:
+    with pytest.raises(EmbeddedPostgresError, match="PostgreSQL cannot use the data folder"):
+        EmbeddedPostgres(new_folder / name).start()
+    assert not new_folder.exists()
+
+
+def test_a_file_in_place_of_the_folder_is_refused(new_folder: Path) -> None:
+    new_folder.parent.mkdir(parents=True)
+    new_folder.write_text("")
+    with pytest.raises(EmbeddedPostgresError, match="cannot be used: File exists"):
+        EmbeddedPostgres(new_folder).start()
+
+
+def test_a_folder_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(EmbeddedPostgresError, match="the data folder /proc/trivet cannot be used"):
+        EmbeddedPostgres(Path("/proc/trivet")).start()
+
+
+def test_another_major_version_is_refused(new_folder: Path) -> None:
+    (new_folder / "postgres").mkdir(parents=True)
+    (new_folder / "postgres" / "PG_VERSION").write_text("16\n")
+    with pytest.raises(EmbeddedPostgresError, match="was made by PostgreSQL 16 and this Trivet brings 18"):
+        EmbeddedPostgres(new_folder).start()
+
+
+def test_a_folder_of_that_name_that_is_not_postgres_is_refused(new_folder: Path) -> None:
+    (new_folder / "postgres").mkdir(parents=True)
+    with pytest.raises(EmbeddedPostgresError, match="is not a PostgreSQL data folder"):
+        EmbeddedPostgres(new_folder).start()
+
+
+def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
+    with pytest.raises(EmbeddedPostgresError, match='invalid value for parameter "shared_buffers"'):
+        EmbeddedPostgres(folder, settings={"shared_buffers": "many"}).start()
+
+
+def test_use_from_another_container_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = EmbeddedPostgres(folder, settings=FAST)
+    server.start()
+    try:
+        monkeypatch.setattr("retrieval.store.embedded.instance._machine", lambda: b"elsewhere pid:[1]")
+        with pytest.raises(EmbeddedPostgresError, match="in use by another machine or container"):
+            EmbeddedPostgres(folder).start()
+    finally:
+        server.stop()

@@ -1,0 +1,114 @@
+"""A database that goes away is a 503 and not a crash, and once it is back the same server answers again."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from retrieval.errors import Collided, InvalidInput, StoreUnavailable
+from retrieval.store.embedded.instance import EmbeddedPostgres
+from retrieval.store.pool import WAIT_TIMEOUT_S, Pool
+from tests.serving import problem_of, served
+
+NAMESPACE = "/v1/namespaces/a"
+REQUESTS: list[tuple[str, str, object]] = [
+    ("GET", "/v1/namespaces", None),
+    ("GET", NAMESPACE, None),
+    ("PUT", NAMESPACE, {}),
+    ("DELETE", f"{NAMESPACE}?confirm=a", None),
+    ("GET", f"{NAMESPACE}/memories", None),
+    ("POST", f"{NAMESPACE}/memories", {"memories": [{"id": "new", "text": "Not stored."}]}),
+    ("GET", f"{NAMESPACE}/memories/m1", None),
+    ("PATCH", f"{NAMESPACE}/memories/m1", {"tags": ["x"]}),
+    ("DELETE", f"{NAMESPACE}/memories/m1", None),
+    ("POST", f"{NAMESPACE}/memories/delete", {"filters": {"tags_any": ["x"]}}),
+    ("POST", f"{NAMESPACE}/search", {"query": "Who moved to Porto?"}),
+    ("POST", f"{NAMESPACE}/context", {"query": "Who moved to Porto?"}),
+    ("GET", "/health/ready", None),
+]
+
+
+@pytest.fixture
+def postgres() -> Iterator[EmbeddedPostgres]:
+    """A server of the test's own, to be stopped."""
+    folder = Path(tempfile.mkdtemp(prefix="trivet-lost-", dir="/tmp"))
+    folder.chmod(0o755)
+    server = EmbeddedPostgres(folder / "data", settings={"fsync": "off"})
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+
+
+async def test_a_database_that_goes_and_comes_back(postgres: EmbeddedPostgres, subtests: pytest.Subtests) -> None:
+    """503 for everything that needs it while it is away, long before those who wait for a busy pool give up."""
+    url = await asyncio.to_thread(postgres.start)
+    memory = {"id": "m1", "text": "My sister Ines moved to Porto."}
+    async with served(url) as client:
+        assert (await client.post(f"{NAMESPACE}/memories", json={"memories": [memory]})).status_code == 201
+        await asyncio.to_thread(postgres.stop)
+        async with asyncio.timeout(WAIT_TIMEOUT_S / 2):
+            answers = await asyncio.gather(*(client.request(way, path, json=body) for way, path, body in REQUESTS))
+        for (way, path, _), answer in zip(REQUESTS, answers, strict=True):
+            with subtests.test(way=way, path=path):
+                problem_of(answer, 503)
+        bulk = await client.post(
+            f"{NAMESPACE}/memories/bulk", content=b'{"text": "x"}', headers={"content-type": "application/x-ndjson"}
+        )
+        problem_of(bulk, 503)
+        assert (await client.get("/health/live")).status_code == 200
+        assert await asyncio.to_thread(postgres.start) == url
+        search = await _first_answer(client)
+        assert [found["id"] for found in search["results"]] == ["m1"]
+        assert search["degraded"] == []
+        assert (await client.get(f"{NAMESPACE}/memories")).json()["next_cursor"] is None
+        assert (await client.get("/health/ready")).status_code == 200
+
+
+async def _first_answer(client: httpx.AsyncClient) -> dict[str, list[dict[str, object]]]:
+    """The first whole answer after the database is back, which must come soon."""
+    deadline = time.monotonic() + 120
+    while True:
+        answer = await client.post(f"{NAMESPACE}/search", json={"query": "Who moved to Porto?"})
+        if answer.status_code == 200 and not answer.json()["degraded"]:
+            found: dict[str, list[dict[str, object]]] = answer.json()
+            return found
+        assert time.monotonic() < deadline, answer.text
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("select pg_terminate_backend(pg_backend_pid())", StoreUnavailable),
+        ("select pg_sleep(600)", StoreUnavailable),
+        ("select '\\ud800'::json, chr(0)", InvalidInput),
+        ("select 2147483647::int4 + 1::int4", InvalidInput),
+        ("select repeat('[', 200000)::jsonb", InvalidInput),
+        ("do 'begin set transaction read only; create table t (i int4); end'", StoreUnavailable),
+        ("do 'begin raise sqlstate ''40P01''; end'", Collided),
+        ("do 'begin raise sqlstate ''23505''; end'", Collided),
+        ("select * from nowhere", psycopg.errors.UndefinedTable),
+    ],
+)
+async def test_what_the_driver_raises_becomes_ours(pool: Pool, statement: str, expected: type[Exception]) -> None:
+    """Each by its SQLSTATE; a defect of ours stays what it is, and the pool serves on."""
+
+    async def execute() -> None:
+        async with pool.connection() as conn:
+            await conn.execute("set statement_timeout = 200")
+            await conn.execute(statement.encode())
+
+    with pytest.raises(expected):
+        await execute()
+    async with pool.connection() as conn:
+        assert await (await conn.execute("select 1")).fetchone() == (1,)

@@ -1,0 +1,235 @@
+"""Migrations: from nothing, again, at the same moment, and histories that do not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.errors import MigrationError, StoreUnavailable
+from retrieval.ingest.service import Ingest
+from retrieval.store.migrate import Applied, Migration, bundled, migrate, outstanding, pending
+from retrieval.store.pool import open_pool
+from retrieval.types.memory import MemoryInput
+from tests.turns import HashedEmbedder, check_turns, own_vector, sessions_of, stored_turns
+
+FIRST = Migration(version=1, name="first", sql="create table a (x integer); create table b (x integer)")
+SECOND = Migration(version=2, name="second", sql="alter table a add y integer")
+
+
+def applied(*migrations: Migration) -> list[Applied]:
+    return [Applied(version=m.version, name=m.name, checksum=m.checksum) for m in migrations]
+
+
+def tables(url: str) -> set[str]:
+    with psycopg.connect(url) as db:
+        rows = db.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
+        return {row[0] for row in rows}
+
+
+async def test_an_empty_database_gets_them_all_and_a_second_run_none(empty_database_url: str) -> None:
+    versions = [migration.version for migration in bundled()]
+    assert await pending(empty_database_url) == versions
+    assert tables(empty_database_url) == set(), "asking changes nothing"
+    assert await migrate(empty_database_url) == versions
+    assert {"namespace", "memory", "turn", "bm25_tail", "entity", "mention", "feedback", "trivet_migration"} <= tables(
+        empty_database_url
+    )
+    assert await pending(empty_database_url) == []
+    assert await migrate(empty_database_url) == []
+
+
+async def test_what_is_recorded(empty_database_url: str) -> None:
+    await migrate(empty_database_url, series=[FIRST, SECOND])
+    with psycopg.connect(empty_database_url) as db:
+        rows = db.execute("select version, name, checksum from trivet_migration order by version").fetchall()
+    assert rows == [(1, "first", FIRST.checksum), (2, "second", SECOND.checksum)]
+
+
+def test_the_columns_hold_vectors_as_long_as_the_embedders(database_url: str) -> None:
+    with psycopg.connect(database_url) as db:
+        statement = "select distinct atttypmod from pg_attribute where atttypid = 'halfvec'::regtype and attnum > 0"
+        columns = "and attrelid in ('memory'::regclass, 'turn'::regclass)"
+        assert db.execute(f"{statement} {columns}").fetchall() == [(DIMENSIONS,)]
+
+
+async def test_an_older_database_with_rows_is_brought_up(empty_database_url: str) -> None:
+    assert await migrate(empty_database_url, series=[FIRST]) == [1]
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("insert into a values (7)")
+    assert await migrate(empty_database_url, series=[FIRST, SECOND]) == [2]
+    with psycopg.connect(empty_database_url) as db:
+        assert db.execute("select x, y from a").fetchall() == [(7, None)]
+
+
+TURNS = [  # id, session, position, minute, in the order of insertion
+    ("late", "by time", None, 30),
+    ("early", "by time", None, 10),
+    ("same time", "by time", None, 30),
+    ("b", "by position", 7, 1),
+    ("a", "by position", 7, 2),
+    ("é", "by position", 7, 3),
+    ("Z", "by position", 7, 4),
+    ("first", "by position", 0, 9),
+    ("alone", "lonely", None, 1),
+    ("fact", None, None, 1),
+]
+
+_MEMORY = """
+    insert into memory (ns, doc, id, kind, text, session_id, position, created_at, tags, metadata, entities,
+        relations, fingerprint, length, embedding)
+    values (%(ns)s, %(doc)s, %(id)s, 'message', %(id)s, %(session_id)s, %(position)s,
+        timestamptz '2024-01-01 00:00Z' + %(minute)s * interval '1 minute', '{}', '{}', '[]', '[]', '', 1,
+        %(embedding)s::halfvec)
+"""
+
+
+async def test_turns_of_the_first_release_get_their_places_and_context(empty_database_url: str) -> None:
+    assert await migrate(empty_database_url, series=bundled()[:1]) == [1]
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("insert into namespace (name, next_doc) values ('n', 10)")
+        for doc, (memory_id, session_id, position, minute) in enumerate(TURNS):
+            row = {
+                "ns": 1,
+                "doc": doc,
+                "id": memory_id,
+                "session_id": session_id,
+                "position": position,
+                "minute": minute,
+                "embedding": str(own_vector(memory_id).tolist()),
+            }
+            db.execute(_MEMORY, row)
+        db.execute(_MEMORY, {**row, "ns": 2, "id": "elsewhere", "session_id": "by time"})
+    assert (await migrate(empty_database_url))[0] == 2
+    assert stored_turns(empty_database_url)["elsewhere"].previous is None, "of another namespace"
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("delete from turn where ns = 2")
+        db.execute("delete from memory where ns = 2")
+    turns = {memory_id: memory_id for memory_id, session_id, _, _ in TURNS if session_id}
+    sessions = sessions_of(check_turns(empty_database_url, turns).values())
+    assert [(turn.id, turn.place) for turn in sessions["by time"]] == [("early", 0), ("late", 1), ("same time", 2)]
+    assert [turn.id for turn in sessions["by position"]] == ["first", "Z", "a", "b", "é"]
+    async with open_pool(empty_database_url, 1) as pool:
+        ingest = Ingest(pool, HashedEmbedder())
+        await ingest.add("n", [MemoryInput(id="next", text="next", session_id="by time")])
+        await ingest.delete("n", "late")
+    del turns["late"]
+    check_turns(empty_database_url, turns | {"next": "next"})
+
+
+async def test_a_failing_migration_leaves_nothing_of_itself_and_all_before_it(empty_database_url: str) -> None:
+    failing = Migration(version=2, name="failing", sql="create table c (x integer); select 1 / 0")
+    with pytest.raises(MigrationError, match="migration 2 'failing' failed: division by zero"):
+        await migrate(empty_database_url, series=[FIRST, failing])
+    assert tables(empty_database_url) == {"a", "b", "trivet_migration"}
+    assert await migrate(empty_database_url, series=[FIRST, SECOND]) == [2]
+
+
+async def test_concurrent_runs_apply_each_migration_once(empty_database_url: str) -> None:
+    slow = Migration(version=1, name="slow", sql="select pg_sleep(0.2); create table a (x integer)")
+    results = await asyncio.gather(*(migrate(empty_database_url, series=[slow, SECOND]) for _ in range(6)))
+    assert sorted(results) == [[], [], [], [], [], [1, 2]]
+
+
+def test_two_processes_apply_each_migration_once(empty_database_url: str) -> None:
+    program = (
+        "import asyncio, sys; from retrieval.store.migrate import migrate; print(asyncio.run(migrate(sys.argv[1])))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = (sys.executable, "-c", program, empty_database_url)
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    said = sorted(process.communicate(timeout=60) for process in processes)
+    assert said == [(f"{[migration.version for migration in bundled()]}\n", ""), ("[]\n", "")]
+
+
+async def test_a_changed_file_is_an_error(empty_database_url: str) -> None:
+    await migrate(empty_database_url, series=[FIRST])
+    changed = Migration(version=1, name="first", sql=FIRST.sql + " ")
+    with pytest.raises(MigrationError, match="the checksum of migration 1 'first' is not the one"):
+        await migrate(empty_database_url, series=[changed])
+
+
+async def test_a_database_of_a_newer_version_is_an_error(database_url: str) -> None:
+    with psycopg.connect(database_url) as db:
+        db.execute("insert into trivet_migration values (9999, 'future', 'x', now())")
+    with pytest.raises(MigrationError, match="newer Trivet \\(migration 9999 'future'"):
+        await pending(database_url)
+
+
+def test_histories_that_fit() -> None:
+    assert outstanding([FIRST, SECOND], []) == [FIRST, SECOND]
+    assert outstanding([FIRST, SECOND], applied(FIRST)) == [SECOND]
+    assert outstanding([FIRST, SECOND], applied(FIRST, SECOND)) == []
+
+
+def test_a_history_with_a_gap_is_an_error() -> None:
+    with pytest.raises(MigrationError, match="the database has migration 2 but not 1"):
+        outstanding([FIRST, SECOND], applied(SECOND))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["0001_a.sql", "0003_b.sql"], "migration 2 is missing"),
+        (["0002_a.sql"], "migration 1 is missing"),
+        (["0001_a.sql", "0001_b.sql"], "migration 2 is missing or there twice"),
+        (["1_a.sql"], "'1_a.sql' is not named NNNN_name.sql"),
+    ],
+)
+def test_a_series_with_a_gap_is_an_error(tmp_path: Path, names: list[str], message: str) -> None:
+    for name in names:
+        (tmp_path / name).write_text("select 1")
+    with pytest.raises(MigrationError, match=message):
+        bundled(tmp_path)
+
+
+def test_the_checksum_does_not_depend_on_line_ends(tmp_path: Path) -> None:
+    (tmp_path / "0001_a.sql").write_bytes(b"select\n1")
+    unix = bundled(tmp_path)[0].checksum
+    (tmp_path / "0001_a.sql").write_bytes(b"select\r\n1")
+    assert bundled(tmp_path)[0].checksum == unix
+
+
+async def test_an_old_server_is_refused(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrieval.store.migrate.LEAST_SERVER_VERSION", 190_000)
+    with pytest.raises(MigrationError, match=r"PostgreSQL 18 is too old"):
+        await migrate(empty_database_url)
+
+
+async def test_an_old_pgvector_is_refused(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrieval.store.migrate.LEAST_VECTOR_VERSION", (99, 0))
+    with pytest.raises(MigrationError, match=r"pgvector 0\.\d+\.\d+ is too old"):
+        await migrate(empty_database_url)
+    assert tables(empty_database_url) == set()
+
+
+async def test_a_server_without_pgvector_is_refused(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without = "select default_version from pg_available_extensions where name = 'no such extension'"
+    monkeypatch.setattr("retrieval.store.migrate._VECTOR_VERSIONS", without)
+    with pytest.raises(MigrationError, match="has no extension 'vector'"):
+        await migrate(empty_database_url)
+
+
+async def test_a_user_without_rights_is_told(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url, autocommit=True) as db:
+        db.execute("create role migration_reader login")
+    try:
+        with pytest.raises(MigrationError, match="this user may not create tables"):
+            await migrate(empty_database_url.replace("postgres@", "migration_reader@"))
+    finally:
+        with psycopg.connect(empty_database_url, autocommit=True) as db:
+            db.execute("drop role migration_reader")
+
+
+async def test_no_server_is_an_error() -> None:
+    with pytest.raises(StoreUnavailable):
+        await migrate("postgresql://postgres:hunter2@127.0.0.1:1/trivet")

@@ -1,0 +1,197 @@
+"""The pool: what its connections are like, what it survives, and what it says when it cannot work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import traceback
+
+import numpy as np
+import psycopg
+import pytest
+from pgvector import HalfVector
+
+from retrieval.errors import MigrationError, StoreUnavailable
+from retrieval.store import pool as pool_module
+from retrieval.store.pool import Pool, connect, open_pool
+
+SECRET = "hunter2-of-the-database"
+
+
+async def test_connections_are_set_up(pool: Pool) -> None:
+    async with pool.connection() as db:
+        assert db.autocommit
+        row = await (
+            await db.execute(
+                "select current_setting('application_name'), current_setting('statement_timeout'), "
+                "current_setting('jit'), current_setting('client_encoding')"
+            )
+        ).fetchone()
+    assert row == ("trivet", "30s", "off", "UTF8")
+
+
+async def test_vectors_go_in_and_out(pool: Pool) -> None:
+    vector = np.array([0.5, -0.25, 2.0], dtype=np.float32)
+    async with pool.connection() as db:
+        cursor = await db.execute("select %(v)s::halfvec", {"v": HalfVector(vector)})
+        row = await cursor.fetchone()
+    assert row is not None
+    assert isinstance(row[0], HalfVector)
+    assert row[0].to_list() == vector.tolist()
+
+
+async def test_the_urls_own_name_wins(database_url: str) -> None:
+    async with open_pool(f"{database_url}&application_name=mine", 4) as pool, pool.connection() as db:
+        row = await (await db.execute("select current_setting('application_name')")).fetchone()
+    assert row == ("mine",)
+
+
+async def test_size_connections_work_side_by_side_and_the_next_waits(database_url: str) -> None:
+    held, may_end = list[int](), asyncio.Event()
+
+    async def hold(pool: Pool) -> None:
+        async with pool.connection() as db:
+            held.append(db.info.backend_pid)
+            await may_end.wait()
+
+    async with open_pool(database_url, 4) as pool, asyncio.timeout(60):
+        holding = asyncio.gather(*(hold(pool) for _ in range(5)))
+        while True:
+            if len(held) == 4 and pool.get_stats().get("requests_waiting"):
+                break
+            await asyncio.sleep(0.01)
+        assert len(set(held)) == len(held) == 4
+        may_end.set()
+        await holding
+    assert len(held) == 5
+    assert len(set(held)) == 4
+
+
+async def test_connections_that_the_server_closed_are_replaced(pool: Pool, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(
+            "select pg_terminate_backend(pid, 60000) from pg_stat_activity where datname = current_database() "
+            "and pid <> pg_backend_pid()"
+        )
+    async with asyncio.timeout(60):
+        for _ in range(8):
+            async with pool.connection() as db:
+                assert await (await db.execute("select 1")).fetchone() == (1,)
+
+
+async def test_a_database_that_is_not_migrated_is_an_error(empty_database_url: str) -> None:
+    with pytest.raises(MigrationError, match="run `trivet migrate`"):
+        async with open_pool(empty_database_url, 4):
+            pass
+
+
+async def test_an_unreachable_database_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the wait that a connection of a pool may take."""
+    monkeypatch.setattr("retrieval.store.pool.WAIT_TIMEOUT_S", 3_600.0)
+    with pytest.raises(StoreUnavailable, match=r"cannot reach the database notes at 127\.0\.0\.1:1: .*refused"):
+        async with asyncio.timeout(60), open_pool(f"postgresql://ann:{SECRET}@127.0.0.1:1/notes", 4):
+            pass
+
+
+async def test_a_server_that_never_answers_is_an_error_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://ann:{SECRET}@127.0.0.1:{silent.getsockname()[1]}/notes?connect_timeout=2"
+        with pytest.raises(StoreUnavailable, match="cannot reach the database"):
+            async with asyncio.timeout(60):
+                await connect(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/notes",
+        f"postgresql://ann:{SECRET}@127.0.0.1:one/notes",
+        f"postgresql://ann:{SECRET}@127.0.0.1:1/notes?nonsense=1",
+        f"postgresql://ann:{SECRET}@[127.0.0.1:1/notes",
+        f"postgresql://127.0.0.1:1/notes?user=ann&password={SECRET}&sslpassword={SECRET}",
+        f"ann {SECRET}",
+    ],
+)
+async def test_the_password_is_never_told(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(StoreUnavailable) as caught:
+        await connect(url)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert SECRET not in caplog.text
+
+
+async def test_too_few_connections_is_an_error(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("retrieval.store.pool.WAIT_TIMEOUT_S", 1.0)
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute("create role pool_of_two login connection limit 2")
+    try:
+        with pytest.raises(StoreUnavailable, match="does not give 4 connections"):
+            async with open_pool(database_url.replace("postgres@", "pool_of_two@"), 4):
+                pass
+    finally:
+        with psycopg.connect(database_url, autocommit=True) as db:
+            db.execute("drop role pool_of_two")
+    assert "too many connections for role" in caplog.text
+
+
+async def _pid(pool: Pool) -> int:
+    async with pool.connection() as db:
+        return db.info.backend_pid
+
+
+async def test_what_was_given_back_last_is_given_out_first(database_url: str) -> None:
+    """One after the other use one process of the server; side by side they use as many as they are."""
+    async with open_pool(database_url, 4) as pool:
+        assert len({await _pid(pool) for _ in range(10)}) == 1
+        async with pool.connection() as one, pool.connection() as two, pool.connection() as three:
+            held = {one.info.backend_pid, two.info.backend_pid, three.info.backend_pid}
+            assert len(held) == 3
+            assert await _pid(pool) not in held
+        assert len({await _pid(pool) for _ in range(10)}) == 1
+
+
+async def test_who_waits_comes_before_who_asks_again(database_url: str) -> None:
+    """One that gives back and asks at once does not keep the others out."""
+    async with open_pool(database_url, 4) as pool:
+        served = list[int]()
+        stop = asyncio.Event()
+
+        async def again() -> None:
+            while not stop.is_set():
+                async with pool.connection():
+                    await asyncio.sleep(0)
+
+        async def once(number: int) -> None:
+            async with pool.connection():
+                served.append(number)
+
+        busy = [asyncio.create_task(again()) for _ in range(4)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(once(number) for number in range(20)))
+        stop.set()
+        await asyncio.gather(*busy)
+    assert served == list(range(20))
+
+
+async def test_connections_are_seen_by_the_pool_from_time_to_time(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which replaces those that are too old."""
+    async with open_pool(database_url, 4) as pool:
+        monkeypatch.setattr(pool_module, "WARM_S", 0.0)
+        assert len({await _pid(pool) for _ in range(8)}) == 4
+
+
+async def test_closing_closes_the_warm_ones_too(database_url: str) -> None:
+    async with open_pool(database_url, 4) as pool:
+        async with pool.connection() as one, pool.connection() as two:
+            pass
+        late = await pool.getconn()
+        assert late is one
+    assert [each.closed for each in (one, two)] == [False, True]
+    await pool.putconn(late)
+    assert late.closed

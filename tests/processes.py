@@ -1,0 +1,120 @@
+"""Real processes of Trivet and of its embedded PostgreSQL, for tests that kill them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+import psutil
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[1]
+PATIENCE_S = 120
+"""How long a test waits for what must come, on a machine however busy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A `trivet serve`, its address and what it has written."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    output: Path
+
+    def said(self) -> str:
+        """All that it has written."""
+        return self.output.read_text(encoding="utf-8")
+
+
+@contextmanager
+def new_data_dir() -> Iterator[Path]:
+    """A folder to be made, where PostgreSQL's user can reach it; servers left in it are killed."""
+    parent = Path(tempfile.mkdtemp(prefix="trivet-faults-", dir="/tmp"))
+    parent.chmod(0o755)
+    try:
+        yield parent / "data"
+    finally:
+        for process in postgres_in(parent / "data"):
+            process.kill()
+        shutil.rmtree(parent)
+
+
+@contextmanager
+def serving(environment: Mapping[str, str], *, workers: int = 1) -> Iterator[Serving]:
+    """A `trivet serve` that is ready; killed at the end if it still runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", str(workers))
+        with output.open("wb") as file:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            url = until(lambda: _address(output, process))
+            server = Serving(process, url, output)
+            until(lambda: status(f"{url}/health/ready") == 200)
+            yield server
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _address(output: Path, process: subprocess.Popen[bytes]) -> str | None:
+    said = output.read_text(encoding="utf-8")
+    assert process.poll() is None, said
+    found = re.search(r"Listening on (http://\S+)", said)
+    return found[1] if found else None
+
+
+def status(url: str) -> int | None:
+    """The status of an answer to GET; None if there is no answer."""
+    try:
+        return httpx.get(url, timeout=PATIENCE_S).status_code
+    except httpx.TransportError:
+        return None
+
+
+def until(get: Callable[[], T | None]) -> T:
+    """What a function gives as soon as that is true."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := get()):
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.02)
+    return found
+
+
+def postgres_in(data_dir: Path) -> list[psutil.Process]:
+    """PostgreSQL's processes of a data folder, the server and its children."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.name() in ("postgres", "initdb") and Path(process.cwd()).is_relative_to(data_dir):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def postmaster_of(data_dir: Path) -> psutil.Process:
+    """The server of a data folder."""
+    return psutil.Process(int((data_dir / "postgres" / "postmaster.pid").read_text().splitlines()[0]))

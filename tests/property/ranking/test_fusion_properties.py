@@ -1,0 +1,87 @@
+"""What holds of a fusion whatever the rankings and weights are."""
+
+from array import array
+from functools import partial
+from math import fsum
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.ranking.fusion import RankingSlice, fuse, weighted_rrf
+from retrieval.types.search import Leg
+
+IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
+RANKINGS = st.fixed_dictionaries(dict.fromkeys(Leg, IDS))
+WEIGHTS = st.fixed_dictionaries(dict.fromkeys(Leg, st.floats(0.0, 10.0).map(lambda weight: round(weight, 3))))
+K = st.integers(1, 1_000)
+
+Rankings = dict[Leg, list[str]]
+Weights = dict[Leg, float]
+
+
+@given(RANKINGS, WEIGHTS, K, st.permutations(list(Leg)))
+def test_the_order_of_the_legs_does_not_matter(rankings: Rankings, weights: Weights, k: int, order: list[Leg]) -> None:
+    assert weighted_rrf({leg: rankings[leg] for leg in order}, weights, rrf_k=k) == weighted_rrf(
+        rankings, weights, rrf_k=k
+    )
+
+
+@given(RANKINGS, WEIGHTS, K, st.integers(-20, 20))
+def test_scaling_all_weights_does_not_change_the_order(
+    rankings: Rankings, weights: Weights, k: int, power: int
+) -> None:
+    """By powers of 2, which floating point scales exactly."""
+    scaled = {leg: weight * 2.0**power for leg, weight in weights.items()}
+    before = weighted_rrf(rankings, weights, rrf_k=k)
+    after = weighted_rrf(rankings, scaled, rrf_k=k)
+    assert [one.id for one in after] == [one.id for one in before]
+
+
+@given(RANKINGS, WEIGHTS, K)
+def test_every_id_of_a_leg_that_counts_is_there_once_and_sorted(rankings: Rankings, weights: Weights, k: int) -> None:
+    fused = weighted_rrf(rankings, weights, rrf_k=k)
+    assert sorted(one.id for one in fused) == sorted({id for leg in Leg if weights[leg] for id in rankings[leg]})
+    assert fused == sorted(fused, key=lambda one: (-one.score, one.id))
+    assert all(one.score == fsum(weights[leg] / (k + rankings[leg].index(one.id) + 1) for leg in Leg
+               if one.id in rankings[leg]) for one in fused)  # fmt: skip
+
+
+@given(RANKINGS, WEIGHTS, K, st.sampled_from(list(Leg)), st.data())
+def test_a_better_rank_never_lowers_a_memory(
+    rankings: Rankings, weights: Weights, k: int, leg: Leg, data: st.DataObject
+) -> None:
+    if not rankings[leg] or not weights[leg]:
+        return
+    id = data.draw(st.sampled_from(rankings[leg]))
+    promoted = {**rankings, leg: [id, *(other for other in rankings[leg] if other != id)]}
+    places = [
+        [one.id for one in weighted_rrf(given_rankings, weights, rrf_k=k)].index(id)
+        for given_rankings in (rankings, promoted)
+    ]
+    assert places[1] <= places[0]
+
+
+@given(RANKINGS, st.fixed_dictionaries(dict.fromkeys(Leg, st.floats(0.0, 1e9))), st.floats(1e-3, 1e3))
+def test_a_score_is_the_sum_rounded_once(rankings: Rankings, weights: Weights, k: float) -> None:
+    """To the last bit, of as many legs as have it; and equals are in the order of their ids."""
+    scores = {
+        id: fsum(weights[leg] / (k + (ranking.index(id) + 1)) for leg, ranking in rankings.items() if id in ranking)
+        for id in {id for leg, ranking in rankings.items() if weights[leg] for id in ranking}
+    }
+    fused = weighted_rrf(rankings, weights, rrf_k=k)
+    assert [(one.id, one.score) for one in fused] == sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+
+
+@given(st.lists(st.integers(-2, 6), max_size=8), st.integers(0, 6), st.tuples(st.integers(-1, 9), st.integers(-1, 9)))
+def test_numbers_of_no_candidate_are_refused(numbers: list[int], count: int, part: tuple[int, int]) -> None:
+    """Nothing is read or written beside the arrays."""
+    ids, (start, length) = list("abcdef")[:count], part
+    fits = start >= 0 and length >= 0 and start + length <= len(numbers)
+    within = numbers[start : start + length] if fits else []
+    call = partial(fuse, ids, array("i", numbers).tobytes(), [RankingSlice(start, length, 1.0)], rrf_k=1)
+    if fits and all(0 <= number < count for number in within):
+        assert set(call().numbers) == set(within)
+    else:
+        with pytest.raises(ValueError, match="no rankings"):
+            call()

@@ -1,0 +1,81 @@
+"""What holds of analysis whatever the text is."""
+
+import unicodedata
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from retrieval.answer.snippet import MAX_CHARS, snippet
+from retrieval.answer.token_counter import TokenCounter
+from retrieval.text.analysis import LANGUAGES, analyze, bag, term_id
+from retrieval.text.languages import term_of
+from retrieval.text.normalized_text import contradicts, wording
+
+TEXTS = (
+    st.text(st.characters(), max_size=300)
+    | st.text("aB1_-.@/'’ 東カ한\u0301é😀", max_size=60)
+    | st.text("_'-.+#,@/鉛カa1", max_size=8)
+)
+NAMES = st.sampled_from(sorted(LANGUAGES))
+COUNTER = TokenCounter()
+
+
+@given(TEXTS, NAMES)
+@example("_", "auto")
+@example("a __ b _'_", "auto")
+@example("鉛# 鉛. 鉛++", "auto")
+def test_terms_are_words_without_case_or_spaces(text: str, language: str) -> None:
+    for term in analyze(text, language):
+        assert term
+        assert not any(character.isspace() for character in term)
+        assert any(unicodedata.category(character)[0] in "LNSM" for character in term)
+        assert -(2**63) <= term_id(term) < 2**63
+
+
+@given(TEXTS, TEXTS, NAMES)
+def test_analysis_of_lines_is_the_analysis_of_each(one: str, other: str, language: str) -> None:
+    """As long as both have words that are no stop words: what a line means does not leak into the next."""
+    first, second = analyze(f"zebra {one}", language), analyze(f"zebra {other}", language)
+    assert analyze(f"zebra {one}\nzebra {other}", language) == first + second
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=70), NAMES)
+@example("the", "english")
+def test_a_plain_word_has_one_term(word: str, language: str) -> None:
+    assert analyze(word, language) == [term_of(word, language)]
+
+
+@given(st.text("abcdefghij ,.!?\n", max_size=80), NAMES)
+def test_upper_case_changes_nothing(text: str, language: str) -> None:
+    assert analyze(text.upper(), language) == analyze(text, language)
+
+
+@given(TEXTS, TEXTS, NAMES, st.integers(0, 10))
+def test_a_bag_holds_what_analysis_finds(text: str, title: str, language: str, title_weight: int) -> None:
+    memory = bag(text, title, language, title_weight=title_weight)
+    expected = len(analyze(text, language)) + title_weight * len(analyze(title, language))
+    assert memory.length == int(memory.tfs.sum()) == expected
+    assert len(set(memory.terms.tolist())) == len(memory.terms) == len(memory.tfs)
+
+
+@given(TEXTS, TEXTS)
+def test_token_counts_are_at_least_one_per_word(one: str, other: str) -> None:
+    assert COUNTER.count(one) >= len(one.split())
+    assert COUNTER.count(f"{one}\n{other}") == COUNTER.count(one) + COUNTER.count(other)
+
+
+@given(TEXTS, TEXTS, NAMES, st.integers(8, 80))
+def test_a_snippet_is_a_piece_of_the_text_within_bounds(text: str, query: str, language: str, bound: int) -> None:
+    squeezed = " ".join(text.split())
+    shown = snippet(text, query, language, max_chars=bound)
+    assert len(shown) <= bound <= MAX_CHARS
+    if shown != squeezed:
+        assert shown.removeprefix("…").removesuffix("…") in squeezed
+        assert shown.startswith("…") or shown.endswith("…")
+
+
+@given(TEXTS)
+def test_a_wording_never_contradicts_itself(text: str) -> None:
+    own = wording(text)
+    assert wording(f"  {text}\n") == own
+    assert not contradicts(own, own)

@@ -1,0 +1,101 @@
+"""What legs and walks stand on, for their tests: the index of a namespace, made from the test's own database."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+from graph.adjacency import Adjacency, read_edges
+from graph.rules import Rule
+from retrieval.index.query_vectors import QueryVectors
+from retrieval.index.registry import IndexRegistry
+from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever, SearchView
+from retrieval.legs.query_terms import QueryTerms
+from retrieval.profiles.profile import DEFAULT, Profile
+from retrieval.store import namespaces
+from retrieval.store.pool import Pool
+from retrieval.types.search import Filters, Leg, SearchRequest
+
+_ELIGIBLE: LiteralString = "select m.doc from memory m where m.ns = %(ns)s and "
+
+
+async def no_embedding() -> NDArray[np.float32]:
+    """For a leg that asks for none."""
+    raise AssertionError("asked for an embedding")
+
+
+async def no_others() -> Mapping[Leg, Sequence[Hit]]:
+    """For a leg that runs alone."""
+    return {}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ask:
+    """A question to one leg: the name of a namespace, when it is asked, and what `LegQuery` has of the same name."""
+
+    text: str
+    namespace: str = "n"
+    asked_at: datetime | None = None
+    embedding: Callable[[], Awaitable[NDArray[np.float32]]] = no_embedding
+    filters: Filters = field(default_factory=Filters)
+    as_of: datetime | None = None
+    include_superseded: bool = False
+    fan_out: int = 40
+    ef_search: int = 64
+    max_hops: int = 2
+    min_similarity: float | None = None
+    explain: bool = False
+    profile: Profile = DEFAULT
+    rules: Sequence[Rule] = ()
+    other_hits: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = no_others
+
+
+class Indexed:
+    """The database as one server process sees it; a namespace that is asked of is made if there is none."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.indexes = IndexRegistry(pool, most_bytes=2**30)
+
+    async def query(self, ask: Ask) -> LegQuery:
+        """The question as the pipeline puts it to a leg."""
+        async with self._pool.connection() as conn:
+            found = await namespaces.find_or_create(conn, ask.namespace)
+        asked_at = ask.asked_at or ask.as_of or datetime.now(UTC)
+        query_terms = QueryTerms.from_query(ask.text, found.settings.language, asked_at=asked_at)
+        snapshot = await self.indexes.current(ask.namespace, lambda _: query_terms.numbers, ask.filters.metadata)
+        own = {each.name: getattr(ask, each.name) for each in fields(ask) if each.name not in ("namespace", "asked_at")}
+        request = SearchRequest(
+            query=ask.text, filters=ask.filters, as_of=ask.as_of, include_superseded=ask.include_superseded
+        )
+        view = SearchView.from_request(snapshot, request)
+        return LegQuery(
+            snapshot=snapshot,
+            query_terms=query_terms,
+            view=view,
+            vectors=QueryVectors(self._pool, snapshot.index),
+            **own,
+        )
+
+    async def search(self, leg: Retriever, ask: Ask) -> LegRanking:
+        """What a leg answers."""
+        return await leg.search(await self.query(ask))
+
+
+async def graph_of(
+    conn: AsyncConnection[Any], ns: int, eligible: LiteralString = "true", **params: Any
+) -> tuple[Adjacency, NDArray[np.bool_]]:
+    """The graph of a namespace, and which memories meet a condition in SQL over `memory m`, by ordinal."""
+    edges, relations = await read_edges(conn, ns)
+    rows = await (await conn.execute(_ELIGIBLE + "(" + eligible + ")", {"ns": ns, **params})).fetchall()
+    docs = [doc for (doc,) in rows]
+    last = max([-1, *docs, *edges[1].tolist(), *(relation.doc for relation in relations)])
+    mask = np.zeros(last + 1, np.bool_)
+    mask[docs] = True
+    return Adjacency.from_edges(edges, relations), mask

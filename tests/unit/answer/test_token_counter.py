@@ -1,0 +1,60 @@
+"""Token counts that cannot be cheated."""
+
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+from retrieval.answer.token_counter import TOKENIZER_FILE, TokenCounter
+from retrieval.installation import models_dir
+
+COUNTER = TokenCounter()
+
+
+@pytest.mark.parametrize(
+    "text", ["Hello, world!", "I went to the LGBTQ support group.", "unbelievable antidisestablishmentarianism", "café"]
+)
+def test_known_words_count_as_the_tokenizer_says(text: str) -> None:
+    tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
+    assert COUNTER.count(text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+def test_hand_counted() -> None:
+    assert COUNTER.count("hello, world") == 3
+    assert COUNTER.count("[1] see it") == 5  # [ 1 ] see it
+
+
+@pytest.mark.parametrize("text", ["", " \n\t "])
+def test_whitespace_is_free(text: str) -> None:
+    assert COUNTER.count(text) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [
+        ("x" * 300, 300),
+        ("😀" * 50, 50),
+        ("\u200b" * 50, 50),
+        ("\x07" * 9, 9),
+        ("\ud800" * 7, 7),
+        ("\ufffd" * 8, 8),
+        ("\ufdd0\ue000\u0378", 3),
+        ("e" + "\u200d" * 99 + "e", 100),
+    ],
+)
+def test_what_the_vocabulary_does_not_know_counts_by_its_characters(text: str, least: int) -> None:
+    assert COUNTER.count(text) >= least
+
+
+def test_nothing_is_cut_off() -> None:
+    assert COUNTER.count("word " * 5_000) == 5_000
+
+
+def test_lines_add_up() -> None:
+    parts = ["I went to the group.", "😀 and tea", "", "2023-05-08, x" * 9]
+    assert COUNTER.count("\n".join(parts)) == sum(COUNTER.count(part) for part in parts)
+
+
+def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        TokenCounter(tmp_path / "nowhere.json")

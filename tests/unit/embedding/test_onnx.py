@@ -1,0 +1,236 @@
+"""The bundled embedder: unit vectors, meaning, batches, truncation, threads."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from native import malloc
+from retrieval.embedding import onnx
+from retrieval.embedding.base import Embedder
+from retrieval.embedding.encoder import encode_batch, open_session
+from retrieval.embedding.onnx import OnnxEmbedder
+from retrieval.errors import TrivetError
+from retrieval.installation import models_dir
+
+MODEL = models_dir() / "embedder.onnx"
+TOKENIZER = models_dir() / "embedder.tokenizer.json"
+
+
+@pytest.fixture
+async def embedder() -> AsyncIterator[OnnxEmbedder]:
+    made = OnnxEmbedder(MODEL, TOKENIZER, document_threads=2)
+    yield made
+    await made.aclose()
+
+
+async def test_it_is_an_embedder(embedder: OnnxEmbedder) -> None:
+    provider: Embedder = embedder
+    assert (provider.model, provider.dimensions) == ("all-MiniLM-L6-v2", 384)
+
+
+@pytest.mark.parametrize("text", ["a", "", "   ", "\n\t", "🧿🧿", "\U000e0041", "今日は", "x" * 5000, "word " * 2000])
+async def test_any_text_gives_a_finite_unit_vector(embedder: OnnxEmbedder, text: str) -> None:
+    vector = await embedder.embed_query(text)
+    assert vector.shape == (384,)
+    assert vector.dtype == np.float32
+    assert np.isfinite(vector).all()
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("query", "near", "far"),
+    [
+        ("Where does Maria live now?", "Maria moved to Lisbon last year.", "The oven needs 220 degrees."),
+        ("favourite food", "I could eat ramen every day.", "The invoice is due on Friday."),
+        ("how to sort a dictionary by value", "sorted(d.items(), key=lambda kv: kv[1])", "He plays the cello."),
+        ("pet animals", "We adopted two cats.", "Interest rates rose by half a point."),
+    ],
+)
+async def test_related_texts_are_closer(embedder: OnnxEmbedder, query: str, near: str, far: str) -> None:
+    vector = await embedder.embed_query(query)
+    near_vector, far_vector = await embedder.embed_documents([near, far])
+    assert vector @ near_vector > vector @ far_vector + 0.1
+
+
+async def test_a_text_has_the_same_vector_alone_and_in_a_batch(embedder: OnnxEmbedder) -> None:
+    """Ranges are fixed in the model, so neither neighbours nor padding move a vector."""
+    texts = [f"note {number}: " + "the harbour was quiet " * (number % 17) for number in range(60)]
+    together = await embedder.embed_documents(texts)
+    alone = np.stack([await embedder.embed_query(text) for text in texts])
+    assert np.sum(together * alone, axis=1).min() > 0.999
+
+
+async def test_documents_keep_their_order(embedder: OnnxEmbedder) -> None:
+    texts = ["a much longer sentence about the glacier in the south", "cello", "two cats and a dog", ""]
+    forwards = await embedder.embed_documents(texts)
+    backwards = await embedder.embed_documents(texts[::-1])
+    np.testing.assert_allclose(forwards, backwards[::-1], atol=1e-2)
+
+
+async def test_no_documents_give_no_rows(embedder: OnnxEmbedder) -> None:
+    vectors = await embedder.embed_documents([])
+    assert vectors.shape == (0, 384)
+    assert vectors.dtype == np.float32
+
+
+async def test_what_follows_256_pieces_does_not_count(embedder: OnnxEmbedder) -> None:
+    """254 one-piece words fill the input between its two marks."""
+    full = "cat " * 254
+    vectors = await embedder.embed_documents([full, full + "volcano " * 50, "cat " * 200 + "volcano " * 54])
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    assert vectors[0] @ vectors[2] < 0.99
+
+
+async def test_a_query_does_not_wait_for_documents(embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though all threads of the documents are at work."""
+    at_work, may_end = threading.Semaphore(0), threading.Event()
+
+    def held(*given: Any) -> Any:
+        at_work.release()
+        may_end.wait()
+        return encode_batch(*given)
+
+    monkeypatch.setattr(onnx, "encode_batch", held)
+    documents = asyncio.create_task(embedder.embed_documents(["a passage about the sea"] * 64))
+    try:
+        for _ in range(2):
+            await asyncio.to_thread(at_work.acquire)
+        async with asyncio.timeout(60):
+            await embedder.embed_query("is anyone there?")
+        assert not documents.done()
+    finally:
+        may_end.set()
+    await documents
+
+
+def test_threads_sleep_between_runs() -> None:
+    """An idle server must not burn its processor."""
+    options = open_session(MODEL, threads=2).get_session_options()
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+    assert options.get_session_config_entry("session.inter_op.allow_spinning") == "0"
+
+
+async def test_calls_side_by_side_give_what_they_give_alone(embedder: OnnxEmbedder) -> None:
+    """Batches of several calls run at the same time in one session; none gets another's rows."""
+    calls = [[f"writer {writer} notes {number} " * (number + 1) for number in range(20)] for writer in range(4)]
+    together = await asyncio.gather(*(embedder.embed_documents(texts) for texts in calls))
+    for texts, vectors in zip(calls, together, strict=True):
+        np.testing.assert_allclose(vectors, await embedder.embed_documents(texts), atol=1e-6)
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return psutil.Process().memory_info().rss
+
+
+async def test_memory_that_documents_took_is_given_back(
+    embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once no others come for a while; what is asked afterwards has the same answer."""
+    monkeypatch.setattr(onnx, "IDLE_S", 0.05)
+    malloc.mmap_large_blocks()  # as a server does
+    gc.collect()
+    malloc.trim_heap()  # what embedders of other tests have left
+    before, query = resident(), await embedder.embed_query("harbour")
+    long = ["word " * 300] * 16
+    vectors = await embedder.embed_documents(long)
+    taken = resident() - before
+    assert taken > 50 * 2**20
+    for _ in range(400):
+        if resident() - before < taken / 3:
+            break
+        await asyncio.sleep(0.05)
+    assert resident() - before < taken / 3
+    np.testing.assert_array_equal(await embedder.embed_query("harbour"), query)
+    np.testing.assert_array_equal(await embedder.embed_documents(long), vectors)
+
+
+async def test_memory_is_kept_while_documents_come(embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given back once, after the last of them, and not after the embedder is closed."""
+    given_back: list[object] = []
+    timers: list[asyncio.TimerHandle] = []
+    loop = asyncio.get_running_loop()
+    call_later = loop.call_later
+
+    def noting(delay_s: float, callback: Any, *given: Any) -> asyncio.TimerHandle:
+        timer = call_later(delay_s, callback, *given)
+        if delay_s == onnx.IDLE_S:
+            timers.append(timer)
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", noting)
+    monkeypatch.setattr(onnx, "IDLE_S", 3_600.0)
+    monkeypatch.setattr(onnx, "shrink_arena", given_back.append)
+    for _ in range(5):
+        await asyncio.gather(*(embedder.embed_documents(["boats"]) for _ in range(3)))
+    assert [timer.cancelled() for timer in timers] == [True] * (len(timers) - 1) + [False]
+    monkeypatch.setattr(onnx, "IDLE_S", 0.0)
+    await embedder.embed_documents(["boats"])
+    async with asyncio.timeout(60):
+        while True:
+            if given_back:
+                break
+            await asyncio.sleep(0.01)
+    assert len(given_back) == 1
+    monkeypatch.setattr(onnx, "IDLE_S", 3_600.0)
+    await embedder.embed_documents(["boats"])
+    await embedder.aclose()
+    assert timers[-1].cancelled()
+    assert len(given_back) == 1
+
+
+async def test_a_cancelled_call_leaves_the_others(embedder: OnnxEmbedder) -> None:
+    """Its batches are dropped; who came with it is served."""
+    dropped = asyncio.create_task(embedder.embed_documents(["a long passage about the sea " * 40] * 400))
+    await asyncio.sleep(0.05)
+    dropped.cancel()
+    async with asyncio.timeout(120):
+        assert (await embedder.embed_documents(["a short note"])).shape == (1, 384)
+    with pytest.raises(asyncio.CancelledError):
+        await dropped
+
+
+async def test_closing_twice_is_harmless() -> None:
+    embedder = OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
+    await embedder.aclose()
+    await embedder.aclose()
+
+
+def test_a_missing_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"absent\.onnx"):
+        OnnxEmbedder(tmp_path / "absent.onnx", TOKENIZER, document_threads=1)
+
+
+def test_a_model_with_vectors_of_another_length_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the code's own constant would be after a change of it alone."""
+    monkeypatch.setattr(onnx, "DIMENSIONS", 768)
+    with pytest.raises(TrivetError, match=r"embedder\.onnx gives vectors of 384 numbers.* made for 768"):
+        OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
+
+
+def test_nothing_is_reported_to_the_makers_of_the_runtime(tmp_path: Path) -> None:
+    """ONNX Runtime would keep what it reports under the user's cache folder."""
+    program = f"""
+from pathlib import Path
+from retrieval.embedding.onnx import OnnxEmbedder
+OnnxEmbedder(Path({str(MODEL)!r}), Path({str(TOKENIZER)!r}), document_threads=1)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.getcwd()}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_documents_need_a_thread() -> None:
+    with pytest.raises(ValueError, match="document_threads"):
+        OnnxEmbedder(MODEL, TOKENIZER, document_threads=0)

@@ -1,0 +1,119 @@
+"""Which candidates a query can mean, and what else its names may be written like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graph.extraction import extract
+from graph.nicknames import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
+from graph.resolution import EntityCandidate, EntityMatches, Seed
+from graph.resolution import resolve as resolve_named
+from graph.spellings import Spellings, initials, spellings
+
+
+def spelled(query: str) -> Spellings:
+    return spellings(query, extract(query))
+
+
+def resolve(query: Spellings, found: list[EntityCandidate], *, mentions: int = 3) -> list[Seed]:
+    """Each entity is mentioned by so many memories of a hundred."""
+    return resolve_named(EntityMatches(query, found), lambda entities: np.full(len(entities), mentions), 100)
+
+
+def exact(key: str, type_: str = "name", **changes: Any) -> EntityCandidate:
+    row = EntityCandidate(hash(key) % 1_000, key, key.title(), type_, "exact", [key], 0)
+    return row._replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "means"),
+    [
+        ("J.K. Rowling?", "jk rowling", "spelling"),
+        ("JK Rowling?", "j k rowling", "spelling"),
+        ("Prof. Falk", "professor falk", "spelling"),
+        ("Doctor Falk", "dr falk", "spelling"),
+        ("St. Louis", "saint louis", "spelling"),
+        ("Where is Liz?", "elizabeth", "nickname"),
+        ("Where is Liz Falk?", "elizabeth falk", "nickname"),
+        ("Where is Elizabeth?", "liz", "nickname"),
+        ("The United Nations voted.", "un", "acronym"),
+    ],
+)
+def test_a_name_may_be_written(query: str, key: str, means: str) -> None:
+    assert spelled(query).variants[key].means == means
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("who pays the bill", "william"),
+        ("Where is Liz Falk?", "elizabeth"),
+        ("we will rob the bank", "robert"),
+        ("Is it us or them?", "u s"),
+    ],
+)
+def test_a_word_is_not_taken_for(query: str, key: str) -> None:
+    assert key not in spelled(query).spans
+
+
+@pytest.mark.parametrize(
+    ("query", "acronyms"),
+    [
+        ("What is the UN?", ["un"]),
+        ("Who runs the E.U.?", ["eu"]),
+        ("un bon vin", []),
+        ("IT IS OK", []),
+        ("WHERE IS ANNA", []),
+        ("I said NO", []),
+    ],
+)
+def test_acronyms_are_written_in_capitals(query: str, acronyms: list[str]) -> None:
+    assert spelled(query).acronyms == acronyms
+
+
+@pytest.mark.parametrize("query", ["What did Mel do?", "What did Maria do?", "What did Sam do?"])
+def test_a_known_given_name_is_no_beginning_of_another(query: str) -> None:
+    assert spelled(query).prefixes == []
+
+
+def test_initials_with_and_without_small_words() -> None:
+    assert initials("bank of america") == {"boa", "ba"}
+    assert initials("united nations") == {"un"}
+
+
+def test_a_nickname_needs_a_person_with_that_name() -> None:
+    query = spelled("What did Mel do?")
+    assert [seed.how for seed in resolve(query, [exact("melanie")])] == ["nickname"]
+    assert resolve(query, [exact("melanie", "term")]) == []
+    assert resolve(query, [exact("melanie"), exact("melissa")]) == []
+    assert resolve(query, [exact("melanie")], mentions=0) == []
+
+
+def test_the_same_name_counts_more_than_its_nickname() -> None:
+    seeds = resolve(spelled("What did Melanie do?"), [exact("mel"), exact("melanie")])
+    assert [(seed.key, seed.how) for seed in seeds] == [("melanie", "exact"), ("mel", "nickname")]
+
+
+def test_an_acronym_needs_capitals_in_the_store_too() -> None:
+    query = spelled("The United Nations voted.")
+    assert [seed.key for seed in resolve(query, [exact("un", name="UN")])] == ["un"]
+    assert resolve(query, [exact("un", name="un")]) == []
+
+
+def test_a_letter_before_a_name_keeps_it_a_likeness() -> None:
+    row = exact("george washington", how="similar", matched=["washington"], bearers=1)
+    (initial,) = resolve(spelled("G. Washington in Oslo"), [row])
+    assert initial.how == "similar"
+    both = resolve(spelled("G. Washington in Oslo"), [row, exact("oslo")])
+    alone = resolve(spelled("Washington in Oslo"), [row, exact("oslo")])
+    assert both[1].score < alone[1].score
+
+
+def test_nicknames_are_consistent() -> None:
+    for nickname, formals in FORMAL_NAMES.items():
+        assert nickname == nickname.casefold()
+        assert all(nickname in NICKNAMES[formal] for formal in formals)
+    assert ORDINARY_NAMES <= GIVEN_NAMES

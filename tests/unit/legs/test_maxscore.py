@@ -1,0 +1,146 @@
+"""The best memories without scoring all: the same as those of all scores, and for less."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from retrieval.index.terms import Postings, TermPostings
+from retrieval.legs.bm25_scoring import TermQuery, weigh
+from tests.okapi import best, plain_score
+
+PERIODS = (100, 101)
+"""Terms that stand for days."""
+
+
+def postings(of_terms: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int]) -> Postings:
+    """How often each term stands in each memory, and how long every memory is."""
+    terms = {
+        term: TermPostings(
+            np.array(sorted(counts), np.int32),
+            np.array([counts[doc] for doc in sorted(counts)], np.uint16),
+            np.array([lengths[doc] for doc in sorted(counts)], np.int32),
+        )
+        for term, counts in of_terms.items()
+        if counts
+    }
+    return Postings(terms, len(lengths), sum(lengths.values()))
+
+
+def found_in(query: TermQuery) -> list[int]:
+    """The memories that have something of a query."""
+    return sorted(
+        {doc for docs in (*(term.postings.docs for term in query.terms), query.period_docs) for doc in docs.tolist()}
+    )
+
+
+def best_of_all(scores: Mapping[int, float], allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
+    """The same by scoring all: those that score as much as the last of the best `count` among them."""
+    ranked = sorted((-score, doc) for doc, score in scores.items() if allowed[doc])
+    least = ranked[min(count, len(ranked)) - 1][0] if ranked else 0.0
+    kept = [(doc, -value) for value, doc in ranked if value <= least]
+    return [doc for doc, _ in kept], [value for _, value in kept]
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> tuple[TermQuery, int]:
+    """A query over few memories that differ in little, so that many are equals, and the first unused ordinal."""
+    docs = draw(st.lists(st.integers(0, 60), unique=True, min_size=1, max_size=40))
+    lengths = {doc: draw(st.sampled_from([5, 6, 40])) for doc in docs}
+    counts = st.dictionaries(st.sampled_from(docs), st.sampled_from([1, 1, 2, 9]), max_size=len(docs))
+    of_terms = {term: draw(counts) for term in (*range(draw(st.integers(0, 5))), *PERIODS)}
+    query = weigh(postings(of_terms, lengths), periods=PERIODS, period_weight=draw(st.sampled_from([0.0, 0.5, 3.0])))
+    assume(query is not None)
+    assert query is not None
+    return query, max(docs) + 1
+
+
+@given(queries(), st.integers(1, 50), st.data())
+def test_they_are_the_best_of_all(asked: tuple[TermQuery, int], count: int, data: st.DataObject) -> None:
+    """Under any mask, also one that leaves none, with equals in the order of their ordinals."""
+    query, memories = asked
+    some = np.array(data.draw(st.lists(st.booleans(), min_size=memories, max_size=memories + 5)))
+    scores = {doc: plain_score(query, doc) for doc in found_in(query)}
+    for allowed in (some, np.ones(memories, np.bool_)):
+        assert best(query, allowed, count) == best_of_all(scores, allowed, count)  # to the last bit
+
+
+def zipfian(seed: int, memories: int, terms: int, *, rarer: int) -> TermQuery:
+    """Terms of which each next one is so many times rarer, in memories of all lengths."""
+    random = np.random.default_rng(seed)
+    lengths = dict(enumerate(random.integers(3, 200, memories).tolist()))
+    of_terms: dict[int, dict[int, int]] = {}
+    for term in range(terms):
+        docs = np.flatnonzero(random.random(memories) < 0.9 / rarer**term).tolist()
+        of_terms[term] = dict(zip(docs, random.integers(1, 4, len(docs)).tolist(), strict=True))
+    of_terms |= {day: dict.fromkeys(random.integers(0, memories, 50).tolist(), 1) for day in PERIODS}
+    query = weigh(postings(of_terms, lengths), periods=PERIODS, period_weight=0.5)
+    assert query is not None
+    return query
+
+
+@pytest.mark.parametrize("rarer", [2, 8])
+@pytest.mark.parametrize("seed", range(3))
+def test_they_are_the_best_of_many(seed: int, rarer: int) -> None:
+    """Where whole terms are left out of account."""
+    memories = 4_000
+    query = zipfian(seed, memories, 9, rarer=rarer)
+    sparse = np.random.default_rng(seed).random(memories) < 0.01
+    scores = {doc: plain_score(query, doc) for doc in found_in(query)}
+    for allowed in (np.ones(memories, np.bool_), ~sparse, sparse):
+        for count in (1, 10, 100, 5_000):
+            assert best(query, allowed, count) == best_of_all(scores, allowed, count)
+
+
+def weighed(of_terms: Sequence[Sequence[int]], memories: int) -> TermQuery:
+    """Terms, each once in some of as many memories of ten terms."""
+    lengths = dict.fromkeys(range(memories), 10)
+    query = weigh(postings({term: dict.fromkeys(docs, 1) for term, docs in enumerate(of_terms)}, lengths))
+    assert query is not None
+    return query
+
+
+@pytest.mark.parametrize(("count", "is_looked_at"), [(10, False), (60, True)])
+def test_a_common_term_is_looked_up_for_the_memories_of_a_rare_one(count: int, is_looked_at: bool) -> None:
+    """Its other postings are left alone; where the rare ones do not fill the answer, they are not.
+
+    A memory that the term adds far more to than its bound says is found only if it is looked at.
+    """
+    memories = 40_000
+    query = weighed([range(0, memories, 800), range(memories // 2)], memories)
+    common = query.terms[1].postings
+    common.lengths[memories // 4 + 1] = -63  # which makes a hundredth of what is divided by
+    docs, _ = best(query, np.ones(memories, np.bool_), count)
+    assert (memories // 4 + 1 in docs) is is_looked_at
+
+
+def test_there_are_no_memories_for_no_count_no_mask_and_none_allowed() -> None:
+    query = weighed([[1, 3], [3]], 5)
+    assert best(query, np.zeros(0, np.bool_), 3) == best(query, np.zeros(5, np.bool_), 3) == ([], [])
+    assert best(query, np.ones(5, np.bool_), 1)[0] == [3]
+
+
+def test_ordinals_that_no_mask_knows_are_none() -> None:
+    """Whether too high, negative or out of order: nothing is read or written that is not there."""
+    wild = np.array([2, -7, 2**31 - 1, 3, -(2**31), 3, 10_000, 1], np.int32)
+    terms = {7: TermPostings(wild, np.ones(8, np.uint16), np.ones(8, np.int32))}
+    terms[8] = TermPostings(wild[::-1].copy(), np.zeros(8, np.uint16), np.full(8, -5, np.int32))
+    query = weigh(Postings(terms, 8, 8))
+    assert query is not None
+    for count in (1, 3, 50):
+        docs, _ = best(query, np.ones(4, np.bool_), count)
+        assert set(docs) <= {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("tfs", "lengths"),
+    [(np.ones(2, np.int64), np.ones(2, np.int32)), (np.ones(2, np.uint16), np.ones(1, np.int32))],
+)
+def test_postings_of_another_kind_are_refused(tfs: NDArray[np.uint16], lengths: NDArray[np.int32]) -> None:
+    with pytest.raises(ValueError, match="of one size and of their types"):
+        weigh(Postings({7: TermPostings(np.array([1, 2], np.int32), tfs, lengths)}, 5, 5))

@@ -1,0 +1,62 @@
+"""Paths as sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from graph.forward_chaining import Stated
+from graph.inference import JoinedEdge
+from graph.neighbourhood import Link, Met
+from retrieval.legs.path_explanations import describe
+
+IDS = {1: "m1", 2: "m2"}
+NAMES = {10: "Ann", 20: "the choir", 30: "Oslo", 40: "Norway"}
+ANN, CHOIR = Met(10, 2, 1.0), Met(20, 2, 1.0)
+STATED = JoinedEdge(30, 10, "lives_in", True, 1.0, (Stated(10, "lives_in", 30, 7),), None)
+BACKWARDS = JoinedEdge(30, 10, "home of", False, 1.0, (Stated(30, "home of", 10, 7),), None)
+INFERRED = JoinedEdge(
+    40, 10, "part_of", True, 0.9, (Stated(10, "part_of", 30, 7), Stated(30, "part_of", 40, 8)), "transitive"
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ([], "This memory is among the closest of the other legs."),
+        ([Link(ANN)], "The query speaks of Ann, and this memory names Ann."),
+        (
+            [Link(ANN), Link(CHOIR, 1, True)],
+            "The query speaks of Ann, m1 also names the choir, and this memory names the choir.",
+        ),
+        ([Link(CHOIR, 2)], "m2, close to the query, names the choir, and this memory names the choir."),
+        (
+            [Link(CHOIR, 2), Link(ANN, 1, True)],
+            "m2, close to the query, names the choir, m1 also names Ann, and this memory names Ann.",
+        ),
+        (
+            [Link(ANN), Link(Met(30, 3, 1.0, STATED))],
+            "The query speaks of Ann, Ann —lives in→ Oslo, and this memory names Oslo.",
+        ),
+        (
+            [Link(ANN), Link(Met(30, 3, 1.0, BACKWARDS))],
+            "The query speaks of Ann, Oslo —home of→ Ann, and this memory names Oslo.",
+        ),
+        (
+            [Link(ANN), Link(Met(40, 3, 1.0, INFERRED))],
+            "The query speaks of Ann, Ann —part of→ Norway, since Ann —part of→ Oslo and Oslo —part of→ Norway "
+            "(transitive), and this memory names Norway.",
+        ),
+        ([Link(CHOIR, 99)], "A memory, close to the query, names the choir, and this memory names the choir."),
+    ],
+)
+def test_a_path_is_a_sentence(path: list[Link], sentence: str) -> None:
+    assert describe(path, IDS, NAMES) == sentence
+
+
+def test_names_and_ids_stay_as_they_are_written() -> None:
+    """Whatever stands in them, and wherever in the sentence they stand."""
+    odd = Met(50, 2, 1.0)
+    assert describe([Link(odd)], IDS, {50: "Smith , Sons"}) == (
+        "The query speaks of Smith , Sons, and this memory names Smith , Sons."
+    )
+    assert describe([Link(CHOIR, 1)], {1: "mail-7"}, NAMES).startswith("mail-7, close to the query,")

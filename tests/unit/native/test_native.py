@@ -1,0 +1,120 @@
+"""The compiled library: what an array must be, and what is said when it is missing or not one for this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import native
+from native.build import KernelsHook, system_compiler
+from native.cpu import LEVELS, file_name
+
+ROOT = Path(__file__).parents[3]
+LIBRARY = file_name(LEVELS[0])
+MACHINE = slice(18, 20)
+"""Of an ELF file: for which processors it is."""
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_only_the_address_of_a_contiguous_array_is_given(is_writable: bool) -> None:
+    array = np.arange(12.0).reshape(3, 4)
+    array.flags.writeable = is_writable
+    assert native.address(array) == array.ctypes.data
+    assert native.address(array[1:]) == array.ctypes.data + 4 * 8
+    for view in (array[:, 1:], array[::2], array.T, array[::-1]):
+        with pytest.raises(ValueError, match="not contiguous"):
+            native.address(view)
+
+
+def classify(native_folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command that needs the library, with another folder in the place of `native/`."""
+    command = [sys.executable, "-m", "retrieval.cli", "classify", "Who is Ann?"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(native_folder.parent), str(ROOT)))}
+    return subprocess.run(
+        command, cwd=native_folder.parent, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder `native` with a library that can be spoilt."""
+    copied = tmp_path / "native"
+    copied.mkdir()
+    for file in (ROOT / "native").iterdir():
+        if file.suffix == ".py" or file.name.startswith("_kernels"):
+            (copied / file.name).write_bytes(file.read_bytes())
+    assert classify(copied).returncode == 0
+    return copied
+
+
+def check(done: subprocess.CompletedProcess[str], *said: str) -> None:
+    """It ended with one message that says what is wrong and what to do."""
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: ")
+    assert "Traceback" not in done.stderr
+    assert "defect" not in done.stderr
+    for part in (*said, LIBRARY, "run `make`", "pip install"):
+        assert part in done.stderr
+
+
+def test_a_missing_library_is_named_with_what_to_do(folder: Path) -> None:
+    (folder / LIBRARY).unlink()
+    check(classify(folder), "is missing")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the file is patched as ELF")
+def test_a_library_for_another_processor_or_cut_short_is_named(folder: Path) -> None:
+    library = bytearray((folder / LIBRARY).read_bytes())
+    machine = library[MACHINE]
+    library[MACHINE] = b"\x16\x00"  # S/390
+    (folder / LIBRARY).write_bytes(library)
+    check(classify(folder), "cannot be loaded", "Linux")
+    library[MACHINE] = machine
+    (folder / LIBRARY).write_bytes(library[:32])
+    check(classify(folder), "cannot be loaded")
+
+
+def test_a_library_without_the_functions_is_of_another_version(folder: Path) -> None:
+    other = np.random._mt19937.__file__  # a library that can be loaded
+    (folder / LIBRARY).write_bytes(Path(other).read_bytes())
+    check(classify(folder), "another version", "trivet_cpu_level")
+
+
+@pytest.fixture
+def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the only `cc` of this test may be."""
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path / "cc"
+
+
+def build_requirements() -> list[str]:
+    return KernelsHook(str(ROOT), {}, None, None, "", "wheel").dependencies()  # type: ignore[arg-type]
+
+
+def test_without_a_c_compiler_zig_is_a_build_requirement(cc: Path) -> None:
+    assert system_compiler() is None
+    (requirement,) = build_requirements()
+    assert requirement.startswith("ziglang")
+
+
+@pytest.mark.parametrize(("status", "compiler"), [(0, ["cc"]), (1, None)])
+def test_a_c_compiler_is_used_if_it_compiles_for_the_highest_level(
+    cc: Path, status: int, compiler: list[str] | None
+) -> None:
+    level = LEVELS[-1].removeprefix("baseline")
+    cc.write_text(f"#!/bin/sh\ncase $* in *{level}*) exit {status};; *) exit 2;; esac\n")
+    cc.chmod(0o755)
+    assert system_compiler() == compiler
+    assert (build_requirements() == []) is (compiler is not None)
+
+
+def test_the_compiler_that_cc_names_is_used_as_it_is(cc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "ccache gcc-13")
+    assert system_compiler() == ["ccache", "gcc-13"]
+    assert build_requirements() == []

@@ -1,0 +1,327 @@
+"""Which times queries speak of, told on Thursday 15 June 2023 at 18:30."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from retrieval.text.time.calendar_terms import MAX_TERMS, calendar_terms
+from retrieval.text.time.periods import Period, find_periods, period_terms
+
+ASKED_AT = datetime(2023, 6, 15, 18, 30, tzinfo=UTC)
+
+# The query, where the expression stands in it, and the interval: days as dates, other moments with their time.
+ONE_PERIOD = [
+    # Days
+    ("Who came to dinner on May 3, 2023?", "May 3, 2023", "2023-05-03/2023-05-04"),
+    ("who came to dinner on may 3 2023", "may 3 2023", "2023-05-03/2023-05-04"),
+    ("What broke on 3 May 2023?", "3 May 2023", "2023-05-03/2023-05-04"),
+    ("What broke on the 3rd of May, 2023?", "3rd of May, 2023", "2023-05-03/2023-05-04"),
+    ("notes of 21st november 2022", "21st november 2022", "2022-11-21/2022-11-22"),
+    ("the call on Sept. 9, 2022", "Sept. 9, 2022", "2022-09-09/2022-09-10"),
+    ("the call on 9 Dec 2022", "9 Dec 2022", "2022-12-09/2022-12-10"),
+    ("On May 2: whom did I call?", "May 2", "2023-05-02/2023-05-03"),
+    ("In 2019: whom did I call?", "2019", "2019-01-01/2020-01-01"),
+    ("deploy log 2023-05-03", "2023-05-03", "2023-05-03/2023-05-04"),
+    ("What failed at 2023-05-03T10:15?", "2023-05-03", "2023-05-03/2023-05-04"),
+    ("invoice from 5/3/2023", "5/3/2023", "2023-05-03/2023-05-04"),
+    ("invoice from 13/5/2023", "13/5/2023", "2023-05-13/2023-05-14"),
+    ("invoice from 03.05.2023", "03.05.2023", "2023-05-03/2023-05-04"),
+    ("invoice from 12/31/22", "12/31/22", "2022-12-31/2023-01-01"),
+    ("What did Ada bake on May 3rd?", "May 3rd", "2023-05-03/2023-05-04"),
+    ("the November 20 rehearsal", "November 20", "2022-11-20/2022-11-21"),
+    ("Who comes to the July 4 picnic?", "July 4", "2023-07-04/2023-07-05"),
+    ("Who was born on February 29?", "February 29", "2020-02-29/2020-03-01"),
+    ("the workshop of May 3-5, 2022", "May 3-5, 2022", "2022-05-03/2022-05-06"),
+    ("the workshop of 3–5 May 2022", "3–5 May 2022", "2022-05-03/2022-05-06"),
+    ("Where were we on Tuesday, May 2, 2023?", "May 2, 2023", "2023-05-02/2023-05-03"),
+    ("Was the treaty signed on July 4, 1776?", "July 4, 1776", "1776-07-04/1776-07-05"),
+    # Months, quarters, seasons, years
+    ("Which books did I finish in March 2022?", "March 2022", "2022-03-01/2022-04-01"),
+    ("Which books did I finish in March of last year?", "March of last year", "2022-03-01/2022-04-01"),
+    ("my steps for 2023-04", "2023-04", "2023-04-01/2023-05-01"),
+    ("the offsite, Oct 2022", "Oct 2022", "2022-10-01/2022-11-01"),
+    ("What did we ship in Q3 2022?", "Q3 2022", "2022-07-01/2022-10-01"),
+    ("revenue of the second quarter of 2022", "second quarter of 2022", "2022-04-01/2022-07-01"),
+    ("Where did they hike in summer 2022?", "summer 2022", "2022-06-01/2022-09-01"),
+    ("Where did they hike in the fall of 2021?", "fall of 2021", "2021-09-01/2021-12-01"),
+    ("What did she knit in winter 2022?", "winter 2022", "2022-12-01/2023-03-01"),
+    ("What will she knit in winter 2023?", "winter 2023", "2022-12-01/2023-03-01"),
+    ("Where did Tom live in 2019?", "2019", "2019-01-01/2020-01-01"),
+    ("the best concerts of 2021", "2021", "2021-01-01/2022-01-01"),
+    ("music from the 1990s", "1990s", "1990-01-01/2000-01-01"),
+    # Parts and ranges
+    ("Who called at the end of May 2023?", "end of May 2023", "2023-05-16/2023-06-01"),
+    ("Who called in early April 2023?", "early April 2023", "2023-04-01/2023-04-16"),
+    ("Who called in mid-March 2023?", "mid-March 2023", "2023-03-08/2023-03-24"),
+    ("Who called in the last week of May 2023?", "last week of May 2023", "2023-05-25/2023-06-01"),
+    ("Who called in the first two months of 2023?", "first two months of 2023", "2023-01-01/2023-03-01"),
+    ("How did I sleep in the second half of last year?", "second half of last year", "2022-07-02/2023-01-01"),
+    ("progress between April and May 2022", "between April and May 2022", "2022-04-01/2022-06-01"),
+    ("runs from 3 March to 9 April 2023", "from 3 March to 9 April 2023", "2023-03-03/2023-04-10"),
+    ("runs from November to February", "from November to February", "2022-11-01/2023-03-01"),
+    ("runs from May 2022 to January", "from May 2022 to January", "2022-05-01/2023-02-01"),
+    ("essays written between 1973–1977", "between 1973–1977", "1973-01-01/1978-01-01"),
+    ("runs from 2021 to now", "from 2021 to now", "2021-01-01/2023-06-16"),
+    # Told from now
+    ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
+    ("What did I eat yesterday?", "yesterday", "2023-06-14/2023-06-15"),
+    ("Yesterday's meeting: who took notes?", "Yesterday", "2023-06-14/2023-06-15"),
+    ("Whom do I meet tomorrow?", "tomorrow", "2023-06-16/2023-06-17"),
+    ("What do we watch tonight?", "tonight", "2023-06-15/2023-06-16"),
+    ("Who rang the day before yesterday?", "the day before yesterday", "2023-06-13/2023-06-14"),
+    ("Who rang this morning?", "this morning", "2023-06-15/2023-06-15T12:00"),
+    ("What did I dream last night?", "last night", "2023-06-14T18:00/2023-06-15T06:00"),
+    ("Who wrote 3 days ago?", "3 days ago", "2023-06-12/2023-06-13"),
+    ("Who wrote a week ago?", "a week ago", "2023-06-05/2023-06-12"),
+    ("Who wrote a couple of weeks ago?", "a couple of weeks ago", "2023-05-29/2023-06-05"),
+    ("Who wrote a few days ago?", "a few days ago", "2023-06-10/2023-06-14"),
+    ("Who wrote two months ago?", "two months ago", "2023-03-31/2023-05-01"),
+    ("Who wrote three years ago?", "three years ago", "2019-12-15/2020-12-16"),
+    ("Who wrote two hours ago?", "two hours ago", "2023-06-15T16:00/2023-06-15T17:00"),
+    ("Which films did we see last week?", "last week", "2023-06-05/2023-06-12"),
+    ("Which films did we see this week?", "this week", "2023-06-12/2023-06-19"),
+    ("Which films did we see this past week?", "past week", "2023-06-08/2023-06-16"),
+    ("Which films did we see last weekend?", "last weekend", "2023-06-10/2023-06-12"),
+    ("Which films did we see last month?", "last month", "2023-05-01/2023-06-01"),
+    ("Which films did we see last year?", "last year", "2022-01-01/2023-01-01"),
+    ("Which films did we see last quarter?", "last quarter", "2023-01-01/2023-04-01"),
+    ("Which films did we see in the last year?", "last year", "2022-06-15/2023-06-16"),
+    ("Which films did we see in the past 10 days?", "past 10 days", "2023-06-05/2023-06-16"),
+    ("Which films did we see over the last few weeks?", "last few weeks", "2023-05-11/2023-06-16"),
+    ("Which films do we see next week?", "next week", "2023-06-19/2023-06-26"),
+    ("the week before last", "the week before last", "2023-05-29/2023-06-05"),
+    ("What did I tell Eve on Tuesday?", "Tuesday", "2023-06-13/2023-06-14"),
+    ("What did I tell Eve on thursday?", "thursday", "2023-06-08/2023-06-09"),
+    ("What did I tell Eve last Friday?", "last Friday", "2023-06-09/2023-06-10"),
+    ("What do I tell Eve this Friday?", "this Friday", "2023-06-16/2023-06-17"),
+    ("What do I tell Eve next Thursday?", "next Thursday", "2023-06-22/2023-06-23"),
+    ("Where did we swim last summer?", "last summer", "2022-06-01/2022-09-01"),
+    ("Where do we swim this summer?", "this summer", "2023-06-01/2023-09-01"),
+    ("Where did we ski last winter?", "last winter", "2022-12-01/2023-03-01"),
+    ("Where do we ski next winter?", "next winter", "2023-12-01/2024-03-01"),
+    ("Where did we swim last June?", "last June", "2022-06-01/2022-07-01"),
+    ("Where did we swim this May?", "this May", "2023-05-01/2023-06-01"),
+    ("Where did we swim last year in August?", "last year in August", "2022-08-01/2022-09-01"),
+    ("What has Kim cooked lately?", "lately", "2023-05-16/2023-06-16"),
+    ("What has Kim recently cooked?", "recently", "2023-05-16/2023-06-16"),
+    ("What had Kim recently cooked in May 2022?", "May 2022", "2022-05-01/2022-06-01"),
+    # Told from a date
+    ("the week before August 3, 2022", "the week before August 3, 2022", "2022-07-27/2022-08-03"),
+    ("the weekend before August 3, 2022", "the weekend before August 3, 2022", "2022-07-30/2022-08-01"),
+    ("the weekend after August 3, 2022", "the weekend after August 3, 2022", "2022-08-06/2022-08-08"),
+    ("the day after August 3, 2022", "the day after August 3, 2022", "2022-08-04/2022-08-05"),
+    ("two weeks before August 11, 2022", "two weeks before August 11, 2022", "2022-07-25/2022-08-01"),
+    ("three days after August 11, 2022", "three days after August 11, 2022", "2022-08-14/2022-08-15"),
+    ("the week of August 11, 2022", "the week of August 11, 2022", "2022-08-08/2022-08-15"),
+    ("on the Sunday before October 25, 2022", "Sunday before October 25, 2022", "2022-10-23/2022-10-24"),
+    ("on the Sunday after October 25, 2022", "Sunday after October 25, 2022", "2022-10-30/2022-10-31"),
+    ("last weekend before April 10, 2022", "last weekend before April 10, 2022", "2022-04-02/2022-04-04"),
+    ("last Friday on 5 May, 2022", "last Friday on 5 May, 2022", "2022-04-29/2022-04-30"),
+    # Open to a side
+    ("What changed since May?", "since May", "2023-05-01/2023-06-16"),
+    ("What changed since last Tuesday?", "since last Tuesday", "2023-06-13/2023-06-16"),
+    ("What changed since Tuesday?", "since Tuesday", "2023-06-13/2023-06-16"),
+    ("What changed since 2021?", "since 2021", "2021-01-01/2023-06-16"),
+    ("What changed after June 3, 2023?", "after June 3, 2023", "2023-06-04/2023-06-16"),
+    ("What changed after the end of 2021?", "after the end of 2021", "2022-01-01/2023-06-16"),
+    ("What changed after November?", "after November", "2022-12-01/2023-06-16"),
+    ("What will change after June 30, 2023?", "after June 30, 2023", "2023-07-01/.."),
+    ("What was done before June 3, 2023?", "before June 3, 2023", "../2023-06-03"),
+    ("What was done prior to 2022?", "to 2022", "../2022-01-01"),
+    ("What was done by May 31, 2023?", "by May 31, 2023", "../2023-06-01"),
+    ("What was done until last week?", "until last week", "../2023-06-12"),
+    ("What is to be done by next week?", "by next week", "2023-06-15/2023-06-26"),
+    # A month of every year
+    ("Where do they usually go in June?", "June", "--06"),
+    ("where do they usually go in may", "may", "--05"),
+    ("Who was born in the month of April?", "April", "--04"),
+    ("What blooms in early March?", "early March", "--03"),
+    ("Which market opens during Dec.?", "Dec.", "--12"),
+]
+
+NO_PERIOD = [
+    "When did Ann move to Rome?",
+    "What date is the wedding?",
+    "In which year did they meet?",
+    "Since when has Bo been ill?",
+    "How many years did the repair take?",
+    "How long has it been since Ann called?",
+    "How many cups of tea does she drink per week?",
+    "Does he run every week?",
+    "Which club meets once a month?",
+    "What does she do on Mondays?",
+    "Who swims on Tuesday and Thursday mornings?",
+    "Who hosts the show on Sunday Night Live?",
+    "When did Vera eat ravioli the last time?",
+    "What is Vera's last name?",
+    "Who was the last of the Romans?",
+    "What happens on the last day?",
+    "Who took the last photo of the two?",
+    "Which of the last 5 items is blue?",
+    "What did they do in the last minute of the match?",
+    "the last week of the project",
+    "Who stayed for two weeks?",
+    "Who worked there for 3 years?",
+    "a holiday of two weeks",
+    "May I use your phone?",
+    "What may 3 people carry?",
+    "you may be right about this",
+    "What may she like this time?",
+    "this may be the answer",
+    "the pot that I put it in may be broken",
+    "Did they march 5 miles?",
+    "How did the march end?",
+    "What did they chant at the march past the house?",
+    "Did April call June?",
+    "What did June tell me about April?",
+    "Did I hear from April?",
+    "Where does August Wilson's play take place?",
+    "the letter from May",
+    "How do we store 2022 items?",
+    "a list of 2022 items",
+    "sales rose by 2000",
+    "a town with a population of 2000",
+    "images of 1920x1080",
+    "in 2022.5 seconds",
+    "from 2000 to 3000 calories",
+    "version 1.2.23",
+    "in 2020:30 and in 2019,5",
+    "call 555-2023-05",
+    "convert dec 10 to hex",
+    "the 2/3 majority of 5/4",
+    "read room 1984",
+    "a one-year-old child",
+    "a spring in the mattress",
+    "Who had a fall?",
+    "What does the Tonight Show pay?",
+    "Who wrote I Know What You Did Last Summer?",
+    "Who reads USA Today?",
+    "datetime.today() in python",
+    "how to print today's date",
+    "Which pet came more recently?",
+    "Which cake did I bake most recently?",
+    "What did she do until recently?",
+    "before long, after all, since then",
+    "a long time ago",
+    "on 30 February",
+    "13/13/2023",
+    "5000 years ago",
+    "",
+    "東京はどこですか",
+]
+
+
+def interval(period: Period) -> str:
+    return str(period).replace("T00:00", "").replace("+00:00", "")
+
+
+@pytest.mark.parametrize(("query", "expression", "expected"), ONE_PERIOD)
+def test_a_time_is_found_where_it_stands(query: str, expression: str, expected: str) -> None:
+    periods = find_periods(query, asked_at=ASKED_AT)
+    assert [(query[slice(*p.span)], interval(p)) for p in periods] == [(expression, expected)]
+
+
+@pytest.mark.parametrize("query", NO_PERIOD)
+def test_other_words_are_no_time(query: str) -> None:
+    assert find_periods(query, asked_at=ASKED_AT) == []
+
+
+def test_each_of_several_times_is_found_in_order() -> None:
+    periods = find_periods("Compare April 6-7, 2023, last week and 2021: since 2021?", asked_at=ASKED_AT)
+    assert [interval(p) for p in periods] == [
+        "2023-04-06/2023-04-08",
+        "2023-06-05/2023-06-12",
+        "2021-01-01/2023-06-16",
+    ]
+
+
+def test_a_day_is_that_of_the_asker() -> None:
+    asked_at = datetime(2023, 6, 15, 1, 0, tzinfo=timezone(timedelta(hours=9)))
+    [period] = find_periods("What did I eat today?", asked_at=asked_at)
+    assert str(period) == "2023-06-15T00:00+09:00/2023-06-16T00:00+09:00"
+    assert period_terms(period) == ("@2023-06-14", "@2023-06-15")
+
+
+def test_a_day_of_summer_time_begins_at_its_midnight() -> None:
+    asked_at = datetime(2023, 3, 26, 12, 0, tzinfo=ZoneInfo("Europe/Berlin"))
+    [period] = find_periods("What did I eat today?", asked_at=asked_at)
+    assert str(period) == "2023-03-26T00:00+01:00/2023-03-27T00:00+02:00"
+
+
+def test_a_time_of_asking_without_a_zone_is_utc() -> None:
+    naive = ASKED_AT.replace(tzinfo=None)
+    assert find_periods("last week", asked_at=naive) == find_periods("last week", asked_at=ASKED_AT)
+
+
+@pytest.mark.parametrize(
+    ("asked_on", "query", "expected"),
+    [
+        ("2023-06-18", "last weekend", "2023-06-10/2023-06-12"),  # a Sunday
+        ("2023-06-19", "last weekend", "2023-06-17/2023-06-19"),
+        ("2023-06-19", "last week", "2023-06-12/2023-06-19"),
+        ("2023-01-31", "this winter", "2022-12-01/2023-03-01"),
+        ("2023-11-30", "this winter", "2023-12-01/2024-03-01"),
+        ("2023-05-31", "this winter", "2022-12-01/2023-03-01"),
+        ("2023-01-31", "last winter", "2021-12-01/2022-03-01"),
+        ("2024-03-31", "a month ago", "2024-02-14/2024-03-16"),
+        ("2023-07-15", "after July", "2022-08-01/2023-07-16"),
+        ("2023-07-15", "since July", "2023-07-01/2023-07-16"),
+    ],
+)
+def test_times_at_the_turn_of_a_period(asked_on: str, query: str, expected: str) -> None:
+    [period] = find_periods(query, asked_at=datetime.fromisoformat(asked_on).replace(tzinfo=UTC))
+    assert interval(period) == expected
+
+
+@pytest.mark.parametrize("asked_at", [datetime.min, datetime.max, datetime(2, 1, 1), datetime(9997, 12, 31)])
+@pytest.mark.parametrize("query", [query for query, _, _ in ONE_PERIOD])
+def test_the_ends_of_the_calendar_are_no_error(query: str, asked_at: datetime) -> None:
+    for period in find_periods(query, asked_at=asked_at.replace(tzinfo=timezone(timedelta(hours=14)))):
+        assert len(period_terms(period)) <= MAX_TERMS
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("in June", ("@-06",)),
+        ("on May 3, 2023", ("@2023-05-03",)),
+        ("in May 2023", ("@2023-05",)),
+        ("in 2022", ("@2022",)),
+        ("last weekend", ("@2023-06-10", "@2023-06-11")),
+        ("between May 30, 2023 and June 2, 2023", ("@2023-05-30", "@2023-05-31", "@2023-06-01", "@2023-06-02")),
+        ("in summer 2022", ("@2022-06", "@2022-07", "@2022-08")),
+        ("since November 2021", ("@2021-11", "@2021-12", "@2022", *(f"@2023-0{month}" for month in range(1, 7)))),
+        ("from 10 May 2022 to 20 July 2022", ("@2022-05", "@2022-06", "@2022-07")),
+        ("from 30 May 2022 to 20 July 2022", ("@2022-05-30", "@2022-05-31", "@2022-06", "@2022-07")),
+    ],
+)
+def test_terms_of_a_period(query: str, expected: tuple[str, ...]) -> None:
+    [period] = find_periods(query, asked_at=ASKED_AT)
+    assert period_terms(period) == expected
+
+
+def test_terms_of_an_open_period_end_after_a_lifetime() -> None:
+    before, after = (
+        period_terms(find_periods(query, asked_at=ASKED_AT)[0]) for query in ("before June 2023", "after July 2023")
+    )
+    assert len(before) == MAX_TERMS
+    assert (before[0], before[-1]) == ("@1964", "@2023-05")
+    assert len(after) == MAX_TERMS
+    assert (after[0], after[-1]) == ("@2023-08", "@2082")
+
+
+def test_terms_of_no_bounds_are_none() -> None:
+    assert period_terms(Period(start=None, end=None)) == ()
+    assert period_terms(Period(start=ASKED_AT, end=ASKED_AT)) == ()
+
+
+def test_a_moment_counts_in_utc() -> None:
+    assert calendar_terms(datetime(2023, 1, 1, 0, 30, tzinfo=timezone(timedelta(hours=1)))) == (
+        "@2022",
+        "@2022-12",
+        "@2022-12-31",
+        "@-12",
+    )

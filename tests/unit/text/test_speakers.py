@@ -1,0 +1,42 @@
+"""Whom a query names, and who is an assistant."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrieval.text.speakers import is_assistant, named_speakers
+
+
+@pytest.mark.parametrize(
+    ("text", "speakers", "named"),
+    [
+        ("What did Caroline say?", ["Caroline", "Melanie", None], {"Caroline"}),
+        ("what did caroline and MELANIE say?", ["Caroline", "Melanie"], {"Caroline", "Melanie"}),
+        ("Caroline's dog", ["Caroline"], {"Caroline"}),
+        ("Carolines dog", ["Caroline"], set()),
+        ("What did Ana Silva do?", ["Ana Silva", "Ana", "Silva Santos"], {"Ana Silva", "Ana"}),
+        ("What did Ana do?", ["Ana Silva"], set()),
+        ("Was sagte Jürgen?", ["Jürgen"], {"Jürgen"}),
+        ("What did they say?", [None], set()),
+        ("What did they say?", [], set()),
+        ("", ["Ana"], set()),
+    ],
+)
+def test_a_speaker_is_named_in_full(text: str, speakers: list[str | None], named: set[str]) -> None:
+    assert named_speakers(text, speakers) == named
+
+
+def test_a_name_that_is_also_a_word_is_one_by_a_capital_inside_the_text() -> None:
+    assert named_speakers("When will it rain?", ["Will"]) == set()
+    assert named_speakers("Will it rain?", ["Will"]) == set()
+    assert named_speakers("When did Will leave?", ["Will"]) == {"Will"}
+
+
+@pytest.mark.parametrize("speaker", ["assistant", "Assistant", " AI ", "bot", "Chatbot", "system"])
+def test_the_machine_by_its_usual_names(speaker: str) -> None:
+    assert is_assistant(speaker)
+
+
+@pytest.mark.parametrize("speaker", [None, "", "user", "Ana", "assistant manager", "Aibot"])
+def test_everybody_else_is_a_person(speaker: str | None) -> None:
+    assert not is_assistant(speaker)

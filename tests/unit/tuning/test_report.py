@@ -1,0 +1,140 @@
+"""What is told of a tuning: sentences, tables, the page."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+
+import pytest
+from msgspec.structs import replace
+
+from classifier.intents import INTENTS, Intent
+from retrieval.profiles.profile import DEFAULT, Recipe
+from retrieval.reporting.table import aligned
+from retrieval.reporting.tuning import gate_lines, group_tables, headline, outcome, recipe_table, score_table
+from retrieval.reporting.tuning_page import page
+from retrieval.tuning.baselines import Baselines
+from retrieval.tuning.fitting import TuningPlan, check, tune
+from retrieval.tuning.runs import SavedQuery, legs_key
+from retrieval.tuning.summary import Tuning, reliability_of
+from retrieval.types.search import Leg
+from tests.tuned import ranking, saved, sure
+
+EVEN = Recipe(weights={Leg.VECTOR: 0.4, Leg.BM25: 0.3, Leg.GRAPH: 0.3}, rrf_k=5, fan_out=40)
+BASE = replace(DEFAULT, fixed=EVEN, per_intent=dict.fromkeys(INTENTS, EVEN), learned_share=0.0, vector_noise=2.0)
+
+
+@contextmanager
+def unseen(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Progress that nobody watches."""
+    yield lambda _: None
+
+
+def queries(right: Leg, *, count: int = 60) -> list[SavedQuery]:
+    """Of two kinds and intents; one leg has the gold, the labels are right for three in four."""
+    rng = random.Random(0)
+    found = []
+    for number in range(count):
+        hits = {leg: ranking(12, rng.randint(1, 2) if leg is right else None, leg.value[0]) for leg in Leg}
+        read = Intent.PREFERENCE if number % 3 else Intent.FACT_LOOKUP
+        query = saved(
+            number,
+            vector=hits[Leg.VECTOR],
+            bm25=hits[Leg.BM25],
+            graph=hits[Leg.GRAPH],
+            probabilities=sure(read),
+            intent=read if number % 4 else Intent.RELATIONSHIP,
+        )
+        found.append(replace(query, type="<why>" if number % 2 else "when"))
+    return found
+
+
+def tuned(right: Leg, *, live: bool = False) -> Tuning:
+    baselines = Baselines(base=BASE, baseline=BASE, live=BASE if live else None, next_version=3, models=())
+    plan = TuningPlan(name="mine", folds=2, seed=0, source="toy", watch=unseen)
+    return tune({legs_key(BASE): queries(right)}, baselines, plan, started=0.0)
+
+
+@pytest.fixture(scope="module")
+def better() -> Tuning:
+    return tuned(Leg.BM25, live=True)
+
+
+def test_what_was_found_is_told(better: Tuning) -> None:
+    assert better.improved
+    assert better.profile.label == "mine@3"
+    assert headline(better).startswith("60 queries (toy 60), 2 folds, seed 0, ")
+    assert outcome(better).startswith("found, not stored: trust ")
+    assert outcome(replace(better, label="mine@3")).startswith("stored as mine@3: ")
+    assert gate_lines(better.gate) == ["gate: passed; mine@3 is not worse than default@3 fixed"]
+    assert [score.system for score in better.scores] == [
+        "equal weights",
+        "default@3 fixed",
+        "default@3",
+        "tuned (held out)",
+    ]
+    assert better.gate.live == "default@3"
+    assert better.gate.against_live is not None
+    assert "tuned (held out)" in aligned(score_table(better))
+    assert [row[0] for row in recipe_table(better.profile, "t").rows] == ["fixed", *(each.value for each in INTENTS)]
+
+
+def test_groups_are_types_then_labelled_intents(better: Tuning) -> None:
+    by_type, by_intent = group_tables(better)
+    assert {row[0]: row[1] for row in by_type.rows} == {"when": "30", "<why>": "30"}
+    assert {row[0]: row[1] for row in by_intent.rows} == {"relationship": "15", "fact_lookup": "15", "preference": "30"}
+    assert {group.name: group.comparison.n for group in better.groups if group.by == "type"} == {
+        "when": 30,
+        "<why>": 30,
+    }
+
+
+def test_the_page_has_every_chart_and_escapes_names(better: Tuning) -> None:
+    text = page(better)
+
+    class Reader(HTMLParser):
+        charts = 0
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            Reader.charts += tag == "svg"
+            assert tag != "why"
+
+    Reader().feed(text)
+    assert Reader.charts == 4
+    assert "prefers-color-scheme: dark" in text
+    assert "Not shown" not in text
+    assert "Not shown: fewer than 20" in page(replace(better, reliability=None))
+
+
+def test_a_refusal_gives_its_reasons() -> None:
+    """A profile that ranks by a leg that finds nothing is worse than one that does not."""
+    worse = replace(
+        BASE,
+        name="worse",
+        version=1,
+        per_intent=dict.fromkeys(INTENTS, replace(EVEN, weights={Leg.VECTOR: 0.9, Leg.BM25: 0.02, Leg.GRAPH: 0.08})),
+    )
+    runs = {legs_key(BASE): queries(Leg.BM25)}
+    baselines = Baselines(base=worse, baseline=BASE, live=None, next_version=2, models=())
+    report = check(runs, baselines, seed=0)
+    assert (report.passed, report.candidate, report.folds) == (False, "worse@1", 0)
+    first, *reasons = gate_lines(report)
+    assert first == "gate: refused worse@1"
+    assert any("over all 60 queries" in reason for reason in reasons)
+
+
+def test_nothing_better_is_told() -> None:
+    found = replace(tuned(Leg.BM25), improved=False)
+    assert outcome(found) == "nothing better than default@3 was found; no version was stored"
+
+
+def test_reliability_bins_by_confidence() -> None:
+    """Three in four of the sure ones are right; with few labels there is no diagram."""
+    bins = reliability_of(queries(Leg.BM25))
+    assert bins is not None
+    (only,) = bins
+    assert (only.n, only.confidence, only.accuracy) == (60, 1.0, 0.75)
+    assert reliability_of(queries(Leg.BM25, count=19)) is None
+    assert reliability_of([replace(query, intent=None) for query in queries(Leg.BM25)]) is None
