@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -47,8 +47,7 @@ def new_data_dir() -> Iterator[Path]:
     try:
         yield parent / "data"
     finally:
-        for process in postgres_in(parent / "data"):
-            process.kill()
+        kill_postgres_in(parent / "data")
         shutil.rmtree(parent)
 
 
@@ -113,6 +112,19 @@ def postgres_in(data_dir: Path) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
+
+
+def kill_postgres_in(data_dir: Path) -> None:
+    """Kill -9 of PostgreSQL's processes of a data folder, until there are none."""
+
+    def none_left() -> bool:
+        processes = postgres_in(data_dir)
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        return not processes
+
+    until(none_left)
 
 
 def postmaster_of(data_dir: Path) -> psutil.Process:

@@ -20,7 +20,17 @@ import pytest
 from retrieval.store.embedded import instance
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.migrate import migrate
-from tests.processes import PATIENCE_S, Serving, new_data_dir, postgres_in, postmaster_of, serving, status, until
+from tests.processes import (
+    PATIENCE_S,
+    Serving,
+    kill_postgres_in,
+    new_data_dir,
+    postgres_in,
+    postmaster_of,
+    serving,
+    status,
+    until,
+)
 
 FAST = {"fsync": "off", "shared_buffers": "64MB"}
 MEMORY = {"id": "m1", "text": "My sister Ines moved to Porto."}
@@ -141,8 +151,7 @@ def test_a_server_whose_data_folder_is_gone_ends_and_says_so(data_dir: Path, wor
         try:
             assert server.process.wait(PATIENCE_S) == 1
         finally:
-            for process in postgres_in(data_dir):
-                process.kill()
+            kill_postgres_in(data_dir)
         last = server.said().rstrip().splitlines()[-1]
         assert last == f"Error: the database's folder {data_dir / 'postgres'} is gone"
     assert not (data_dir / "postgres").exists()
@@ -185,9 +194,7 @@ def small_disk(folder: Path) -> Iterator[None]:
         subprocess.run(("cp", "-a", used / "postgres", folder), check=True)
         yield
     finally:
-        for process in postgres_in(folder):
-            process.kill()
-        until(lambda: not postgres_in(folder))
+        kill_postgres_in(folder)
         subprocess.run(("umount", "--lazy", str(folder)), check=True)
 
 
