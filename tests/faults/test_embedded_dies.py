@@ -87,6 +87,18 @@ def test_a_killed_postgres_is_started_again(data_dir: Path, workers: int) -> Non
     assert postgres_in(data_dir) == []
 
 
+def test_a_killed_backend_ends_postgres_which_is_started_again(data_dir: Path) -> None:
+    """PostgreSQL would do so itself, but on a full disk it may then refuse connections for good."""
+    with serving({"TRIVET_DATA_DIR": str(data_dir)}) as server:
+        assert add(server) == 201
+        before = postmaster_of(data_dir)
+        with psycopg.connect(url_of(data_dir), autocommit=True) as db:
+            os.kill(db.info.backend_pid, signal.SIGKILL)
+        until(lambda: not before.is_running())
+        assert until(lambda: found(server)) == ["m1"]
+        assert server.process.poll() is None
+
+
 def test_a_busy_orphan_of_a_killed_postgres_is_no_obstacle(data_dir: Path) -> None:
     """It does not notice that its server is gone, and holds its memory."""
     server = EmbeddedPostgres(data_dir, settings=FAST)
@@ -174,10 +186,13 @@ def answers(url: str) -> bool:
     return False
 
 
+def url_of(data_dir: Path) -> str:
+    return f"postgresql://postgres@/trivet?host={data_dir / 'postgres'}&port=5432"
+
+
 def use_up_the_log(data_dir: Path) -> None:
     """Have PostgreSQL begin one file of its write-ahead log after the other."""
-    url = f"postgresql://postgres@/trivet?host={data_dir / 'postgres'}&port=5432"
-    with psycopg.connect(url, autocommit=True) as db:
+    with psycopg.connect(url_of(data_dir), autocommit=True) as db:
         while True:
             db.execute("select pg_logical_emit_message(false, 'x', 'x'), pg_switch_wal()")
 
