@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
-import shutil
+import os
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +25,7 @@ from retrieval.profiles import models
 from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
+from tests.folders import database_folder
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start background jobs so, and the programs that the tests stop by Ctrl-C would inherit it.
@@ -43,7 +43,13 @@ _UNSAFE_BUT_FAST = {
     "synchronous_commit": "off",
     "autovacuum": "off",
     "shared_buffers": "256MB",
+    "max_wal_size": "256MB",
 }
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests wait for databases and processes: one more than there are processors keeps these busy."""
+    return (os.cpu_count() or 1) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class PostgresServer:
     def create(self, name: str, *, template: str) -> str:
         """Clone a database; the URL of the clone."""
         with psycopg.connect(self.url, autocommit=True) as db:
-            statement = sql.SQL("create database {} template {} strategy wal_log")
+            statement = sql.SQL("create database {} template {} strategy file_copy")
             db.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         return self.database(name)
 
@@ -82,16 +88,14 @@ def thawed() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """The embedded PostgreSQL of the whole run, in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir="/tmp"))
-    folder.chmod(0o755)  # run by root, the server is another user's
-    server = EmbeddedPostgres(folder / "data", settings=_UNSAFE_BUT_FAST)
-    try:
-        url = server.start()
-        asyncio.run(migrate(url))
-        yield PostgresServer(url=make_conninfo(url, dbname="postgres"), template=DATABASE)
-    finally:
-        server.stop()
-        shutil.rmtree(folder)
+    with database_folder() as folder:
+        server = EmbeddedPostgres(folder / "data", settings=_UNSAFE_BUT_FAST)
+        try:
+            url = server.start()
+            asyncio.run(migrate(url))
+            yield PostgresServer(url=make_conninfo(url, dbname="postgres"), template=DATABASE)
+        finally:
+            server.stop()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from typing import TypeVar
 
 import httpx
 import psutil
+
+from tests.folders import database_folder
 
 T = TypeVar("T")
 
@@ -42,13 +43,11 @@ class Serving:
 @contextmanager
 def new_data_dir() -> Iterator[Path]:
     """A folder to be made, where PostgreSQL's user can reach it; servers left in it are killed."""
-    parent = Path(tempfile.mkdtemp(prefix="trivet-faults-", dir="/tmp"))
-    parent.chmod(0o755)
-    try:
-        yield parent / "data"
-    finally:
-        kill_postgres_in(parent / "data")
-        shutil.rmtree(parent)
+    with database_folder() as parent:
+        try:
+            yield parent / "data"
+        finally:
+            kill_postgres_in(parent / "data")
 
 
 @contextmanager

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ import psutil
 import pytest
 
 from retrieval.cli.demo import QUESTIONS, sample
+from tests.folders import database_folder
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,10 +26,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
     """A folder that the database's user may enter."""
-    folder = Path(tempfile.mkdtemp(prefix="trivet-demo-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    with database_folder() as folder:
+        yield folder
 
 
 def environment(data_dir: Path) -> dict[str, str]:

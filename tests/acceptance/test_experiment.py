@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from docs.experiment.page import PAGE, commands, rendered
+from tests.folders import database_folder
 
 _VERDICT = re.compile(
     r"^(?:\$ .+|stored as \S+|nothing better .*|gate: .+|\S+ is live$"
@@ -23,10 +22,8 @@ _VERDICT = re.compile(
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """An empty folder that the database's user may enter."""
-    folder = Path(tempfile.mkdtemp(prefix="trivet-experiment-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    with database_folder() as folder:
+        yield folder
 
 
 def test_the_page_shows_what_its_commands_print(folder: Path) -> None:

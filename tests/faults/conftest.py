@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,31 +13,28 @@ from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.embedded.programs import run_program
 from retrieval.store.migrate import migrate
 from tests.faults.servers import Server, Servers
+from tests.folders import database_folder
 
 
 @pytest.fixture(scope="session")
 def migrated() -> Iterator[Path]:
     """The data folder of a server whose database is migrated and has no rows; it does not run."""
-    folder = Path(tempfile.mkdtemp(prefix="trivet-faults-", dir="/tmp"))
-    folder.chmod(0o755)  # run by root, the server is another user's
-    server = EmbeddedPostgres(folder / "data", settings={"fsync": "off", "shared_buffers": "64MB"})
-    asyncio.run(migrate(server.start()))
-    server.stop()
-    pgdata = server.data_dir / "postgres"
-    run_program("pg_resetwal", "--wal-segsize", "1", "-D", pgdata, owner=pgdata)  # there is less to copy
-    yield pgdata
-    shutil.rmtree(folder)
+    with database_folder() as folder:
+        server = EmbeddedPostgres(folder / "data", settings={"fsync": "off", "shared_buffers": "64MB"})
+        asyncio.run(migrate(server.start()))
+        server.stop()
+        pgdata = server.data_dir / "postgres"
+        run_program("pg_resetwal", "--wal-segsize", "1", "-D", pgdata, owner=pgdata)  # there is less to copy
+        yield pgdata
 
 
 @pytest.fixture
 def servers(migrated: Path) -> Iterator[Servers]:
     """None yet; those that a test makes are killed after it."""
-    folder = Path(tempfile.mkdtemp(prefix="trivet-faults-", dir="/tmp"))
-    folder.chmod(0o755)
-    made = Servers(folder)
-    yield made
-    made.kill()
-    shutil.rmtree(folder)
+    with database_folder() as folder:
+        made = Servers(folder)
+        yield made
+        made.kill()
 
 
 @pytest.fixture

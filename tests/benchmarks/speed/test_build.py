@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +21,7 @@ from benchmarks.speed.plan import SMALL_MEMORIES, BenchmarkPlan
 from benchmarks.speed.vectors import load_corpus
 from retrieval.errors import InvalidInput
 from retrieval.store.embedded.instance import running
+from tests.folders import database_folder
 
 _COUNTS = "select n.name, count(*) from namespace n join memory m on m.ns = n.ns group by 1 order by 1"
 _INDEXES = "select indexdef from pg_indexes where indexdef like '%hnsw%' order by 1"
@@ -37,10 +36,8 @@ def silent(_title: str, _total: int | None) -> Iterator[Callable[[int], None]]:
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that the database's own user can enter."""
-    made = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir="/tmp"))
-    made.chmod(0o755)
-    yield made / "data"
-    shutil.rmtree(made)
+    with database_folder() as made:
+        yield made / "data"
 
 
 async def test_namespaces_are_filled_once_and_the_index_is_made_again(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 from benchmarks.speed.figures import Benchmark
 from benchmarks.speed.peers import PEERS, is_installed
 from benchmarks.speed.searches import CASES
+from tests.folders import database_folder
 
 CORPUS = [
     ("kettle", "The copper kettle from Lisbon hangs above the stove."),
@@ -30,10 +29,8 @@ QUERIES = [("q1", "Where is the copper kettle from?", ["kettle"]), ("q2", "Who t
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that the database's own user can enter."""
-    made = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    with database_folder() as made:
+        yield made
 
 
 @pytest.fixture

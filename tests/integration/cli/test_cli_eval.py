@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from retrieval.settings import Settings
 from retrieval.store import profiles as store
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
+from tests.folders import database_folder
 from tests.trec import read_qrels, read_run
 
 CORPUS = [
@@ -213,10 +212,8 @@ async def test_eval_compares_stages_and_profiles(database_url: str, folder: Path
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
     """A folder to be made, where the embedded server's user can reach it."""
-    parent = Path(tempfile.mkdtemp(prefix="trivet-embedded-", dir="/tmp"))
-    parent.chmod(0o755)
-    yield parent / "data"
-    shutil.rmtree(parent)
+    with database_folder() as parent:
+        yield parent / "data"
 
 
 async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data_dir: Path) -> None:

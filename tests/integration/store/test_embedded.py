@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from retrieval.errors import EmbeddedPostgresError
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
+from tests.folders import database_folder
 
 FAST = {"fsync": "off", "shared_buffers": "64MB"}
 
@@ -41,24 +40,20 @@ asyncio.run(main())
 @pytest.fixture
 def new_folder() -> Iterator[Path]:
     """A folder to be made, where the server's user can reach it; servers left in it are stopped."""
-    parent = Path(tempfile.mkdtemp(prefix="trivet-embedded-", dir="/tmp"))
-    parent.chmod(0o755)
-    yield parent / "deep" / "data"
-    for server in servers(parent):
-        server.kill()
-    shutil.rmtree(parent)
+    with database_folder() as parent:
+        yield parent / "deep" / "data"
+        for server in servers(parent):
+            server.kill()
 
 
 @pytest.fixture(scope="session")
 def template() -> Iterator[Path]:
     """A data folder as a clean end leaves it."""
-    parent = Path(tempfile.mkdtemp(prefix="trivet-embedded-", dir="/tmp"))
-    parent.chmod(0o755)
-    server = EmbeddedPostgres(parent / "data", settings=FAST)
-    server.start()
-    server.stop()
-    yield parent / "data"
-    shutil.rmtree(parent)
+    with database_folder() as parent:
+        server = EmbeddedPostgres(parent / "data", settings=FAST)
+        server.start()
+        server.stop()
+        yield parent / "data"
 
 
 @pytest.fixture

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import psycopg
@@ -16,6 +13,7 @@ import pytest
 from retrieval.errors import Collided, InvalidInput, StoreUnavailable
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.pool import WAIT_TIMEOUT_S, Pool
+from tests.folders import database_folder
 from tests.serving import problem_of, served
 
 NAMESPACE = "/v1/namespaces/a"
@@ -39,15 +37,13 @@ REQUESTS: list[tuple[str, str, object]] = [
 @pytest.fixture
 def postgres() -> Iterator[EmbeddedPostgres]:
     """A server of the test's own, to be stopped."""
-    folder = Path(tempfile.mkdtemp(prefix="trivet-lost-", dir="/tmp"))
-    folder.chmod(0o755)
-    server = EmbeddedPostgres(folder / "data", settings={"fsync": "off"})
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder)
+    with database_folder() as folder:
+        server = EmbeddedPostgres(folder / "data", settings={"fsync": "off"})
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
 
 
 async def test_a_database_that_goes_and_comes_back(postgres: EmbeddedPostgres, subtests: pytest.Subtests) -> None:
