@@ -162,14 +162,7 @@ class Cluster:
 
     def _configure(self, settings: Mapping[str, str], socket_folder: Path) -> None:
         """Write `trivet.conf`: the settings, and a Unix socket as the only address."""
-        fixed = {
-            "listen_addresses": "",
-            "port": "5432",
-            "unix_socket_directories": f'"{socket_folder}"',
-            # After the crash of a child it ends, and whoever watches it starts it again. Restarting itself on a full
-            # disk, PostgreSQL 18 may stay without a startup process: alive, and refusing connections for good.
-            "restart_after_crash": "off",
-        }
+        fixed = {"listen_addresses": "", "port": "5432", "unix_socket_directories": f'"{socket_folder}"'}
         lines = [_setting(name, value) for name, value in {**settings, **fixed}.items()]
         _replace(self.pgdata / "trivet.conf", "".join(lines))
 

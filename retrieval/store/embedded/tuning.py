@@ -36,6 +36,9 @@ def tuned_settings() -> dict[str, str]:
         "random_page_cost": "1.1",
         "max_parallel_workers_per_gather": "0",
         "jit": "off",
+        # When a child crashes, the server ends, and whoever watches it starts it again. Restarting itself on a full
+        # disk, PostgreSQL 18 may stay without a startup process: alive, and refusing connections for good.
+        "restart_after_crash": "off",
         "log_checkpoints": "off",
         "log_min_messages": "warning",
         "log_min_error_statement": "panic",
