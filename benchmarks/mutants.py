@@ -107,7 +107,7 @@ MUTANTS = [
         "filters are logged as they are",
         "redacted_filters(request.filters, settings.redact)",
         "request.filters",
-        "test_stored_queries -k withholds",
+        "test_query_log -k filters",
     ),
     Mutant(
         "the key is compared as texts are",
