@@ -5,6 +5,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY models models
 COPY native native
+COPY postgres postgres
 COPY graph graph
 COPY classifier classifier
 COPY retrieval retrieval
