@@ -79,51 +79,36 @@ def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFea
         text: the query, of any length; only its first and last 2,000 characters and 48 words are read.
         embedding: its all-MiniLM-L6-v2 vector of unit length, shape (EMBEDDING_DIM,), or None.
 
-    Returns:
-        The features.
-
     Raises:
         ValueError: the embedding has another shape or is not finite.
     """
-    features = _text_features(text)
-    row = np.zeros(FEATURE_DIM, dtype=np.float32)
-    if embedding is not None:
-        check_embedding(embedding)
-        row[:EMBEDDING_DIM] = embedding
-        row[-1] = 1.0
-    row[LEXICAL] = features.lexical
-    return QueryFeatures(row, features.words, features.characters, features.skeleton)
-
-
-def read_ahead(text: str) -> None:
-    """Compute and cache the features of a text that do not depend on its embedding."""
-    _text_features(text)
-
-
-class _TextFeatures(NamedTuple):
-    """The features of the text alone: the lexical part of the row, and the n-grams."""
-
-    lexical: NDArray[np.float32]
-    words: NDArray[np.int64]
-    characters: NDArray[np.int64]
-    skeleton: NDArray[np.int64]
+    features = text_features(text)
+    if embedding is None:
+        return features
+    check_embedding(embedding)
+    row = features.row.copy()
+    row[:EMBEDDING_DIM] = embedding
+    row[-1] = 1.0
+    return features._replace(row=row)
 
 
 @lru_cache(maxsize=512)
-def _text_features(text: str) -> _TextFeatures:
+def text_features(text: str) -> QueryFeatures:
+    """The features of a text without its embedding, cached and read-only."""
     read = _read(text)
     tokens = _both_ends(_TOKEN.findall(read), MAX_WORDS)
     words = [token.lower() for token in tokens]
     masked = skeleton(tokens, words)
-    lexical = np.zeros(LEXICAL.stop - LEXICAL.start, dtype=np.float32)
+    row = np.zeros(FEATURE_DIM, dtype=np.float32)
+    lexical = row[LEXICAL]
     end_form = CUE_COUNT + FORM_DIM
     form = (CUE_COUNT + place for place in _form(read, words, masked))
     joints = (end_form + place for place in counts(masked, words))
     lexical[[*cue_numbers(words), *form, *joints]] = _SCALE
     lexical[end_form - 1] = _SCALE * min(len(words), 60) / 60
     marked = _both_ends(_MARKED.findall(read), MAX_WORDS)
-    features = _TextFeatures(
-        lexical=lexical,
+    features = QueryFeatures(
+        row=row,
         words=_buckets(_hashed_grams(marked, 1, 3)),
         characters=_spellings(_both_ends(read.split(), _SPELT_WORDS)),
         skeleton=_buckets(_hashed_grams(["<", *masked, ">"], 2, 4)) if masked else _NONE,

@@ -1,6 +1,7 @@
 """Predicts a query's intent with ONNX Runtime: synchronous, single-threaded, a fraction of a millisecond."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +16,7 @@ from classifier.features import (
     QueryFeatures,
     check_embedding,
     query_features,
-    read_ahead,
+    text_features,
 )
 from classifier.intents import INTENTS, Intent
 
@@ -86,11 +87,12 @@ class IntentClassifier:
 
     def read_ahead(self, text: str) -> None:
         """Compute in advance what `predict` needs for a text independent of its embedding."""
-        read_ahead(text)
+        text_features(text)
 
     def _predict(self, text: str, embedding: bytes | None) -> IntentPrediction:
         features = query_features(text, None if embedding is None else np.frombuffer(embedding, np.float32))
-        (row,), ((in_domain,),) = self._session.run(["probabilities", "familiarity"], feed(features))
+        inputs = {name: part[np.newaxis, :] for name, part in features._asdict().items()}
+        (row,), ((in_domain,),) = self._session.run(["probabilities", "familiarity"], inputs)
         raw = row.tolist()
         total = sum(raw)
         probabilities = {intent: p / total for intent, p in zip(INTENTS, raw, strict=True)}
@@ -103,11 +105,6 @@ class IntentClassifier:
         )
 
 
-def feed(features: QueryFeatures) -> dict[str, NDArray[np.float32] | NDArray[np.int64]]:
-    """The model's inputs for a query."""
-    return {name: part[np.newaxis, :] for name, part in features._asdict().items()}
-
-
 def open_session(model_path: Path) -> ort.InferenceSession:
     """Open a small model with a single thread and without spinning."""
     options = ort.SessionOptions()
@@ -118,12 +115,21 @@ def open_session(model_path: Path) -> ort.InferenceSession:
     return ort.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
 
 
-def _check(session: ort.InferenceSession, model_path: Path) -> None:
+def read_metadata(session: ort.InferenceSession, model_path: Path, expected: Mapping[str, str]) -> dict[str, str]:
+    """The metadata of a model.
+
+    Raises:
+        ModelMismatch: it is not as expected.
+    """
     metadata: dict[str, str] = session.get_modelmeta().custom_metadata_map
-    expected = {"features_version": str(FEATURES_VERSION), "intents": json.dumps(INTENTS)}
     for key, value in expected.items():
         if metadata.get(key) != value:
             raise ModelMismatch(f"{model_path}: {key} is {metadata.get(key)}, this version needs {value}")
+    return metadata
+
+
+def _check(session: ort.InferenceSession, model_path: Path) -> None:
+    read_metadata(session, model_path, {"features_version": str(FEATURES_VERSION), "intents": json.dumps(INTENTS)})
     widths = {node.name: node.shape[-1] for node in session.get_inputs()}
     if widths.get("row") != FEATURE_DIM or set(widths) != set(QueryFeatures._fields):
         raise ModelMismatch(f"{model_path}: takes {widths}, this version makes a row of {FEATURE_DIM}")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from classifier.inference import ModelMismatch, open_session
+from classifier.inference import ModelMismatch, open_session, read_metadata
 
 ARRAYS_KEY = "arrays"
 """Metadata key of the arrays: a NumPy archive (`np.savez_compressed`) in base64."""
@@ -52,19 +52,12 @@ class ModelArrays:
 
 
 def read_arrays(path: Path, expected: Mapping[str, str]) -> ModelArrays:
-    """Read the metadata of a model.
-
-    Args:
-        path: the ONNX file.
-        expected: metadata that it must have.
+    """Read the arrays of an ONNX file.
 
     Raises:
-        ModelMismatch: other metadata, or no arrays.
+        ModelMismatch: its metadata are not as expected, or it has no arrays.
     """
-    metadata: dict[str, str] = open_session(path).get_modelmeta().custom_metadata_map
-    for key, value in expected.items():
-        if metadata.get(key) != value:
-            raise ModelMismatch(f"{path}: {key} is {metadata.get(key)}, this version needs {value}")
+    metadata = read_metadata(open_session(path), path, expected)
     if ARRAYS_KEY not in metadata:
         raise ModelMismatch(f"{path} has no arrays in its metadata: python -m classifier.training.arrays adds them")
     try:

@@ -1,11 +1,16 @@
-"""Reorders the fused candidates of a query with boosted trees over their features."""
+"""Reorders the fused candidates of a query with boosted trees over their features, as far as the memories allow it."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
+import native
 from classifier.candidates import (
     CANDIDATE_FEATURES,
     CANDIDATES_VERSION,
@@ -13,10 +18,25 @@ from classifier.candidates import (
     CandidateInputs,
     describe,
 )
-from classifier.corpus_guard import CorpusGuard
-from classifier.model_arrays import read_arrays
+from classifier.inference import ModelMismatch
+from classifier.model_arrays import ModelArrays, read_arrays
 from classifier.query_performance import QueryPerformanceFeatures
-from classifier.trees import Trees
+
+MOST_LEAVES = 32
+"""Maximum leaves of a tree, one bit each; as in `native/rescore.c`."""
+
+_score = native.function(
+    "trivet_trees",
+    ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, ctypes.c_int64,
+    native.Array, native.Array, native.Array, native.Array, native.Array, native.Array,
+    result=ctypes.c_int32,
+)  # fmt: skip
+_distance = native.function(
+    "trivet_distance",
+    ctypes.c_int64, native.Array, native.Array, native.Array, native.Array, ctypes.c_int64, native.Array,
+    ctypes.c_int64,
+    result=ctypes.c_float,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,3 +94,84 @@ class Rescorer:
             in_domain=in_domain,
             confidence=self._floor + (1 - self._floor) * in_domain,
         )
+
+
+class Trees:
+    """A sum of trees with conditions "feature <= threshold", in arrays laid out for the compiled kernel."""
+
+    def __init__(self, model: ModelArrays, features: int) -> None:
+        """Read the arrays made by `classifier.training.trees.tree_arrays`.
+
+        Raises:
+            ModelMismatch: arrays are missing or for other features.
+        """
+        starts = model.array("tree_starts", np.int64, -1)
+        if not starts.size or starts[0] != 0 or (np.diff(starts) < 0).any():
+            raise ModelMismatch("its trees do not follow each other")
+        conditions = int(starts[-1])
+        columns = model.array("tree_features", np.int32, conditions)
+        if ((columns < 0) | (columns >= features)).any():
+            raise ModelMismatch(f"its trees have other features than {features}")
+        self._features = features
+        self._trees = len(starts) - 1
+        self._arrays = (
+            starts,
+            columns,
+            model.floats("tree_thresholds", conditions),
+            model.array("tree_masks", np.uint32, conditions),
+            model.floats("tree_leaves", self._trees, MOST_LEAVES),
+        )
+        self._addresses = [native.address(array) for array in self._arrays]
+
+    def scores(self, rows: NDArray[np.float32], chosen: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The scores of the chosen rows, shape (len(chosen),), equal to ONNX Runtime's.
+
+        Args:
+            rows: shape (n, features), contiguous.
+            chosen: row indices in [0, n), contiguous.
+        """
+        scores = np.empty(len(chosen), np.float32)
+        failed = _score(
+            len(chosen), native.address(chosen), native.address(rows), self._features, self._trees,
+            *self._addresses, native.address(scores),
+        )  # fmt: skip
+        if failed:
+            raise MemoryError
+        return scores
+
+
+class CorpusGuard:
+    """How similar the memories of a query are to those the rescorer was trained on.
+
+    in_domain = clip((far - d) / span, 0, 1), with d the mean distance to the nearest training queries; fitted by
+    `classifier.training.corpus_guard`.
+    """
+
+    def __init__(self, model: ModelArrays, features: int) -> None:
+        """Read the arrays of a model with this number of corpus features.
+
+        Raises:
+            ModelMismatch: arrays are missing or have other shapes.
+        """
+        known = model.floats("known", -1, features)
+        count = int(model.array("neighbours", np.int64, 1).item())
+        if not 1 <= count <= len(known):
+            raise ModelMismatch(f"it has {len(known)} neighbours, of which {count} should count")
+        self._features = features
+        self._place = [
+            model.floats("mean", features),
+            model.floats("scale", features),
+            model.floats("directions", features, features),
+        ]
+        self._known = np.ascontiguousarray(known.T)
+        self._arguments = (
+            *map(native.address, self._place), len(known), native.address(self._known), count,
+        )  # fmt: skip
+        self._far, self._span = model.floats("far", 1).item(), model.floats("span", 1).item()
+
+    def in_domain(self, corpus: NDArray[np.float32]) -> float:
+        """In [0, 1] for the corpus features of a query: contiguous, shape (features,)."""
+        distance: float = _distance(self._features, native.address(corpus), *self._arguments)
+        if distance < 0:
+            raise MemoryError
+        return min(1.0, max(0.0, (self._far - distance) / self._span))

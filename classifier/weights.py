@@ -30,8 +30,11 @@ class Weightings(Generic[Leg]):
 
     def __init__(self, per_intent: Mapping[Intent, Mapping[Leg, float]], fixed: Mapping[Leg, float]) -> None:
         self.fixed = _unit_sum(fixed, "fixed")
-        self.per_intent = {intent: _unit_sum(_weights_of(per_intent, intent), intent) for intent in INTENTS}
-        for intent, weights in self.per_intent.items():
+        self.per_intent: dict[Intent, dict[Leg, float]] = {}
+        for intent in INTENTS:
+            if intent not in per_intent:
+                raise ValueError(f"no weights for {intent.value}")
+            self.per_intent[intent] = weights = _unit_sum(per_intent[intent], intent)
             if weights.keys() != self.fixed.keys():
                 raise ValueError(f"{intent} weighs the legs {sorted(weights)}, fixed {sorted(self.fixed)}")
 
@@ -86,12 +89,6 @@ class Mixture:
         """A number per intent mixed in the same way; between the least and the greatest of the arguments."""
         mean = fsum([share * per_intent[intent] for intent, share in self.shares.items()])
         return self.belief * mean + (1.0 - self.belief) * fixed
-
-
-def _weights_of(per_intent: Mapping[Intent, Mapping[Leg, float]], intent: Intent) -> Mapping[Leg, float]:
-    if intent not in per_intent:
-        raise ValueError(f"no weights for {intent.value}")
-    return per_intent[intent]
 
 
 def _confidence(shares: Mapping[Intent, float]) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, helper
 
-from classifier.trees import MOST_LEAVES
+from classifier.rescorer import MOST_LEAVES
 
 if TYPE_CHECKING:
     import lightgbm
@@ -135,7 +135,7 @@ def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
 
 
 def tree_arrays(node: NodeProto, features: int) -> dict[str, NDArray[Any]]:
-    """The trees in the layout of `classifier.trees`.
+    """The trees in the layout of `classifier.rescorer.Trees`.
 
     Args:
         node: from `tree_node`.

@@ -17,9 +17,9 @@ from onnx import TensorProto, helper
 from classifier.candidates import CANDIDATE_FEATURES
 from classifier.inference import ModelMismatch, open_session
 from classifier.model_arrays import ARRAYS_KEY, ModelArrays, read_arrays
+from classifier.rescorer import MOST_LEAVES, Trees
 from classifier.training.arrays import arrays_of, main, write_model
 from classifier.training.trees import tree_arrays
-from classifier.trees import MOST_LEAVES, Trees
 
 MODELS = Path(__file__).resolve().parents[3] / "models"
 FEATURES = 4
