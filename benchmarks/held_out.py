@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from classifier.leg_weights import LEGS
 from classifier.training.examples import Example, read_examples
-from classifier.training.leg_weights import LegWeightOptions, folds, held_out
+from classifier.training.leg_weights import best_fixed, folds, held_out, rows_of_sets
 from classifier.training.mixtures import GRID, LabelledRankings, qualities, read_rows
-from classifier.training.rescorer import RescorerOptions, fit
+from classifier.training.rescorer import fit
 from classifier.training.research_sets import PERMISSIVE
+from classifier.training.trees import TreeOptions
 from retrieval.evaluation.metrics import ndcg, recall
 from retrieval.profiles.gate import GateReport, Trial
 from retrieval.profiles.gate import judge as judge_profile
@@ -45,13 +46,12 @@ def judge(
     rows: Sequence[LabelledRankings], examples: Sequence[Example], quality: Floats, groups: Sequence[object]
 ) -> Floats:
     """Scores of all stages, shape (queries, stages, 2), each query by models that saw none of its group."""
-    learned = held_out(rows, quality, groups, LegWeightOptions())
+    learned = held_out(rows, quality, groups)
     fixed = [DEFAULT.fixed.weights[Leg(leg)] for leg in LEGS]
     scores = np.zeros((len(rows), len(STAGES), 2))
     for group in dict.fromkeys(groups):
-        fitted = fit(
-            [example for example, other in zip(examples, groups, strict=True) if other != group], RescorerOptions()
-        )
+        seen = [example for example, other in zip(examples, groups, strict=True) if other != group]
+        fitted = fit(seen, TreeOptions())
         for at, (row, example) in enumerate(zip(rows, examples, strict=True)):
             if groups[at] != group:
                 continue
@@ -72,8 +72,7 @@ def judge(
 
 def table(rows: Sequence[LabelledRankings], scores: Floats, best_fixed: Floats) -> str:
     """Means by set and stage with the test of `all` against the fixed weights, in Markdown."""
-    sets = list(dict.fromkeys(row.set for row in rows))
-    of_set = {name: np.array([row.set == name for row in rows]) for name in sets}
+    of_set = rows_of_sets(rows)
     lines = [
         f"| set | queries | {' | '.join(STAGES)} | all, recall@10 | all against fixed | p |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -123,8 +122,7 @@ def main() -> None:
         rows = [row for row in rows if row.set in PERMISSIVE]
         examples = [example for example in examples if example.set in PERMISSIVE]
     quality = qualities(rows)
-    sets = list(dict.fromkeys(row.set for row in rows))
-    best = np.mean([quality[[row.set == name for row in rows]].mean(axis=0) for name in sets], axis=0).argmax()
+    best = best_fixed(rows, quality)
     print(f"best fixed weights: {GRID[best]}")
     protocols: dict[str, Sequence[object]] = {"namespaces": folds(rows), "sets": [row.set for row in rows]}
     everything = {}

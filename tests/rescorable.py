@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,8 +122,8 @@ def examples(count: int = 120, *, first: int = 0) -> list[Example]:
 
 def learned(*, seed: int = 0, floor: float = 0.3, queries: Sequence[Example] | None = None) -> FittedRescorer:
     """A rescorer of a few small trees."""
-    from classifier.training.rescorer import RescorerOptions, fit
+    from classifier.training.rescorer import fit
     from classifier.training.trees import TreeOptions
 
     trees = TreeOptions(trees=20, rate=0.2, leaves=7, least_in_leaf=20, seed=seed)
-    return fit(examples() if queries is None else queries, RescorerOptions(trees=trees, floor=floor, seed=seed))
+    return replace(fit(examples() if queries is None else queries, trees), floor=floor)

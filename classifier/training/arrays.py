@@ -10,17 +10,17 @@ import argparse
 import io
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import helper, numpy_helper
+from numpy.typing import ArrayLike, NDArray
+from onnx import TensorProto, helper, numpy_helper
 
 from classifier.model_arrays import ARRAYS_KEY
-from classifier.training.checksums import file_sha256, record_checksum
+from classifier.training.checksums import fingerprint, record_checksum
 from classifier.training.trees import TREES, tree_arrays
 
 _STEPS = frozenset(("zero", "one", "columns", "all", "last", "first", "flat"))
@@ -47,6 +47,32 @@ def add_arrays(model: onnx.ModelProto) -> None:
     helper.set_model_props(model, metadata | {ARRAYS_KEY: b64encode(archive.getvalue()).decode()})
 
 
+def write_graph(
+    path: Path,
+    graph: str,
+    nodes: Sequence[onnx.NodeProto],
+    *,
+    inputs: Mapping[str, Sequence[object]],
+    outputs: Mapping[str, Sequence[object]],
+    constants: Mapping[str, ArrayLike],
+    metadata: Mapping[str, str],
+) -> None:
+    """Write a model of float32 inputs and outputs, given by their shapes; constants that are lists become int64."""
+    tensors = [
+        numpy_helper.from_array(np.array(value, np.int64 if isinstance(value, list) else np.float32), name)
+        for name, value in constants.items()
+    ]
+    declared = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in values.items()]
+        for values in (inputs, outputs)
+    ]
+    versions = {"": 18, "ai.onnx.ml": 3}
+    opsets = [helper.make_opsetid(domain, versions[domain]) for domain in sorted({"", *(n.domain for n in nodes)})]
+    model = helper.make_model(helper.make_graph(nodes, graph, *declared, tensors), opset_imports=opsets, ir_version=9)
+    helper.set_model_props(model, metadata)
+    write_model(model, path)
+
+
 def write_model(model: onnx.ModelProto, path: Path) -> None:
     """Validate and write a model with its arrays; the same numbers give the same bytes."""
     add_arrays(model)
@@ -69,8 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for path in parser.parse_args(arguments).files:
         write_model(onnx.load(path), path)
         record_checksum(path)
-        card = path.with_suffix(".md")
-        line = f"sha256 `{file_sha256(path)}`, {path.stat().st_size} bytes"
+        card, line = path.with_suffix(".md"), fingerprint(path)
         card.write_text(re.sub(r"sha256 `\w{64}`, \d+ bytes", line, card.read_text(encoding="utf-8")), encoding="utf-8")
         print(f"{path}: {line}")
 

@@ -13,15 +13,7 @@ STORIES = 0.12
 
 
 def augmented(queries: list[LabelledQuery], rng: Random) -> list[LabelledQuery]:
-    """Make at most one altered copy of each query.
-
-    Args:
-        queries: the originals.
-        rng: decides on the alterations.
-
-    Returns:
-        The copies that differ from their original, in order, without the originals.
-    """
+    """One altered copy of each query, in order, if it differs from the original."""
     copies = [replace(query, text=_altered(query.text, rng)) for query in queries]
     return [copy for copy, query in zip(copies, queries, strict=True) if copy.text != query.text]
 
@@ -47,11 +39,6 @@ def misspelt(word: str, rng: Random) -> str:
 
 
 def _altered(text: str, rng: Random) -> str:
-    altered = _hasty(text, rng)
-    return f"{rng.choice(stories('training'))} {altered}" if rng.random() < STORIES else altered
-
-
-def _hasty(text: str, rng: Random) -> str:
     if rng.random() < 0.5:
         text = text.lower()
     if rng.random() < 0.35:
@@ -61,4 +48,4 @@ def _hasty(text: str, rng: Random) -> str:
         slip = rng.randrange(len(words))
         words[slip] = misspelt(words[slip], rng)
         text = " ".join(words)
-    return text
+    return f"{rng.choice(stories('training'))} {text}" if rng.random() < STORIES else text

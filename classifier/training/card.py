@@ -8,11 +8,9 @@ from classifier.features import BUCKETS, EMBEDDING_DIM, FEATURE_DIM, LEXICAL
 from classifier.intents import INTENTS
 from classifier.training.data import LabelledQuery
 from classifier.training.fit import AT_LEAST, FOLDS, FORM_C, MIN_TEMPERATURE, TOPICS, WORDS_C
-from classifier.training.intent_domain import USUAL, USUAL_SHARE
-from classifier.training.judge import JUDGE_WEIGHT, IntentVerdict
+from classifier.training.judge import JUDGE_WEIGHT, IntentVerdict, Robustness
 from classifier.training.metrics import IntentMetrics
-from classifier.training.model import IntentModel
-from classifier.training.robustness import Robustness
+from classifier.training.model import USUAL, USUAL_SHARE, IntentModel
 
 ASKED = {"macro-F1 unseen": 0.75, "macro-F1 in folds": 0.87, "ECE unseen": 0.05, "ECE in folds": 0.05}
 """The project's targets on the judging set."""
@@ -208,7 +206,7 @@ def _robust(found: Robustness, verdict: IntentVerdict | None) -> str:
     )
     return f"""## Robustness
 
-The judging set, unseen, altered (`classifier/training/robustness.py`):
+The judging set, unseen, altered (`classifier/training/judge.py`):
 
 {metrics_table(list(found.altered.items()))}
 

@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from classifier.intents import INTENTS, Intent
-from classifier.training.calibration import ReliabilityBin, reliability, softmax
 from classifier.training.card import confusion_table, metrics_table
-from classifier.training.checksums import file_sha256, record_checksum
+from classifier.training.checksums import file_sha256, write_card
 from classifier.training.data import LabelledQuery, comparable, read_training
 from classifier.training.embedder import Embed
 from classifier.training.export import check_parity, export
 from classifier.training.fit import FOLDS, Advance, learn, prepare
-from classifier.training.metrics import IntentMetrics, measure
+from classifier.training.metrics import IntentMetrics, ReliabilityBin, measure, reliability, softmax
 
 FEWEST = 5
 """Minimum queries per intent."""
@@ -55,12 +54,6 @@ class Trained:
 
 def read_labelled(path: Path) -> list[LabelledQuery]:
     """Read queries, one JSON object per line with `text` and `intent`; other fields are ignored.
-
-    Args:
-        path: the file, UTF-8.
-
-    Returns:
-        The queries in file order.
 
     Raises:
         BadQueries: not UTF-8, a malformed line, a duplicate text, or too few queries of an intent.
@@ -130,8 +123,7 @@ def train_custom(
         parity=check_parity(model, path, data.texts[-200:], np.asarray(data.embeddings[-200:])),
         sha256=file_sha256(path),
     )
-    (out / "intent.md").write_text(_card(trained, given), encoding="utf-8")
-    record_checksum(path)
+    write_card(path, _card(trained, given))
     return trained
 
 

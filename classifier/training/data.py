@@ -1,7 +1,7 @@
 """Labelled queries: our training file, and the format of a judging folder."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from classifier.intents import Intent
@@ -22,12 +22,6 @@ class LabelledQuery:
 def read_training(path: Path = TRAINING_FILE) -> list[LabelledQuery]:
     """Read the training queries, one JSON object per line: `text`, `intent`, `source`.
 
-    Args:
-        path: the file, UTF-8.
-
-    Returns:
-        The queries in file order.
-
     Raises:
         ValueError: a malformed line, a blank text, or texts equal up to case and space; the message names the line.
     """
@@ -36,28 +30,20 @@ def read_training(path: Path = TRAINING_FILE) -> list[LabelledQuery]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             query = LabelledQuery(**json.loads(line))
-            query = LabelledQuery(text=query.text, intent=Intent(query.intent), source=query.source)
+            query = replace(query, intent=Intent(query.intent))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}:{number}: {error}") from error
         key = comparable(query.text)
         if not key:
             raise ValueError(f"{path}:{number}: blank text")
-        if key in first_seen:
-            raise ValueError(f"{path}:{number}: the same text as line {first_seen[key]}")
-        first_seen[key] = number
+        if (before := first_seen.setdefault(key, number)) != number:
+            raise ValueError(f"{path}:{number}: the same text as line {before}")
         queries.append(query)
     return queries
 
 
 def read_judge(folder: Path) -> list[LabelledQuery]:
-    """Read the queries of an evaluation folder that have an intent as `type`.
-
-    Args:
-        folder: contains `queries.jsonl` with `text`, `type` and `metadata.source`.
-
-    Returns:
-        The queries in file order.
-    """
+    """Read `queries.jsonl` of an evaluation folder: `text`, `type` (an intent) and `metadata.source`."""
     lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return [LabelledQuery(text=r["text"], intent=Intent(r["type"]), source=r["metadata"]["source"]) for r in rows]

@@ -20,12 +20,6 @@ def bundled_embedder(models: Path) -> Embed:
     """Load `embedder.onnx` and `embedder.tokenizer.json` with a single thread.
 
     Each text is run alone, as in serving: the int8 model's rows depend slightly on the rest of the batch.
-
-    Args:
-        models: the folder with both files.
-
-    Returns:
-        The embedding function.
     """
     tokenizer = Tokenizer.from_file(str(models / "embedder.tokenizer.json"))
     tokenizer.no_padding()
@@ -38,10 +32,8 @@ def bundled_embedder(models: Path) -> Embed:
         rows = np.empty((len(texts), EMBEDDING_DIM), dtype=np.float32)
         for number, text in enumerate(texts):
             encoding = tokenizer.encode(text)
-            feed = {
-                "input_ids": np.array([encoding.ids], dtype=np.int64),
-                "attention_mask": np.array([encoding.attention_mask], dtype=np.int64),
-            }
+            inputs = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask}
+            feed = {name: np.array([values], dtype=np.int64) for name, values in inputs.items()}
             rows[number] = session.run(["embedding"], feed)[0][0]
         return rows
 

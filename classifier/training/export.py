@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from classifier.features import EMBEDDING_DIM, FEATURE_DIM, FEATURES_VERSION, LEXICAL
 from classifier.inference import IntentClassifier
 from classifier.intents import INTENTS
-from classifier.training.encoding import GRAM_SETS, encode
-from classifier.training.intent_domain import Scale, evidence
-from classifier.training.model import FORM_SETS, IntentModel
+from classifier.training.model import FORM_SETS, GRAM_SETS, IntentModel, Scale, encode, evidence
 
 PARITY_TOLERANCE = 1e-4
 GOLDEN_TEXTS = (
@@ -39,13 +38,9 @@ def golden_embedding() -> NDArray[np.float32]:
 def export(model: IntentModel, path: Path) -> None:
     """Write the model with its metadata: intents, features_version and golden answers."""
     graph = _IntentGraph()
-    embedded = graph.add(
-        "Slice", "row", graph.constant([FEATURE_DIM - 1]), graph.constant([FEATURE_DIM]), graph.constant([1])
-    )
-    embedding = graph.add("Slice", "row", graph.constant([0]), graph.constant([EMBEDDING_DIM]), graph.constant([1]))
-    lexical = graph.add(
-        "Slice", "row", graph.constant([EMBEDDING_DIM]), graph.constant([LEXICAL.stop]), graph.constant([1])
-    )
+    embedded = graph.columns("row", FEATURE_DIM - 1, FEATURE_DIM)
+    embedding = graph.columns("row", 0, EMBEDDING_DIM)
+    lexical = graph.columns("row", EMBEDDING_DIM, LEXICAL.stop)
     sums, shares = _grams(graph, model)
     form = _sum(
         graph,
@@ -146,6 +141,10 @@ class _IntentGraph:
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
+    def columns(self, value: str, start: int, end: int) -> str:
+        """Some columns of a matrix."""
+        return self.add("Slice", value, self.constant([start]), self.constant([end]), self.constant([1]))
+
     def serialised(self, metadata: dict[str, str]) -> bytes:
         """The file's bytes; deterministic for the same nodes, constants and metadata."""
         inputs = [
@@ -178,8 +177,8 @@ def _grams(graph: _IntentGraph, model: IntentModel) -> tuple[dict[str, str], lis
         slots = graph.add("Gather", graph.constant(vocabulary.slots), name, axis=0)
         rows = graph.add("Gather", graph.constant(table), slots, axis=0)
         total = graph.add("ReduceSum", rows, graph.constant([1]), keepdims=0)
-        widths = [*[len(INTENTS)] * len(readers), 1, 1]
-        *found, squares, known = _split(graph, total, widths)
+        ends = np.cumsum([0, *[len(INTENTS)] * len(readers), 1, 1]).tolist()
+        *found, squares, known = (graph.columns(total, start, end) for start, end in pairwise(ends))
         floor = graph.constant(np.float32(1e-6))
         length = graph.add("Max", graph.add("Sqrt", squares), floor)
         for reader, each in zip(readers, found, strict=True):
@@ -188,14 +187,6 @@ def _grams(graph: _IntentGraph, model: IntentModel) -> tuple[dict[str, str], lis
         count = graph.add("ReduceSum", present, graph.constant([1]), keepdims=1)
         shares.append(graph.add("Div", known, graph.add("Max", count, graph.constant(np.float32(1.0)))))
     return {reader: _sum(graph, each, np.zeros(len(INTENTS))) for reader, each in sums.items()}, shares
-
-
-def _split(graph: _IntentGraph, value: str, widths: Sequence[int]) -> list[str]:
-    ends = np.cumsum(widths).tolist()
-    return [
-        graph.add("Slice", value, graph.constant([end - width]), graph.constant([end]), graph.constant([1]))
-        for end, width in zip(ends, widths, strict=True)
-    ]
 
 
 def _product(graph: _IntentGraph, value: str, weights: NDArray[np.float64]) -> str:

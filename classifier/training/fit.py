@@ -13,12 +13,24 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from classifier.intents import INTENTS
 from classifier.training.augment import augmented
-from classifier.training.calibration import fit_temperature
 from classifier.training.data import LabelledQuery
 from classifier.training.embedder import Embed
-from classifier.training.encoding import GRAM_SETS, Encoded, encode, vocabulary
-from classifier.training.intent_domain import IntentDomain, Scale, centroids, evidence, fit_scale
-from classifier.training.model import FORM_SETS, IntentModel, Member, dense_view
+from classifier.training.metrics import fit_temperature
+from classifier.training.model import (
+    FORM_SETS,
+    GRAM_SETS,
+    Encoded,
+    IntentDomain,
+    IntentModel,
+    Member,
+    Scale,
+    centroids,
+    dense_view,
+    encode,
+    evidence,
+    fit_scale,
+    vocabulary,
+)
 from classifier.training.out_of_domain import out_of_domain_texts
 
 FORM_C, WORDS_C = 0.7, 5.0

@@ -16,32 +16,26 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 from sklearn.linear_model import Ridge
 
 from classifier.leg_weights import LEGS
 from classifier.query_performance import EVIDENCE_VERSION, FEATURES
-from classifier.training.arrays import write_model
-from classifier.training.checksums import file_sha256, record_checksum
+from classifier.training.arrays import write_graph
+from classifier.training.checksums import fingerprint, write_card
+from classifier.training.metrics import softmax
 from classifier.training.mixtures import GRID, LabelledRankings, qualities, quality_of, read_rows
-from classifier.training.research_sets import PERMISSIVE, licence_of
+from classifier.training.research_sets import PERMISSIVE, licence_of, parse_training
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LegWeightOptions:
-    """Hyperparameters.
-
-    Attributes:
-        alpha: of the ridge; features are standardised, and the weights of all rows sum to the number of sets.
-        temperature: the difference in predicted nDCG by which a mixture has e times the weight.
-        reach: standard deviations at which features are clipped.
-    """
-
-    alpha: float = 10.0
-    temperature: float = 0.01
-    reach: float = 3.0
+ALPHA = 10.0
+"""Of the ridge; features are standardised, and the weights of all rows sum to the number of sets."""
+TEMPERATURE = 0.01
+"""The difference in predicted nDCG by which a mixture has e times the weight."""
+REACH = 3.0
+"""Standard deviations at which features are clipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,40 +50,31 @@ class FittedLegWeights:
     linear: Floats
     quadratic: Floats
     intercept: Floats
-    options: LegWeightOptions
 
     def weights(self, evidence: Floats) -> Floats:
         """Weights of the legs, shape (n, 3), for evidence of shape (n, features)."""
-        standard = np.clip((evidence - self.mean) / self.scale, -self.options.reach, self.options.reach)
-        promised = standard @ self.linear + _products(standard) @ self.quadratic + self.intercept
-        promised /= self.options.temperature
-        shares = np.exp(promised - promised.max(axis=1, keepdims=True))
-        weights: Floats = shares / shares.sum(axis=1, keepdims=True) @ GRID
-        return weights
+        standard = np.clip((evidence - self.mean) / self.scale, -REACH, REACH)
+        products = (standard[:, :, np.newaxis] * standard[:, np.newaxis, :]).reshape(len(standard), -1)
+        promised = standard @ self.linear + products @ self.quadratic + self.intercept
+        return softmax(promised, TEMPERATURE) @ GRID
 
 
-def fit(rows: Sequence[LabelledRankings], quality: Floats, options: LegWeightOptions) -> FittedLegWeights:
+def fit(rows: Sequence[LabelledRankings], quality: Floats) -> FittedLegWeights:
     """Fit on some queries, all sets having equal weight; `quality` has a row per query and a column per mixture."""
     evidence = np.array([row.evidence for row in rows], np.float64)
     sets = [row.set for row in rows]
     share = np.array([1 / sets.count(name) for name in sets])
     mean = np.average(evidence, axis=0, weights=share)
     scale = np.sqrt(np.average((evidence - mean) ** 2, axis=0, weights=share)) + 1e-6
-    standard = np.clip((evidence - mean) / scale, -options.reach, options.reach)
+    standard = np.clip((evidence - mean) / scale, -REACH, REACH)
     # Only differences between mixtures matter, not the difficulty of the query.
     upper = np.triu_indices(len(FEATURES))
     terms = np.hstack([standard, standard[:, upper[0]] * standard[:, upper[1]]])
-    ridge = Ridge(alpha=options.alpha).fit(terms, quality - quality.mean(axis=1, keepdims=True), sample_weight=share)
+    ridge = Ridge(alpha=ALPHA).fit(terms, quality - quality.mean(axis=1, keepdims=True), sample_weight=share)
     linear, pairs = ridge.coef_.T[: len(FEATURES)], ridge.coef_.T[len(FEATURES) :]
     quadratic = np.zeros((len(FEATURES), len(FEATURES), len(GRID)))
     quadratic[upper] = pairs
-    return FittedLegWeights(mean, scale, linear, quadratic.reshape(-1, len(GRID)), ridge.intercept_, options)
-
-
-def _products(standard: Floats) -> Floats:
-    """All products of two features, shape (n, features * features)."""
-    products: Floats = (standard[:, :, np.newaxis] * standard[:, np.newaxis, :]).reshape(len(standard), -1)
-    return products
+    return FittedLegWeights(mean, scale, linear, quadratic.reshape(-1, len(GRID)), ridge.intercept_)
 
 
 def folds(rows: Sequence[LabelledRankings], count: int = 5) -> list[int]:
@@ -105,16 +90,13 @@ def folds(rows: Sequence[LabelledRankings], count: int = 5) -> list[int]:
     return [place.get((row.set, row.namespace), number % count) for number, row in enumerate(rows)]
 
 
-def held_out(
-    rows: Sequence[LabelledRankings], quality: Floats, groups: Sequence[object], options: LegWeightOptions
-) -> Floats:
+def held_out(rows: Sequence[LabelledRankings], quality: Floats, groups: Sequence[object]) -> Floats:
     """Weights of each row from a model fitted without its group, shape (rows, 3)."""
     weights = np.zeros((len(rows), len(LEGS)))
     for group in dict.fromkeys(groups):
         inside = np.array([other == group for other in groups])
         seen = [row for row, out in zip(rows, inside, strict=True) if not out]
-        fitted = fit(seen, quality[~inside], options)
-        weights[inside] = fitted.weights(np.array([row.evidence for row in rows])[inside])
+        weights[inside] = fit(seen, quality[~inside]).weights(np.array([row.evidence for row in rows])[inside])
     return weights
 
 
@@ -123,12 +105,15 @@ def export(fitted: FittedLegWeights, path: Path) -> None:
     constants = {
         "mean": fitted.mean,
         "scale": fitted.scale,
-        "low": np.array(-fitted.options.reach),
-        "high": np.array(fitted.options.reach),
-        "linear": fitted.linear / fitted.options.temperature,
-        "quadratic": fitted.quadratic / fitted.options.temperature,
-        "intercept": fitted.intercept / fitted.options.temperature,
+        "low": -REACH,
+        "high": REACH,
+        "linear": fitted.linear / TEMPERATURE,
+        "quadratic": fitted.quadratic / TEMPERATURE,
+        "intercept": fitted.intercept / TEMPERATURE,
         "grid": GRID,
+        "last": [2],
+        "first": [1],
+        "flat": [-1, len(FEATURES) ** 2],
     }
     nodes = [
         helper.make_node("Sub", ["evidence", "mean"], ["centred"]),
@@ -143,40 +128,31 @@ def export(fitted: FittedLegWeights, path: Path) -> None:
         helper.make_node("Softmax", ["promised"], ["shares"], axis=1),
         helper.make_node("MatMul", ["shares", "grid"], ["weights"]),
     ]
-    shapes = {"last": [2], "first": [1], "flat": [-1, len(FEATURES) ** 2]}
-    graph = helper.make_graph(
-        nodes,
+    write_graph(
+        path,
         "weights",
-        [helper.make_tensor_value_info("evidence", TensorProto.FLOAT, ["n", len(FEATURES)])],
-        [helper.make_tensor_value_info("weights", TensorProto.FLOAT, ["n", len(LEGS)])],
-        [
-            *(numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()),
-            *(numpy_helper.from_array(np.array(value, np.int64), name) for name, value in shapes.items()),
-        ],
+        nodes,
+        inputs={"evidence": ["n", len(FEATURES)]},
+        outputs={"weights": ["n", len(LEGS)]},
+        constants=constants,
+        metadata={"evidence_version": str(EVIDENCE_VERSION), "features": json.dumps(FEATURES)},
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    helper.set_model_props(model, {"evidence_version": str(EVIDENCE_VERSION), "features": json.dumps(FEATURES)})
-    write_model(model, path)
 
 
-def card(rows: Sequence[LabelledRankings], quality: Floats, options: LegWeightOptions, path: Path) -> str:
+def card(rows: Sequence[LabelledRankings], quality: Floats, path: Path) -> str:
     """Render the model card in Markdown."""
-    best = int(
-        np.mean([quality[[row.set == name for row in rows]].mean(axis=0) for name in _sets(rows)], axis=0).argmax()
-    )
-    fixed = np.tile(GRID[best], (len(rows), 1))
-    even = np.tile(np.full(len(LEGS), 1 / len(LEGS)), (len(rows), 1))
+    best = best_fixed(rows, quality)
     systems = {
-        "equal weights": even,
-        f"best fixed weights {', '.join(f'{share:.1f}' for share in GRID[best])}": fixed,
-        "this model, namespaces not seen": held_out(rows, quality, folds(rows), options),
-        "this model, sets not seen": held_out(rows, quality, [row.set for row in rows], options),
+        "equal weights": np.full((len(rows), len(LEGS)), 1 / len(LEGS)),
+        f"best fixed weights {', '.join(f'{share:.1f}' for share in GRID[best])}": np.tile(GRID[best], (len(rows), 1)),
+        "this model, namespaces not seen": held_out(rows, quality, folds(rows)),
+        "this model, sets not seen": held_out(rows, quality, [row.set for row in rows]),
     }
     scores = {
         name: np.array([quality_of(row, w) for row, w in zip(rows, ws, strict=True)]) for name, ws in systems.items()
     }
     scores["best mixture of each query (oracle)"] = quality.max(axis=1)
-    sets = _sets(rows)
+    sets = rows_of_sets(rows)
     lines = [
         f"# {path.name}: how far can each leg be trusted for this query?",
         "",
@@ -186,8 +162,8 @@ def card(rows: Sequence[LabelledRankings], quality: Floats, options: LegWeightOp
         "`python -m classifier.training.leg_weights` from evidence that `benchmarks/evidence.py` collects; rebuilt",
         "only so.",
         "",
-        f"- sha256 `{file_sha256(path)}`, {path.stat().st_size} bytes; licence of the numbers: as Trivet's",
-        f"- ridge {options.alpha}, temperature {options.temperature}, features clipped at {options.reach} deviations,",
+        f"- {fingerprint(path)}; licence of the numbers: as Trivet's",
+        f"- ridge {ALPHA}, temperature {TEMPERATURE}, features clipped at {REACH} deviations,",
         f"  every set counting alike; {len(rows)} queries of {len(sets)} research sets. No text of them is in the",
         f"  model: it holds {len(FEATURES)} x {len(FEATURES) + 1} x {len(GRID)} coefficients.",
         f"- Their licences: {'; '.join(f'{name} {licence_of(name)}' for name in sets)}.",
@@ -197,7 +173,7 @@ def card(rows: Sequence[LabelledRankings], quality: Floats, options: LegWeightOp
         "|" + "---|" * (len(sets) + 2),
     ]
     for name, values in scores.items():
-        means = [values[[row.set == one for row in rows]].mean() for one in sets]
+        means = [values[inside].mean() for inside in sets.values()]
         lines.append(f"| {name} | {np.mean(means):.3f} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
     lines += [
         "",
@@ -208,30 +184,28 @@ def card(rows: Sequence[LabelledRankings], quality: Floats, options: LegWeightOp
     return "\n".join(lines)
 
 
-def _sets(rows: Sequence[LabelledRankings]) -> list[str]:
-    return list(dict.fromkeys(row.set for row in rows))
+def rows_of_sets(rows: Sequence[LabelledRankings]) -> dict[str, NDArray[np.bool_]]:
+    """Masks of the rows of each set."""
+    return {name: np.array([row.set == name for row in rows]) for name in dict.fromkeys(row.set for row in rows)}
+
+
+def best_fixed(rows: Sequence[LabelledRankings], quality: Floats) -> int:
+    """The mixture of the grid that is best for all rows, all sets having equal weight."""
+    return int(np.mean([quality[inside].mean(axis=0) for inside in rows_of_sets(rows).values()], axis=0).argmax())
 
 
 def main() -> None:
     """Run the command line; see `--help`."""
     parser = argparse.ArgumentParser(prog="python -m classifier.training.leg_weights", description=__doc__)
     parser.add_argument("evidence", type=Path, help="JSON lines from benchmarks/evidence.py")
-    models = Path(__file__).resolve().parents[2] / "models"
-    parser.add_argument("--models", type=Path, default=models, help="folder of models (default: %(default)s)")
-    parser.add_argument(
-        "--permissive", action="store_true", help="weights-permissive.onnx, by sets that allow commercial use alone"
-    )
-    given = parser.parse_args()
+    given, path = parse_training(parser, "weights")
     rows = [row for row in read_rows(given.evidence) if not given.permissive or row.set in PERMISSIVE]
-    if len(_sets(rows)) < 2:
+    if len(rows_of_sets(rows)) < 2:
         parser.error(f"{given.evidence} has fewer than two sets to learn from and be held out")
     quality = qualities(rows)
-    options = LegWeightOptions()
-    path = given.models / f"weights{'-permissive' if given.permissive else ''}.onnx"
-    export(fit(rows, quality, options), path)
-    text = card(rows, quality, options, path)
-    path.with_suffix(".md").write_text(text, encoding="utf-8")
-    record_checksum(path)
+    export(fit(rows, quality), path)
+    text = card(rows, quality, path)
+    write_card(path, text)
     print(text)
 
 

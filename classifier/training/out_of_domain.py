@@ -1,64 +1,17 @@
 """Generates texts that are not queries, for training: random keys, codes, records, unsupported scripts."""
 
 import base64
+import re
 from random import Random
 from string import ascii_letters, ascii_lowercase, digits, punctuation
 
 _SCRIPTS = ((0x1200, 0x1248), (0x10D0, 0x10F0), (0x0E81, 0x0EAF), (0x1780, 0x17A2), (0x13A0, 0x13F0), (0x16A0, 0x16E0))
 """Ethiopic, Georgian, Lao, Khmer, Cherokee, runes: first letter and one past the last."""
 
-_SYLLABLES = (
-    "lor",
-    "ip",
-    "sum",
-    "do",
-    "sit",
-    "am",
-    "et",
-    "con",
-    "sec",
-    "te",
-    "tur",
-    "ad",
-    "ip",
-    "is",
-    "cing",
-    "el",
-    "ve",
-    "ni",
-    "am",
-    "quis",
-    "nos",
-    "trud",
-    "ul",
-    "la",
-    "mco",
-    "bo",
-    "ris",
+_SYLLABLES = re.findall(
+    r"\w+", "lor ip sum do sit am et con sec te tur ad ip is cing el ve ni am quis nos trud ul la mco bo ris"
 )
-_NAMES = (
-    "i",
-    "n",
-    "x",
-    "buf",
-    "ptr",
-    "self",
-    "node",
-    "item",
-    "idx",
-    "tmp",
-    "res",
-    "ctx",
-    "args",
-    "val",
-    "key",
-    "fn",
-    "row",
-    "acc",
-    "src",
-    "dst",
-    "len",
-)
+_NAMES = re.findall(r"\w+", "i n x buf ptr self node item idx tmp res ctx args val key fn row acc src dst len")
 _FORMS = (
     "{0} = {1}[{2}] + {3};",
     "if ({0} != {1}) {{ return {2}({3}); }}",

@@ -10,14 +10,14 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import structs
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper
 
 from classifier.candidates import (
     CANDIDATE_FEATURES,
@@ -29,16 +29,20 @@ from classifier.candidates import (
 from classifier.leg_weights import LEGS
 from classifier.query_performance import LegScores
 from classifier.rescorer import Rescored
-from classifier.training.arrays import write_model
-from classifier.training.checksums import file_sha256, record_checksum
+from classifier.training.arrays import write_graph
+from classifier.training.checksums import file_sha256, fingerprint, write_card
 from classifier.training.corpus_guard import NEIGHBOURS, FittedCorpusGuard, fit_corpus_guard
 from classifier.training.examples import Example, read_examples
-from classifier.training.research_sets import PERMISSIVE, licence_of
+from classifier.training.research_sets import PERMISSIVE, licence_of, parse_training
 from classifier.training.trees import TreeOptions, grow, tree_node
 
 if TYPE_CHECKING:
     import lightgbm
 
+FLOOR = 0.36
+"""Minimum confidence in the order, when nothing is in domain; in [0, 1]."""
+LEGLESS = 0.05
+"""Share of the queries that are repeated without one of the legs."""
 LEAST_EXAMPLES = 20
 """Minimum number of examples; fewer determine neither the order nor the corpus guard."""
 
@@ -54,30 +58,14 @@ one kind of memories, which would make the rescorer worse on others.
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RescorerOptions:
-    """Hyperparameters.
-
-    Attributes:
-        trees: how the trees are grown.
-        floor: minimum confidence in the order, when nothing is in domain; in [0, 1].
-        legless: share of the queries that are repeated without one of the legs.
-        seed: chooses these queries and legs.
-    """
-
-    trees: TreeOptions = field(default_factory=TreeOptions)
-    floor: float = 0.36
-    legless: float = 0.05
-    seed: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class FittedRescorer:
     """A trained rescorer before its export to ONNX."""
 
     booster: lightgbm.Booster
     guard: FittedCorpusGuard
-    options: RescorerOptions
+    trees: TreeOptions
+    floor: float = FLOOR
 
     def rescore(self, example: Example) -> Rescored:
         """The model's scores for a query's candidates."""
@@ -85,23 +73,22 @@ class FittedRescorer:
         top_rows = described.top_rows
         scores = np.asarray(self.booster.predict(described.rows[top_rows]))
         in_domain = float(self.guard.in_domain(described.corpus[np.newaxis, :].astype(np.float64))[0])
-        floor = self.options.floor
         return Rescored(
             scores={
                 example.known.ids[row]: score for row, score in zip(top_rows.tolist(), scores.tolist(), strict=True)
             },
             in_domain=in_domain,
-            confidence=floor + (1 - floor) * in_domain,
+            confidence=self.floor + (1 - self.floor) * in_domain,
         )
 
 
-def fit(examples: Sequence[Example], options: RescorerOptions) -> FittedRescorer:
+def fit(examples: Sequence[Example], trees: TreeOptions) -> FittedRescorer:
     """Fit on some queries, all sets having equal weight."""
-    rng = Random(options.seed)
+    rng = Random(trees.seed)
     lost = [
         shorter
         for example in examples
-        if rng.random() < options.legless and (shorter := without_leg(example, rng.choice(LEGS))) is not None
+        if rng.random() < LEGLESS and (shorter := without_leg(example, rng.choice(LEGS))) is not None
     ]
     counts = Counter(example.set for example in examples)
     everything = [*examples, *lost]
@@ -116,11 +103,11 @@ def fit(examples: Sequence[Example], options: RescorerOptions) -> FittedRescorer
         np.repeat(share, sizes),
         sizes,
         [name in RISING for name in CANDIDATE_FEATURES],
-        options.trees,
+        trees,
     )
     corpora = np.stack([each.corpus for each in described[: len(examples)]]).astype(np.float64)
     sets, namespaces = [e.set for e in examples], [e.namespace for e in examples]
-    return FittedRescorer(booster, fit_corpus_guard(corpora, sets, namespaces, seed=options.seed), options)
+    return FittedRescorer(booster, fit_corpus_guard(corpora, sets, namespaces, seed=trees.seed), trees)
 
 
 def without_leg(example: Example, leg: str) -> Example | None:
@@ -168,8 +155,11 @@ def export(fitted: FittedRescorer, path: Path) -> None:
         "known": guard.known,
         "far": np.array([guard.far]),
         "span": np.array([guard.far - guard.near]),
-        "zero": np.array(0.0),
-        "one": np.array(1.0),
+        "zero": 0.0,
+        "one": 1.0,
+        "neighbours": [NEIGHBOURS],
+        "columns": [1],
+        "all": [0],
     }
     nodes = [
         tree_node(fitted.booster, "candidates", "scores"),
@@ -185,35 +175,20 @@ def export(fitted: FittedRescorer, path: Path) -> None:
         helper.make_node("Div", ["left", "span"], ["unclipped"]),
         helper.make_node("Clip", ["unclipped", "zero", "one"], ["familiarity"]),
     ]
-    whole = {"neighbours": [NEIGHBOURS], "columns": [1], "all": [0]}
-    graph = helper.make_graph(
-        nodes,
+    write_graph(
+        path,
         "rescorer",
-        [
-            helper.make_tensor_value_info("candidates", TensorProto.FLOAT, ["n", len(CANDIDATE_FEATURES)]),
-            helper.make_tensor_value_info("kind", TensorProto.FLOAT, [1, len(CORPUS_FEATURES)]),
-        ],
-        [
-            helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", 1]),
-            helper.make_tensor_value_info("familiarity", TensorProto.FLOAT, [1]),
-        ],
-        [
-            *(numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in constants.items()),
-            *(numpy_helper.from_array(np.array(value, np.int64), name) for name, value in whole.items()),
-        ],
-    )
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    helper.set_model_props(
-        model,
-        {
+        nodes,
+        inputs={"candidates": ["n", len(CANDIDATE_FEATURES)], "kind": [1, len(CORPUS_FEATURES)]},
+        outputs={"scores": ["n", 1], "familiarity": [1]},
+        constants=constants,
+        metadata={
             "candidates_version": str(CANDIDATES_VERSION),
             "candidate_features": json.dumps(CANDIDATE_FEATURES),
             "kind_features": json.dumps(CORPUS_FEATURES),
-            "floor": str(fitted.options.floor),
+            "floor": str(fitted.floor),
         },
     )
-    write_model(model, path)
 
 
 def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str:
@@ -221,19 +196,19 @@ def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str
     counts = Counter(example.set for example in examples)
     gains = fitted.booster.feature_importance("gain")
     shares = sorted(zip(gains / gains.sum(), CANDIDATE_FEATURES, strict=True), reverse=True)[:15]
-    options = fitted.options
+    trees = fitted.trees
     lines = [
         f"# {path.name}: in which order do the fused candidates answer the query?",
         "",
         "Gradient-boosted trees (LambdaMART) over what the legs and the texts say of each candidate",
         "(`classifier/candidates.py`), and how like the candidates are to the memories of the training queries.",
         "Where they are wholly like them the order is the rescorer's; where they are unlike all,",
-        f"{options.floor:.0%} of it. Made by `python -m classifier.training.rescorer` from examples that",
+        f"{fitted.floor:.0%} of it. Made by `python -m classifier.training.rescorer` from examples that",
         "`benchmarks/evidence.py` collects; rebuilt only so. Held-out figures: `docs/decisions/0008-rescorer.md`.",
         "",
-        f"- sha256 `{file_sha256(path)}`, {path.stat().st_size} bytes; licence of the numbers: as Trivet's",
-        f"- {options.trees.trees} trees of {options.trees.leaves} leaves, rate {options.trees.rate}, seed",
-        f"  {options.trees.seed}; {options.legless:.0%} of the queries a second time without one of the legs;",
+        f"- {fingerprint(path)}; licence of the numbers: as Trivet's",
+        f"- {trees.trees} trees of {trees.leaves} leaves, rate {trees.rate}, seed",
+        f"  {trees.seed}; {LEGLESS:.0%} of the queries a second time without one of the legs;",
         "  every set counts alike",
         "- No text of the sets is in the model: thresholds, leaf values, and of up to 300 queries a set "
         f"{len(CORPUS_FEATURES)} means",
@@ -257,24 +232,15 @@ def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train on all queries of a file, or on some of its sets, and write the model and its card."""
     parser = argparse.ArgumentParser(prog="python -m classifier.training.rescorer", description=__doc__)
-    models = Path(__file__).resolve().parents[2] / "models"
     parser.add_argument("examples", type=Path, help="as benchmarks/evidence.py --examples writes them")
-    parser.add_argument("--models", type=Path, default=models, help="folder of models (default: %(default)s)")
-    parser.add_argument(
-        "--permissive", action="store_true", help="rescorer-permissive.onnx, by sets that allow commercial use alone"
-    )
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    examples = read_examples(given.examples)
-    if given.permissive:
-        examples = [example for example in examples if example.set in PERMISSIVE]
+    given, path = parse_training(parser, "rescorer", arguments)
+    examples = [each for each in read_examples(given.examples) if not given.permissive or each.set in PERMISSIVE]
     if len(examples) < LEAST_EXAMPLES:
         parser.error(f"{given.examples} has {len(examples)} examples to learn from; {LEAST_EXAMPLES} are needed")
-    fitted = fit(examples, RescorerOptions(seed=given.seed, trees=TreeOptions(seed=given.seed)))
-    path = given.models / f"rescorer{'-permissive' if given.permissive else ''}.onnx"
+    fitted = fit(examples, TreeOptions(seed=given.seed))
     export(fitted, path)
-    path.with_suffix(".md").write_text(card(examples, fitted, path), encoding="utf-8")
-    record_checksum(path)
+    write_card(path, card(examples, fitted, path))
     print(f"{path}: {len(examples)} queries, sha256 {file_sha256(path)}")
 
 

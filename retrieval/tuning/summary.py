@@ -9,7 +9,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from classifier.intents import INTENTS, Intent
-from classifier.training.calibration import reliability
+from classifier.training.metrics import reliability
 from retrieval.profiles.gate import GateReport, PairedComparison, Trial, comparison
 from retrieval.profiles.profile import Profile
 from retrieval.significance import Interval, bootstrap

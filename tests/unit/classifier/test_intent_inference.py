@@ -13,8 +13,8 @@ from classifier import inference
 from classifier.features import EMBEDDING_DIM
 from classifier.inference import IntentClassifier, ModelMismatch
 from classifier.intents import INTENTS, Intent
-from classifier.training.calibration import expected_calibration_error, fit_temperature, softmax
 from classifier.training.checksums import file_sha256, record_checksum
+from classifier.training.metrics import expected_calibration_error, fit_temperature, softmax
 
 MODELS = Path(__file__).resolve().parents[3] / "models"
 CLASSIFIER = IntentClassifier(MODELS / "intent.onnx")

@@ -13,13 +13,11 @@ from classifier.features import EMBEDDING_DIM
 from classifier.inference import IntentClassifier
 from classifier.intents import Intent
 from classifier.training import custom
-from classifier.training.calibration import reliability
 from classifier.training.data import LabelledQuery, read_training
-from classifier.training.encoding import encode
 from classifier.training.export import check_parity, export
 from classifier.training.fit import HeldOut, TrainingSet, learn, prepare
-from classifier.training.intent_domain import USUAL, Scale
-from classifier.training.model import IntentModel
+from classifier.training.metrics import reliability
+from classifier.training.model import USUAL, IntentModel, Scale, encode
 from classifier.training.out_of_domain import out_of_domain_texts
 
 

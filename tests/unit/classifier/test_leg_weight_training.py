@@ -23,7 +23,7 @@ from classifier.intents import INTENTS
 from classifier.leg_weights import LEGS, LegWeightModel
 from classifier.query_performance import FEATURES, LegScores, QueryPerformanceFeatures
 from classifier.training import leg_weights
-from classifier.training.leg_weights import FittedLegWeights, LegWeightOptions, export, fit, folds, held_out
+from classifier.training.leg_weights import REACH, FittedLegWeights, export, fit, folds, held_out
 from classifier.training.mixtures import GRID, LabelledRankings, qualities, quality_of, read_rows
 from retrieval.evaluation.metrics import ndcg
 from retrieval.ranking.fusion import Fused, weighted_rrf
@@ -76,7 +76,7 @@ def rows() -> list[LabelledRankings]:
 
 @pytest.fixture(scope="module")
 def fitted(rows: list[LabelledRankings]) -> FittedLegWeights:
-    return fit(rows, qualities(rows), LegWeightOptions())
+    return fit(rows, qualities(rows))
 
 
 def test_the_grid_is_all_mixtures_in_tenths() -> None:
@@ -150,9 +150,7 @@ def test_a_leg_that_alone_is_right_gets_nearly_all_the_weight() -> None:
     random = np.random.default_rng(3)
     rankings = {"vector": list("zyxwvutsrq"), "bm25": list("abcdefghij"), "graph": ["gold"]}
     queries = [row(random.random(len(FEATURES)).tolist(), rankings) for _ in range(40)]
-    weights = fit(queries, qualities(queries), LegWeightOptions()).weights(
-        np.array([each.evidence for each in queries])
-    )
+    weights = fit(queries, qualities(queries)).weights(np.array([each.evidence for each in queries]))
     assert weights[:, 2].min() > 0.5
 
 
@@ -172,7 +170,7 @@ def test_evidence_beyond_all_that_was_seen_counts_as_its_edge(fitted: FittedLegW
         beyond = evidence.copy()
         beyond[:, COSINE] = far
         edge = evidence.copy()
-        edge[:, COSINE] = fitted.mean[COSINE] + fitted.options.reach * fitted.scale[COSINE]
+        edge[:, COSINE] = fitted.mean[COSINE] + REACH * fitted.scale[COSINE]
         np.testing.assert_allclose(fitted.weights(beyond), fitted.weights(edge))
 
 
@@ -183,8 +181,8 @@ def test_every_set_counts_alike() -> None:
     once, twice = [*few, *many], [*few, *doubled]
     evidence = np.array([each.evidence for each in toy(30, seed=9)])
     np.testing.assert_allclose(
-        fit(once, qualities(once), LegWeightOptions()).weights(evidence),
-        fit(twice, qualities(twice), LegWeightOptions()).weights(evidence),
+        fit(once, qualities(once)).weights(evidence),
+        fit(twice, qualities(twice)).weights(evidence),
         atol=1e-6,
     )
 
@@ -207,7 +205,7 @@ def test_the_exported_model_gives_the_fitted_weights(
 
 def test_the_same_rows_give_the_same_bytes(rows: list[LabelledRankings], tmp_path: Path) -> None:
     for name in ("one", "two"):
-        export(fit(rows, qualities(rows), LegWeightOptions()), tmp_path / name)
+        export(fit(rows, qualities(rows)), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -272,11 +270,11 @@ def test_held_out_weights_do_not_know_their_group(rows: list[LabelledRankings]) 
     some = rows[:60]
     groups = [at % 3 for at in range(60)]
     quality = qualities(some)
-    before = held_out(some, quality, groups, LegWeightOptions())
+    before = held_out(some, quality, groups)
     changed = quality.copy()
     inside = np.array(groups) == 1
     changed[inside] = changed[inside][:, ::-1]
-    after = held_out(some, changed, groups, LegWeightOptions())
+    after = held_out(some, changed, groups)
     np.testing.assert_allclose(after[inside], before[inside])
     assert not np.allclose(after[~inside], before[~inside])
 
