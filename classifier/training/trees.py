@@ -21,30 +21,21 @@ TREES = "TreeEnsembleRegressor"
 """The ONNX operator that sums trees."""
 
 _SUMMED = {"n_targets": 1, "aggregate_function": b"SUM", "post_transform": b"NONE"}
-_NODE_COLUMNS = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
+_NODE_COLUMNS = tuple(
+    f"nodes_{name}" for name in ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
+)
+_LEAF_COLUMNS = tuple(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights"))
 _EVERY_LEAF = (1 << MOST_LEAVES) - 1
-_LEAF_COLUMNS = ("treeids", "nodeids", "ids", "weights")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeOptions:
-    """Hyperparameters.
-
-    Attributes:
-        trees: number of trees.
-        rate: learning rate.
-        leaves: maximum per tree.
-        least_in_leaf: minimum candidates per leaf.
-        feature_share, query_share: share of the features and queries used per tree.
-        seed: of this sampling.
-    """
+    """Hyperparameters: at most so many `leaves` per tree, each of at least so many candidates."""
 
     trees: int = 300
     rate: float = 0.05
     leaves: int = 15
     least_in_leaf: int = 100
-    feature_share: float = 0.5
-    query_share: float = 0.8
     seed: int = 0
 
 
@@ -66,7 +57,7 @@ def grow(
         weights: the query's weight, per candidate.
         sizes: number of candidates per query, in order.
         rising: per feature, whether the score must not decrease with it.
-        options: hyperparameters.
+        options: the hyperparameters.
     """
     import lightgbm  # needs the system's OpenMP runtime (Debian: libgomp1), which only training should require
 
@@ -78,8 +69,8 @@ def grow(
         "min_data_in_leaf": options.least_in_leaf,
         "lambda_l2": 20.0,
         "monotone_constraints": [int(each) for each in rising],
-        "feature_fraction": options.feature_share,
-        "bagging_fraction": options.query_share,
+        "feature_fraction": 0.5,
+        "bagging_fraction": 0.8,
         "bagging_freq": 1,
         "seed": options.seed,
         "deterministic": True,
@@ -99,47 +90,33 @@ def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
         rows: name of the input, float32 of shape (n, features).
         scores: name of the output, float32 of shape (n, 1).
     """
-    nodes: dict[str, list[Any]] = {
-        key: [] for key in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
-    }
-    leaves: dict[str, list[Any]] = {key: [] for key in ("treeids", "nodeids", "ids", "weights")}
+    nodes: list[tuple[Any, ...]] = []
+    leaves: list[tuple[Any, ...]] = []
 
     def add(tree: int, first: int, node: dict[str, Any]) -> int:
-        place = len(nodes["treeids"])
+        place = len(nodes)
         number = place - first
-        for column in nodes.values():
-            column.append(0)
-        nodes["treeids"][place], nodes["nodeids"][place] = tree, number
+        nodes.append((tree, number, "LEAF", 0, 0.0, 0, 0))
         if "leaf_value" in node:
-            nodes["modes"][place], nodes["values"][place] = "LEAF", 0.0
-            for key, value in zip(leaves, (tree, number, 0, float(node["leaf_value"])), strict=True):
-                leaves[key].append(value)
-            return number
-        nodes["modes"][place] = "BRANCH_LEQ"
-        nodes["featureids"][place] = node["split_feature"]
-        nodes["values"][place] = _as_float32(node["threshold"])
-        nodes["truenodeids"][place] = add(tree, first, node["left_child"])
-        nodes["falsenodeids"][place] = add(tree, first, node["right_child"])
+            leaves.append((tree, number, 0, float(node["leaf_value"])))
+        else:
+            met, unmet = add(tree, first, node["left_child"]), add(tree, first, node["right_child"])
+            threshold = _as_float32(node["threshold"])
+            nodes[place] = (tree, number, "BRANCH_LEQ", node["split_feature"], threshold, met, unmet)
         return number
 
     for number, tree in enumerate(booster.dump_model()["tree_info"]):
-        add(number, len(nodes["treeids"]), tree["tree_structure"])
+        add(number, len(nodes), tree["tree_structure"])
     attributes: dict[str, Any] = {
-        **{f"nodes_{key}": values for key, values in nodes.items()},
-        **{f"target_{key}": values for key, values in leaves.items()},
-        "n_targets": 1,
-        "aggregate_function": "SUM",
-        "post_transform": "NONE",
+        **dict(zip(_NODE_COLUMNS, zip(*nodes, strict=True), strict=True)),
+        **dict(zip(_LEAF_COLUMNS, zip(*leaves, strict=True), strict=True)),
+        **_SUMMED,
     }
     return helper.make_node(TREES, [rows], [scores], domain="ai.onnx.ml", **attributes)
 
 
 def tree_arrays(node: NodeProto, features: int) -> dict[str, NDArray[Any]]:
     """The trees in the layout of `classifier.rescorer.Trees`.
-
-    Args:
-        node: from `tree_node`.
-        features: number of features of a candidate.
 
     Returns:
         `tree_starts`, shape (trees + 1,): the first condition of each tree. Per condition, each before those of its
@@ -150,55 +127,50 @@ def tree_arrays(node: NodeProto, features: int) -> dict[str, NDArray[Any]]:
         ValueError: the node is not a sum of trees over these features, or a tree is too large.
     """
     attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-    columns = {*(f"nodes_{key}" for key in _NODE_COLUMNS), *(f"target_{key}" for key in _LEAF_COLUMNS)}
-    if node.op_type != TREES or attributes.keys() != _SUMMED.keys() | columns:
+    if node.op_type != TREES or attributes.keys() != {*_SUMMED, *_NODE_COLUMNS, *_LEAF_COLUMNS}:
         raise ValueError(f"{node.op_type} with {sorted(attributes)} is no sum of trees")
     if any(attributes[name] != value for name, value in _SUMMED.items()):
         raise ValueError("the trees are not summed")
-    leaves = zip(*(attributes[f"target_{key}"] for key in _LEAF_COLUMNS), strict=True)
+    leaves = zip(*(attributes[name] for name in _LEAF_COLUMNS), strict=True)
     values = {(tree, number): weight for tree, number, _, weight in leaves}
     trees: dict[int, dict[int, tuple[Any, ...]]] = {}
-    for tree, number, *rest in zip(*(attributes[f"nodes_{key}"] for key in _NODE_COLUMNS), strict=True):
+    for tree, number, *rest in zip(*(attributes[name] for name in _NODE_COLUMNS), strict=True):
         trees.setdefault(tree, {})[number] = (*rest, values.get((tree, number), 0.0))
-    laid_out = [_TreeLayout(tree, features) for tree in trees.values()]
-    padded = [each.leaves + [0.0] * (MOST_LEAVES - len(each.leaves)) for each in laid_out]
+    laid_out = [_laid_out(tree, features) for tree in trees.values()]
+    conditions = [condition for each, _ in laid_out for condition in each]
+    columns, thresholds, masks = zip(*conditions, strict=True) if conditions else ((), (), ())
     return {
-        "tree_starts": np.cumsum([0, *(len(each.masks) for each in laid_out)], dtype=np.int64),
-        "tree_features": np.array([feature for each in laid_out for feature in each.features], np.int32),
-        "tree_thresholds": np.array([value for each in laid_out for value in each.thresholds], np.float32),
-        "tree_masks": np.array([mask for each in laid_out for mask in each.masks], np.uint32),
-        "tree_leaves": np.array(padded, np.float32),
+        "tree_starts": np.cumsum([0, *(len(each) for each, _ in laid_out)], dtype=np.int64),
+        "tree_features": np.array(columns, np.int32),
+        "tree_thresholds": np.array(thresholds, np.float32),
+        "tree_masks": np.array(masks, np.uint32),
+        "tree_leaves": np.array([each + [0.0] * (MOST_LEAVES - len(each)) for _, each in laid_out], np.float32),
     }
 
 
-class _TreeLayout:
-    """The conditions and leaves of one tree."""
+def _laid_out(tree: Mapping[int, tuple[Any, ...]], features: int) -> tuple[list[tuple[int, float, int]], list[float]]:
+    """The conditions of one tree (feature, threshold, mask), and its leaves."""
+    conditions: list[tuple[int, float, int]] = []
+    leaves: list[float] = []
 
-    def __init__(self, tree: Mapping[int, tuple[Any, ...]], features: int) -> None:
-        self._tree, self._most_features = tree, features
-        self.features: list[int] = []
-        self.thresholds: list[float] = []
-        self.masks: list[int] = []
-        self.leaves: list[float] = []
-        self._walk(0)
-
-    def _walk(self, number: int) -> None:
+    def walk(number: int) -> None:
         """Lay out the subtree of a node. Terminates for any input, as the number of leaves is limited."""
-        if number not in self._tree or len(self.leaves) >= MOST_LEAVES or len(self.masks) >= MOST_LEAVES:
+        if number not in tree or len(leaves) >= MOST_LEAVES or len(conditions) >= MOST_LEAVES:
             raise ValueError(f"a tree has no node {number}, or more than {MOST_LEAVES} leaves")
-        mode, feature, threshold, met, unmet, value = self._tree[number]
+        mode, feature, threshold, met, unmet, value = tree[number]
         if mode == b"LEAF":
-            self.leaves.append(value)
+            leaves.append(value)
             return
-        if mode != b"BRANCH_LEQ" or not 0 <= feature < self._most_features:
+        if mode != b"BRANCH_LEQ" or not 0 <= feature < features:
             raise ValueError(f"a node of a tree is {mode.decode()} of feature {feature}")
-        condition, before = len(self.masks), len(self.leaves)
-        self.features.append(feature)
-        self.thresholds.append(threshold)
-        self.masks.append(0)
-        self._walk(met)
-        self.masks[condition] = _EVERY_LEAF & ~((1 << len(self.leaves)) - (1 << before))
-        self._walk(unmet)
+        place, before = len(conditions), len(leaves)
+        conditions.append((feature, threshold, 0))
+        walk(met)
+        conditions[place] = (feature, threshold, _EVERY_LEAF & ~((1 << len(leaves)) - (1 << before)))
+        walk(unmet)
+
+    walk(0)
+    return conditions, leaves
 
 
 def _as_float32(threshold: float) -> float:
