@@ -10,19 +10,17 @@ from __future__ import annotations
 import http.client
 import json
 import multiprocessing
-import os
-import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+from benchmarks.speed.server import CHECKOUT, serving
+
+LOG = Path(tempfile.gettempdir()) / "trivet-stalls.log"
 MEMORIES = "/v1/namespaces/a/memories"
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
@@ -94,42 +92,16 @@ def measured(port: int, method: str, path: str, media_type: str, body: str) -> t
     return status, seconds, wait
 
 
-@contextmanager
-def server(checkout: Path) -> Iterator[int]:
-    """A server of a checkout's code on data of its own; its port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    folder = Path(tempfile.mkdtemp(prefix="trivet-stalls-"))
-    folder.chmod(0o755)
-    environment = {**os.environ, "TRIVET_DATA_DIR": str(folder / "data"), "PYTHONPATH": str(checkout)}
-    command = [sys.executable, "-m", "retrieval.cli", "serve", "--port", str(port)]
-    process = subprocess.Popen(command, env=environment, cwd=checkout, stdin=subprocess.DEVNULL)
-    try:
-        while process.poll() is None:
-            try:
-                connection = http.client.HTTPConnection("127.0.0.1", port)
-                connection.request("GET", "/health/ready")
-                if connection.getresponse().status == 200:
-                    break
-            except ConnectionError:
-                time.sleep(0.2)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-        shutil.rmtree(folder)
-
-
 def main() -> None:
     """Print a table for each checkout."""
-    here = Path(__file__).resolve().parents[1]
-    for checkout in (*(Path(other).resolve() for other in sys.argv[1:]), here):
-        print(f"{'this checkout' if checkout == here else checkout.name}\n{'':40}status  request   longest wait")
-        with server(checkout) as port:
-            for name, *request in REQUESTS:
-                status, seconds, wait = measured(port, *request)
-                print(f"{name:40}{status:6} {seconds:7.2f} s {wait * 1_000:9.0f} ms", flush=True)
+    for checkout in (*(Path(other).resolve() for other in sys.argv[1:]), CHECKOUT):
+        print(f"{'this checkout' if checkout == CHECKOUT else checkout.name}\n{'':40}status  request   longest wait")
+        with tempfile.TemporaryDirectory(prefix="trivet-stalls-") as folder:
+            Path(folder).chmod(0o755)  # the database's user may enter
+            with serving(Path(folder) / "data", log=LOG, checkout=checkout) as server:
+                for name, *request in REQUESTS:
+                    status, seconds, wait = measured(server.port, *request)
+                    print(f"{name:40}{status:6} {seconds:7.2f} s {wait * 1_000:9.0f} ms", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from benchmarks.speed.figures import Machine
 from retrieval.errors import StoreUnavailable
 from retrieval.installation import installed_version
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 120.0
 _LIBRARIES = ("numpy", "onnxruntime", "psycopg", "uvicorn", "lancedb", "txtai", "torch", "sqlite-vec")
 _VERSIONS = "select current_setting('server_version'), (select extversion from pg_extension where extname = 'vector')"
@@ -41,8 +42,8 @@ class Server:
 
 
 @contextmanager
-def serving(data_dir: Path, *, workers: int, log: Path) -> Iterator[Server]:
-    """A server on a free port for as long as the block lasts.
+def serving(data_dir: Path, *, log: Path, workers: int = 1, checkout: Path = CHECKOUT) -> Iterator[Server]:
+    """A server of a checkout's code on a free port for as long as the block lasts.
 
     Raises:
         StoreUnavailable: it ends, or is not ready in time; the message names its log.
@@ -51,10 +52,13 @@ def serving(data_dir: Path, *, workers: int, log: Path) -> Iterator[Server]:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
-    environ |= {"TRIVET_DATA_DIR": str(data_dir), "TRIVET_LOG_LEVEL": "warning"}
+    paths = os.pathsep.join(filter(None, (str(checkout), os.environ.get("PYTHONPATH"))))
+    environ |= {"TRIVET_DATA_DIR": str(data_dir), "TRIVET_LOG_LEVEL": "warning", "PYTHONPATH": paths}
     command = [sys.executable, "-m", "retrieval.cli", "serve", "--port", str(port), "--workers", str(workers)]
     with log.open("ab") as output:
-        process = subprocess.Popen(command, env=environ, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        process = subprocess.Popen(
+            command, env=environ, cwd=checkout, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
     try:
         _wait_until_ready(process, port, log)
         yield Server(port, process.pid)
