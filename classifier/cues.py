@@ -136,14 +136,7 @@ CUE_COUNT: Final = len(FIRST_WORD) + len(PATTERNS)
 
 
 def cue_numbers(words: list[str]) -> list[int]:
-    """The cues present in a query.
-
-    Args:
-        words: the lower-cased words of a query, in order.
-
-    Returns:
-        Ascending indices in [0, CUE_COUNT); empty for no words.
-    """
+    """The cues of a query's lower-cased words: ascending indices in [0, CUE_COUNT); empty for no words."""
     if not words:
         return []
     found = list(map(_word_cues, words))

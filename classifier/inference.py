@@ -72,10 +72,7 @@ class IntentClassifier:
         Args:
             text: the query, of any length; an empty one gets a prediction of low confidence.
             embedding: its vector from the bundled embedder, unit length, shape (384,); if None, only the words are
-            used.
-
-        Returns:
-            The intent with its probabilities, and whether the query is in domain.
+                used.
 
         Raises:
             ValueError: the embedding has another shape or is not finite.

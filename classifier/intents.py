@@ -19,10 +19,5 @@ class Intent(StrEnum):
     """An explanation, summary, procedure, argument or advice; no single short answer."""
 
 
-INTENTS: tuple[Intent, ...] = (
-    Intent.FACT_LOOKUP,
-    Intent.RELATIONSHIP,
-    Intent.PREFERENCE,
-    Intent.OPEN_ENDED,
-)
+INTENTS: tuple[Intent, ...] = tuple(Intent)
 """Column order of all arrays of probabilities: in training, in the ONNX file and in serving."""

@@ -10,7 +10,12 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final
 
-_FUNCTION_WORD_LIST = """
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTION_WORDS: Final = _words("""
     a about after all also an and any are as at be been before between both but by can could did
     do does during each for from get give given good had has have he her his how i if in into is it
     its just list many me more most much my name of on one or other our out over she should so some
@@ -20,8 +25,8 @@ _FUNCTION_WORD_LIST = """
     der die das ein eine ist sind was wer wie wo warum welche und oder von in zu für mit ich mir
     le la les un une est sont que qui où pourquoi quel quelle et ou de du des à pour je me mon
     el los las es son qué quién dónde cuál y o del al para yo mi
-    il lo gli è sono che chi dove quale e di per io"""
-_RELATION_LIST = """
+    il lo gli è sono che chi dove quale e di per io""")
+_RELATIONS = _words("""
     author writer director composer producer publisher creator founder inventor owner president chairman chief ceo
     leader head governor mayor capital currency language population anthem flag religion nationality ethnicity
     birthplace hometown birthday birthdate spouse wife husband father mother parent child children son daughter
@@ -34,24 +39,19 @@ _RELATION_LIST = """
     captain player team club league stadium ground mascot label genre album song series show film movie novel book
     character cast editor narrator illustrator cinematographer screenwriter performer artist painter award prize
     death burial resting height length area depth size age year date cause nickname title slogan motto theme origin
-    industry subsidiary company firm sponsor engine system platform host presenter"""
-_KIND_LIST = """
+    industry subsidiary company firm sponsor engine system platform host presenter""")
+_KINDS = _words("""
     person people man woman scientist politician footballer philosopher general bishop king queen emperor poet
     athlete driver swimmer comedian engineer physicist chemist astronaut group band orchestra magazine newspaper
     organisation organization institution airport bridge building museum church castle island station railway road
     ship aircraft car software game videogame musical opera play comic event war battle conflict festival tournament
     race season breed species animal plant food dish drink ingredient word term brand product hotel hospital theatre
-    theater store shop website program programme"""
-_PARTICIPLE_LIST = """
+    theater store shop website program programme""")
+_PARTICIPLES = _words("""
     born died directed founded written wrote produced composed created designed built owned married played starred
     won invented discovered located based made published recorded sung sang led ruled governed studied worked lived
     killed buried named known called released developed edited influenced trained taught served fought joined formed
-    hosted belongs belong flows run runs crosses borders operated"""
-
-FUNCTION_WORDS: Final = frozenset(_FUNCTION_WORD_LIST.split())
-_RELATIONS = frozenset(_RELATION_LIST.split())
-_KINDS = frozenset(_KIND_LIST.split())
-_PARTICIPLES = frozenset(_PARTICIPLE_LIST.split())
+    hosted belongs belong flows run runs crosses borders operated""")
 _SINGULARS = _RELATIONS | _KINDS
 _FIRST_PERSON = frozenset(("i", "i'm", "i've", "i'd", "i'll"))
 _CLAUSE_OPENERS = frozenset(("who", "which", "whose", "that", "where", "whom"))
@@ -66,16 +66,11 @@ COUNT_DIM: Final = _STARTS[-1] + 3
 
 
 def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Mask the content words of a query.
+    """Mask the content words of a query: its tokens as written, and the same in lower case.
 
-    Args:
-        tokens: as written.
-        words: the same tokens in lower case.
-
-    Returns:
-        One symbol per word, with runs of names and of content merged: `_E` a name, `_N` a number, `R` a relational
-        noun, `T` another noun for a kind of thing (`Rs`, `Ts` in the plural), `V` a relational verb, `*` other content
-        (with `d`, `g`, `y` for -ed, -ing, -ly), a function word itself; `'` marks a possessive.
+    One symbol per word, with runs of names and of content merged: `_E` a name, `_N` a number, `R` a relational noun,
+    `T` another noun for a kind of thing (`Rs`, `Ts` in the plural), `V` a relational verb, `*` other content (with `d`,
+    `g`, `y` for -ed, -ing, -ly), a function word itself; `'` marks a possessive.
     """
     masked: list[str] = []
     for position, (token, word) in enumerate(zip(tokens, words, strict=True)):
@@ -86,11 +81,7 @@ def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def counts(masked: Sequence[str], words: Sequence[str]) -> list[int]:
-    """The counts of joints in a query, each one-hot over a few indices.
-
-    Returns:
-        Ascending indices in [0, COUNT_DIM).
-    """
+    """The counts of joints in a query, each one-hot over a few indices: ascending, in [0, COUNT_DIM)."""
     tally = Counter(masked).get
     relations = tally("R", 0) + tally("R'", 0) + tally("Rs", 0)
     kinds = tally("T", 0) + tally("T'", 0) + tally("Ts", 0)

@@ -87,11 +87,7 @@ _unpack = native.function(
 
 
 def pack_traits(text: str) -> int:
-    """Pack the traits of a memory's text and its number of words into 31 bits, as stored.
-
-    Args:
-        text: the text without the speaker's name.
-    """
+    """Pack the traits of a memory's text, without the speaker's name, and its number of words into 31 bits."""
     head = text[:_MOST_CHARS]
     folded = _folded(head)
     words = _WORD.findall(folded)

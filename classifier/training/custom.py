@@ -95,9 +95,6 @@ def train_custom(
         base: whether to add our queries; one with the same text as a given query is left out.
         seed: the same seed gives the same bytes.
         advance: called after each fit, FOLDS + 1 times in all.
-
-    Returns:
-        The result, with metrics from cross-validation on the given queries.
     """
     texts = {comparable(query.text) for query in given}
     ours = [query for query in read_training() if comparable(query.text) not in texts] if base else []

@@ -72,13 +72,7 @@ def export(model: IntentModel, path: Path) -> None:
 
 
 def check_parity(model: IntentModel, path: Path, texts: Sequence[str], embeddings: NDArray[np.float32]) -> float:
-    """Compare the numpy model with the exported file, through the serving code.
-
-    Args:
-        model: the exported model.
-        path: the ONNX file.
-        texts: n queries, each tried with and without its embedding.
-        embeddings: shape (n, 384).
+    """Compare the numpy model with the exported file, through the serving code, with and without embeddings.
 
     Returns:
         The largest difference of a probability or of in_domain.

@@ -1,8 +1,9 @@
 """Fits the intent model: two linear members, their vocabularies, temperature and in_domain."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from classifier.intents import INTENTS
-from classifier.training.augment import augmented
-from classifier.training.data import LabelledQuery
+from classifier.training.data import LabelledQuery, augmented
 from classifier.training.embedder import Embed
 from classifier.training.metrics import fit_temperature
 from classifier.training.model import (
@@ -76,17 +76,7 @@ class TrainingSet:
 def prepare(
     queries: Sequence[LabelledQuery], embed: Embed, seed: int, *, weights: Sequence[float] | None = None
 ) -> TrainingSet:
-    """Augment, embed and encode the training data.
-
-    Args:
-        queries: the training data.
-        embed: embeds texts into unit rows.
-        seed: of the augmentation.
-        weights: of the queries and their copies; 1 by default.
-
-    Returns:
-        Originals first, then copies.
-    """
+    """Augment, embed and encode the training data; `weights` of the queries and their copies are 1 by default."""
     rng = Random(seed)
     copies = [(row, copy) for row, query in enumerate(queries) for copy in augmented([query], rng)]
     everything = [*queries, *(copy for _, copy in copies)]
@@ -104,8 +94,7 @@ def prepare(
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """Predictions for originals by models that did not see them."""
 
     rows: NDArray[np.intp]
@@ -131,17 +120,9 @@ def learn(
         embed: embeds texts into unit rows.
         seed: of the clusters and of the out-of-domain texts.
         advance: called after each fit, FOLDS + 1 times in all.
-
-    Returns:
-        The model, and the predictions of the folds' models for held-out originals.
     """
     found = [_answers(data, train, test, seed, advance) for train, test in _folds(data, seed)]
-    held = HeldOut(
-        rows=np.concatenate([each.rows for each in found]),
-        averaged=np.vstack([each.averaged for each in found]),
-        bare=np.vstack([each.bare for each in found]),
-        evidence=np.vstack([each.evidence for each in found]),
-    )
+    held = HeldOut(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     labels = data.labels[held.rows]
     everything = np.arange(len(data.labels))
     model = fit_members(data, everything)
@@ -150,11 +131,8 @@ def learn(
     against = evidence(encode(strange, embed(strange)), model.vocabularies, middles)
     advance(1)
     return (
-        IntentModel(
-            vocabularies=model.vocabularies,
-            form=model.form,
-            bare_form=model.bare_form,
-            words=model.words,
+        replace(
+            model,
             temperature=max(MIN_TEMPERATURE, fit_temperature(held.averaged, labels)),
             bare_temperature=max(MIN_TEMPERATURE, fit_temperature(held.bare, labels)),
             in_domain=IntentDomain(

@@ -16,8 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from classifier.inference import IntentClassifier, IntentPrediction
 from classifier.intents import INTENTS, Intent
-from classifier.training.augment import misspelt, stories
-from classifier.training.data import DATA, LabelledQuery
+from classifier.training.data import DATA, LabelledQuery, misspelt, stories
 from classifier.training.embedder import Embed
 from classifier.training.fit import FOLDS, fit_members, prepare
 from classifier.training.metrics import IntentMetrics, measure, softmax

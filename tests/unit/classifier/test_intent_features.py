@@ -12,8 +12,7 @@ from classifier.cues import CUE_COUNT, FIRST_WORD, PATTERNS, cue_numbers
 from classifier.features import BUCKETS, EMBEDDING_DIM, FEATURE_DIM, LEXICAL, QueryFeatures, query_features
 from classifier.intents import INTENTS, Intent
 from classifier.skeleton import skeleton
-from classifier.training.augment import augmented, stories
-from classifier.training.data import DATA, TRAINING_FILE, comparable, read_training
+from classifier.training.data import DATA, TRAINING_FILE, augmented, comparable, read_training, stories
 
 
 def unit(seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
