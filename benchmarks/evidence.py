@@ -20,10 +20,10 @@ from retrieval.engine import Trivet
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
 from retrieval.evaluation.runner import Names, check_complete, ingest
 from retrieval.pipeline import Answer
-from retrieval.profiles.profile import DEFAULT, Profile
+from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.fusion import weighted_rrf
 from retrieval.settings import Settings
-from retrieval.types.search import Mode, SearchRequest
+from retrieval.types.search import Leg, Mode, SearchRequest
 
 PROFILE = structs.replace(DEFAULT, rescore=False, models=structs.replace(DEFAULT.models, rescorer=None))
 """What is collected is what the rescorer is given, not what it makes of it."""
@@ -35,7 +35,7 @@ def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, 
         "set": folder.name,
         "namespace": query.namespace,
         "evidence": answer.evidence.row.tolist(),
-        "rankings": {leg.value: [hit.id for hit in ranking.hits] for leg, ranking in answer.fused_rankings.items()},
+        "rankings": ids_of(answer),
         "relevant": list(query.relevant),
         "rrf_k": round(answer.rrf_k),
     }
@@ -46,6 +46,7 @@ async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, ans
     known = await engine.candidate_inputs(answer, query.text)
     if known is None:
         raise RuntimeError(f"{query.id}: nothing was found")
+    fixed = weighted_rrf(ids_of(answer), PROFILE.fixed.weights, rrf_k=PROFILE.fixed.rrf_k)
     return Example(
         set=folder.name,
         namespace=query.namespace,
@@ -53,14 +54,13 @@ async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, ans
         relevant=frozenset(query.relevant),
         evidence=answer.evidence,
         known=known,
-        fused=fixed_order(answer, PROFILE),
+        fused=[each.id for each in fixed],
     )
 
 
-def fixed_order(answer: Answer, profile: Profile) -> list[str]:
-    """Ids in the order of the profile's fixed weights."""
-    rankings = {leg: [hit.id for hit in ranking.hits] for leg, ranking in answer.fused_rankings.items()}
-    return [each.id for each in weighted_rrf(rankings, profile.fixed.weights, rrf_k=profile.fixed.rrf_k)]
+def ids_of(answer: Answer) -> dict[Leg, list[str]]:
+    """The ids that each leg found, best first."""
+    return {leg: [hit.id for hit in ranking.hits] for leg, ranking in answer.fused_rankings.items()}
 
 
 async def collect(folders: list[Path], out: Path, examples: Path | None, limit: int, seed: int) -> None:

@@ -189,11 +189,11 @@ async def _admin(url: str) -> psycopg.AsyncConnection[Any]:
     """A connection without a limit of time, with memory and workers to build an index."""
     conn = await psycopg.AsyncConnection.connect(url, autocommit=True)
     memory_mib = psutil.virtual_memory().total // (8 * 1024 * 1024)
-    for name, value in (
-        ("maintenance_work_mem", f"{min(memory_mib, 2_048)}MB"),
-        ("max_parallel_maintenance_workers", str(os.cpu_count() or 1)),
-    ):
-        await conn.execute("select set_config(%s, %s, false)", (name, value))
+    await conn.execute(
+        "select set_config('maintenance_work_mem', %s, false), "
+        "set_config('max_parallel_maintenance_workers', %s, false)",
+        (f"{min(memory_mib, 2_048)}MB", str(os.cpu_count() or 1)),
+    )
     return conn
 
 

@@ -60,8 +60,8 @@ def measure_storage(url: str, *, packed_from: int) -> Storage:
             TableBytes(table=name, heap=int(heap), toast=int(toast), indexes=indexes[name])
             for name, heap, toast in conn.execute(_RELATIONS).fetchall()
         ]
-        counted = conn.execute(_MEMORIES, {"packed_from": packed_from}).fetchone()
-    memories, packed = (int(value) for value in counted) if counted else (0, 0)
+        [counted] = conn.execute(_MEMORIES, {"packed_from": packed_from}).fetchall()
+    memories, packed = map(int, counted)
     postings = sum(each.total for each in tables if each.table.startswith("bm25_") and each.table != "bm25_tail")
     return Storage(memories=memories, packed=packed, tables=tables, posting_bytes=postings)
 
@@ -77,8 +77,7 @@ def count_eligible(url: str, namespace: str, filters: Mapping[str, Filters]) -> 
                 "metadata": Jsonb(wanted.metadata),
                 "after": wanted.created_after,
             }
-            row = conn.execute(_ELIGIBLE, parameters).fetchone()
-            found[name] = int(row[0]) if row else 0
+            [(found[name],)] = conn.execute(_ELIGIBLE, parameters).fetchall()
     return found
 
 
@@ -110,5 +109,5 @@ def nearest(
 def count_deadlocks(url: str) -> int:
     """All that the database has met so far. A server's are counted for certain once it has closed its connections."""
     with psycopg.connect(url, autocommit=True) as conn:
-        row = conn.execute(_DEADLOCKS).fetchone()
-    return int(row[0]) if row else 0
+        [(count,)] = conn.execute(_DEADLOCKS).fetchall()
+    return int(count)

@@ -65,9 +65,8 @@ def _case_table(size: SizeResult) -> Table:
     for case in CASES:
         timing = size.timing(case.name)
         if timing is not None:
-            spread = timing.whole
-            numbers = [f"{value:.1f}" for value in (spread.p50, spread.p95, spread.p99)]
-            rows.append([case.name, timing.embedding, *numbers, f"{timing.full}/{spread.n}", f"{timing.eligible:,}"])
+            full = f"{timing.full}/{timing.whole.n}"
+            rows.append([case.name, timing.embedding, *_percentiles(timing.whole), full, f"{timing.eligible:,}"])
     headings = ["search", "embedding", "p50", "p95", "p99", "full answers", "eligible"]
     return Table(title=f"{size_label(size.size)}: kinds of search", headings=headings, rows=rows)
 
@@ -75,7 +74,7 @@ def _case_table(size: SizeResult) -> Table:
 def _stage_table(size: SizeResult) -> Table:
     timing = size.timing(ADAPTIVE)
     stages = timing.stages if timing else {}
-    rows = [[name, *(f"{v:.2f}" for v in (each.p50, each.p95, each.p99))] for name, each in stages.items()]
+    rows = [[name, *_percentiles(each, digits=2)] for name, each in stages.items()]
     title = f"{size_label(size.size)}: stages of the adaptive search, which partly run side by side"
     return Table(title=title, headings=["stage", "p50", "p95", "p99"], rows=rows)
 
@@ -83,7 +82,7 @@ def _stage_table(size: SizeResult) -> Table:
 def _throughput_table(size: SizeResult) -> Table:
     rows = []
     for each in size.throughput:
-        latency = [f"{v:.1f}" for v in (each.latency.p50, each.latency.p95, each.latency.p99)] if each.latency else []
+        latency = _percentiles(each.latency) if each.latency else []
         failed = str(sum(each.failures.values()))
         rows.append([str(each.concurrency), str(each.workers), f"{each.per_second:.0f}", *latency, failed])
     headings = ["clients", "server processes", "searches/s", "p50", "p95", "p99", "failures"]
@@ -152,8 +151,12 @@ def _peer_notes(found: Benchmark) -> str:
     return "\n".join([*notes, *(f"- {name}: {reason}." for name, reason in found.absent_peers.items())])
 
 
+def _percentiles(spread: Spread, digits: int = 1) -> list[str]:
+    return [f"{value:.{digits}f}" for value in (spread.p50, spread.p95, spread.p99)]
+
+
 def _ms(spread: Spread) -> str:
-    return f"{spread.p50:.1f} / {spread.p95:.1f} / {spread.p99:.1f}"
+    return " / ".join(_percentiles(spread))
 
 
 def write_plots(out: Path, found: Benchmark) -> list[str]:
@@ -163,13 +166,10 @@ def write_plots(out: Path, found: Benchmark) -> list[str]:
     plots: dict[str, str] = {}
     if len(found.sizes) > 1:
         plots["latency.svg"] = _latency(found.sizes)
-    for size in found.sizes:
-        label = size_label(size.size)
-        plots[f"stages-{label}.svg"] = _stages(size)
+    plots |= {f"stages-{size_label(size.size)}.svg": _stages(size) for size in found.sizes}
     if found.sizes:
         plots["throughput.svg"] = _throughput(found.sizes)
-    for beside in found.peers:
-        plots[f"peers-{size_label(beside.size)}.svg"] = _peers(beside)
+    plots |= {f"peers-{size_label(beside.size)}.svg": _peers(beside) for beside in found.peers}
     for name, svg in plots.items():
         (out / name).write_text(standalone(svg), encoding="utf-8")
     return list(plots)

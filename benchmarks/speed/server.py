@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
+from benchmarks.speed.client import Connection
 from benchmarks.speed.figures import Machine
 from retrieval.errors import StoreUnavailable
 from retrieval.installation import installed_version
@@ -37,8 +39,13 @@ class Server:
     def resident_bytes(self) -> list[int]:
         """Resident memory of each process that answers requests; the database's are none of them."""
         parent = psutil.Process(self.pid)
-        workers = [child for child in parent.children() if "multiprocessing" in " ".join(child.cmdline())]
-        return [process.memory_info().rss for process in workers if _answers(process)] or [parent.memory_info().rss]
+        commands = {child: " ".join(child.cmdline()) for child in parent.children()}
+        workers = [
+            child
+            for child, command in commands.items()
+            if "multiprocessing" in command and "resource_tracker" not in command
+        ]
+        return [process.memory_info().rss for process in workers or [parent]]
 
 
 @contextmanager
@@ -72,20 +79,11 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) ->
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise StoreUnavailable(f"the server ended with status {process.returncode}: see {log}")
-        try:
-            with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as connection:
-                connection.sendall(b"GET /health/ready HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")
-                if connection.recv(64).startswith(b"HTTP/1.1 200"):
-                    return
-        except OSError:
-            pass  # it does not listen yet
+        with suppress(OSError), Connection(port) as connection:  # it may not listen yet
+            if connection.ask(b"GET /health/ready HTTP/1.1\r\nhost: bench\r\n\r\n").status == 200:
+                return
         time.sleep(0.1)
     raise StoreUnavailable(f"the server was not ready within {START_TIMEOUT_S:g} s: see {log}")
-
-
-def _answers(process: psutil.Process) -> bool:
-    """Whether a child is a worker rather than multiprocessing's tracker of resources."""
-    return "resource_tracker" not in " ".join(process.cmdline())
 
 
 def describe_machine(url: str) -> Machine:
@@ -109,8 +107,6 @@ def describe_machine(url: str) -> Machine:
 def _processor() -> str:
     """Its name, where the system tells."""
     listing = Path("/proc/cpuinfo")
-    if listing.is_file():
-        for line in listing.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown"
+    text = listing.read_text(encoding="utf-8", errors="replace") if listing.is_file() else ""
+    found = re.search(r"^model name[^:]*:(.*)$", text, re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or "unknown"

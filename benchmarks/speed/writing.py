@@ -10,7 +10,6 @@ from benchmarks.speed.corpus import Corpus
 from benchmarks.speed.figures import IngestRate
 from benchmarks.speed.vectors import open_embedder, plain_text
 from retrieval.errors import StoreUnavailable
-from retrieval.types.memory import MemoryInput
 
 WRITERS = 8
 BATCH = 50
@@ -36,11 +35,11 @@ async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate
     for turn in range(ROUNDS):
         made = list(corpus.memories(_STREAM, turn * each, (turn + 1) * each))
         texts = [plain_text(memory) for memory in made]
-        batches = [made[start : start + BATCH] for start in range(0, each, BATCH)]
+        batches = [{"memories": made[start : start + BATCH]} for start in range(0, each, BATCH)]
         started = time.perf_counter()
         await embedder.embed_documents(texts)
         embedding += time.perf_counter() - started
-        result = closed_loop(port, [_request(batch) for batch in batches], WRITERS)
+        result = closed_loop(port, [post(f"/v1/namespaces/{NAMESPACE}/memories", batch) for batch in batches], WRITERS)
         writing += result.seconds
         failures.update(result.failures)
     await embedder.aclose()
@@ -54,10 +53,6 @@ async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate
         deadlocks=0,
         failures=dict(failures),
     )
-
-
-def _request(batch: list[MemoryInput]) -> bytes:
-    return post(f"/v1/namespaces/{NAMESPACE}/memories", {"memories": batch})
 
 
 def _drop(port: int) -> None:

@@ -10,7 +10,7 @@ from classifier.training.data import TRAINING_FILE, read_judge, read_training, s
 from classifier.training.embedder import Embed, bundled_embedder, remembering
 from classifier.training.export import check_parity, export
 from classifier.training.fit import learn, prepare
-from classifier.training.judge import fold_answers, judge, robustness
+from classifier.training.judge import fold_answers, judge
 from classifier.training.metrics import measure, softmax
 
 
@@ -39,11 +39,11 @@ def train(embed: Embed, *, data: Path, models: Path, judge_folder: Path | None, 
     model, held = learn(examples, embed, seed)
     path = models / "intent.onnx"
     export(model, path)
-    classifier = IntentClassifier(path)
     labels = examples.labels[held.rows]
     verdict = None
     if judged is not None:
-        verdict = judge(classifier, judged, embed, fold_answers(queries, judged, embed, seed, model.temperature))
+        folds = fold_answers(queries, judged, embed, seed, model.temperature)
+        verdict = judge(IntentClassifier(path), judged, embed, folds, seed)
     facts = IntentFacts(
         queries=queries,
         data_sha256=file_sha256(data),
@@ -58,7 +58,6 @@ def train(embed: Embed, *, data: Path, models: Path, judge_folder: Path | None, 
             measure(softmax(held.bare, model.bare_temperature), labels),
         ),
         verdict=verdict,
-        robustness=None if judged is None else robustness(classifier, judged, embed, seed),
     )
     card = render(facts)
     write_card(path, card)

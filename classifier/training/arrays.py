@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from classifier.model_arrays import ARRAYS_KEY
@@ -52,23 +52,25 @@ def write_graph(
     graph: str,
     nodes: Sequence[onnx.NodeProto],
     *,
-    inputs: Mapping[str, Sequence[object]],
-    outputs: Mapping[str, Sequence[object]],
-    constants: Mapping[str, ArrayLike],
-    metadata: Mapping[str, str],
+    inputs: Mapping[str, Sequence[str | int]],
+    outputs: Mapping[str, Sequence[str | int]],
+    constants: Mapping[str, object],
+    metadata: dict[str, str],
 ) -> None:
     """Write a model of float32 inputs and outputs, given by their shapes; constants that are lists become int64."""
     tensors = [
         numpy_helper.from_array(np.array(value, np.int64 if isinstance(value, list) else np.float32), name)
         for name, value in constants.items()
     ]
-    declared = [
+    takes, gives = (
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in values.items()]
         for values in (inputs, outputs)
-    ]
+    )
     versions = {"": 18, "ai.onnx.ml": 3}
     opsets = [helper.make_opsetid(domain, versions[domain]) for domain in sorted({"", *(n.domain for n in nodes)})]
-    model = helper.make_model(helper.make_graph(nodes, graph, *declared, tensors), opset_imports=opsets, ir_version=9)
+    model = helper.make_model(
+        helper.make_graph(nodes, graph, takes, gives, tensors), opset_imports=opsets, ir_version=9
+    )
     helper.set_model_props(model, metadata)
     write_model(model, path)
 

@@ -8,7 +8,7 @@ from classifier.features import BUCKETS, EMBEDDING_DIM, FEATURE_DIM, LEXICAL
 from classifier.intents import INTENTS
 from classifier.training.data import LabelledQuery
 from classifier.training.fit import AT_LEAST, FOLDS, FORM_C, MIN_TEMPERATURE, TOPICS, WORDS_C
-from classifier.training.judge import JUDGE_WEIGHT, IntentVerdict, Robustness
+from classifier.training.judge import JUDGE_WEIGHT, IntentVerdict
 from classifier.training.metrics import IntentMetrics
 from classifier.training.model import USUAL, USUAL_SHARE, IntentModel
 
@@ -31,18 +31,14 @@ class IntentFacts:
     folds: tuple[IntentMetrics, IntentMetrics]
     """On held-out folds of our own queries, with and without embedding."""
     verdict: IntentVerdict | None
-    robustness: Robustness | None
 
 
 def render(facts: IntentFacts) -> str:
     """Render the card in Markdown."""
     sections = [_what(facts), _data(facts), _how(facts), _folds(facts)]
     if facts.verdict is not None:
-        sections.append(_judged(facts.verdict))
-    if facts.robustness is not None:
-        sections.append(_robust(facts.robustness, facts.verdict))
-    sections.append(_FAILURES)
-    return "\n\n".join(sections) + "\n"
+        sections += [_judged(facts.verdict), _robust(facts.verdict)]
+    return "\n\n".join([*sections, _FAILURES]) + "\n"
 
 
 def confusion_table(metrics: IntentMetrics) -> str:
@@ -195,15 +191,13 @@ Where most errors are, unseen:
 {errors}"""
 
 
-def _robust(found: Robustness, verdict: IntentVerdict | None) -> str:
+def _robust(found: IntentVerdict) -> str:
     languages = "\n".join(
         f"| {name} | {n} | {accuracy:.3f} | {familiarity:.2f} |"
         for name, (n, accuracy, familiarity) in found.languages.items()
     )
+    familiar = f"{found.familiar:.1%}"
     strange = "\n".join(f"| {kind} | {n} | {mean:.2f} |" for kind, (n, mean) in found.strange.items())
-    familiar = (
-        "" if verdict is None else f" Of the judging set, {verdict.familiar:.1%} have a familiarity of .8 or more."
-    )
     return f"""## Robustness
 
 The judging set, unseen, altered (`classifier/training/judge.py`):
@@ -224,7 +218,7 @@ Familiarity of texts that are no queries, never trained on (`classifier/data/out
 {strange}
 
 AUROC of familiarity, judging set and other languages against these: {found.auroc:.3f} with embedding,
-{found.bare_auroc:.3f} from the words alone.{familiar}"""
+{found.bare_auroc:.3f} from the words alone. Of the judging set, {familiar} have a familiarity of .8 or more."""
 
 
 _FAILURES = """## Where it fails

@@ -80,10 +80,8 @@ def fit_corpus_guard(
 
 
 def _sample(sets: Sequence[str], rng: np.random.Generator) -> NDArray[np.intp]:
-    of_set: dict[str, list[int]] = {}
-    for row, name in enumerate(sets):
-        of_set.setdefault(name, []).append(row)
-    kept = [rng.permutation(rows)[:_MOST_PER_SET] for rows in of_set.values()]
+    names = np.array(sets)
+    kept = [rng.permutation(np.flatnonzero(names == name))[:_MOST_PER_SET] for name in dict.fromkeys(sets)]
     return np.sort(np.concatenate(kept))
 
 

@@ -4,10 +4,11 @@ The classifier is judged without training on the judging set, and in cross-valid
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,8 @@ from classifier.training.fit import FOLDS, fit_members, prepare
 from classifier.training.metrics import IntentMetrics, measure, softmax
 from classifier.training.model import encode
 
+Value = TypeVar("Value")
+
 JUDGE_WEIGHT = 2.0
 """Weight of a query of the judging set when it is added to the training data."""
 _SLIPS = 0.15
@@ -30,32 +33,26 @@ _SLIPS = 0.15
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IntentVerdict:
-    """The results on the judging set."""
+    """The results on the judging set, with embeddings unless stated otherwise."""
 
     with_embedding: IntentMetrics
     without_embedding: IntentMetrics
     lower_case: IntentMetrics
-    """With embedding, on the texts in lower case without final punctuation."""
+    """On the texts in lower case without final punctuation."""
     in_folds: IntentMetrics
-    """With embedding, by models also trained on the other folds of the judging set."""
+    """By models also trained on the other folds of the judging set."""
     accuracy_by_source: dict[str, tuple[int, float, float]]
-    """Source to (queries, accuracy unseen, accuracy in folds), with embedding."""
+    """Source to (queries, accuracy unseen, accuracy in folds)."""
     errors: dict[tuple[str, str], int]
-    """(source, "truth as prediction") to count, with embedding, unseen."""
+    """(source, "truth as prediction") to count, unseen."""
     familiar: float
-    """Share of the queries with in_domain >= 0.8, with embedding."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Robustness:
-    """Results on altered queries, other languages and texts that are not queries, with embeddings."""
-
+    """Share of the queries with in_domain >= 0.8."""
     altered: dict[str, IntentMetrics]
     """By alteration of the queries."""
     languages: dict[str, tuple[int, float, float]]
-    """Language to (queries, accuracy, mean in_domain)."""
+    """Language to (queries, accuracy, mean in_domain), of `held_out.jsonl`."""
     strange: dict[str, tuple[int, float]]
-    """Kind of text to (texts, mean in_domain), for texts that are not queries."""
+    """Kind of text to (texts, mean in_domain), of `out_of_domain.jsonl`: texts that are not queries."""
     auroc: float
     """AUROC of in_domain, for queries against texts that are not: 1 is perfect, 0.5 is chance."""
     bare_auroc: float
@@ -67,6 +64,7 @@ def judge(
     queries: Sequence[LabelledQuery],
     embed: Embed,
     folds: NDArray[np.float64],
+    seed: int,
 ) -> IntentVerdict:
     """Evaluate the classifier on labelled queries, at least one, that it was not trained on.
 
@@ -75,26 +73,39 @@ def judge(
         queries: the judging set.
         embed: embeds texts into unit rows.
         folds: the result of `fold_answers` for them.
+        seed: of the typos and stories in altered queries.
     """
     labels = _labels_of(queries)
+    foreign, strange = _texts("held_out.jsonl", "language"), _texts("out_of_domain.jsonl", "kind")
+    full, bare = ([_predicted(classifier, texts, by) for texts in (queries, foreign, strange)] for by in (embed, None))
     hasty = [replace(query, text=query.text.lower().rstrip("?. ")) for query in queries]
-    predictions = _predicted(classifier, queries, embed)
-    by_source: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    errors: dict[tuple[str, str], int] = defaultdict(int)
-    for query, guess, number in zip(queries, predictions, folds.argmax(axis=1), strict=True):
-        by_source[query.source].append((guess.label is query.intent, INTENTS[int(number)] is query.intent))
-        if guess.label is not query.intent:
-            errors[query.source, f"{query.intent} as {guess.label}"] += 1
+    unseen = [guess.label is query.intent for query, guess in zip(queries, full[0], strict=True)]
+    folded = (folds.argmax(axis=1) == labels).tolist()
+    errors = Counter(
+        (query.source, f"{query.intent} as {guess.label}")
+        for query, guess in zip(queries, full[0], strict=True)
+        if guess.label is not query.intent
+    )
+    spoken = [(guess.label is query.intent, guess.in_domain) for query, guess in zip(foreign, full[1], strict=True)]
+    familiar = [guess.in_domain for guess in full[2]]
     return IntentVerdict(
-        with_embedding=_measured(predictions, labels),
-        without_embedding=_measured(_predicted(classifier, queries, None), labels),
+        with_embedding=_measured(full[0], labels),
+        without_embedding=_measured(bare[0], labels),
         lower_case=_measured(_predicted(classifier, hasty, embed), labels),
         in_folds=measure(folds, labels),
         accuracy_by_source={
-            source: (len(hits), *np.mean(hits, axis=0).tolist()) for source, hits in sorted(by_source.items())
+            source: (len(hits), *np.mean(hits, axis=0).tolist())
+            for source, hits in sorted(_by_source(queries, zip(unseen, folded, strict=True)).items())
         },
         errors=dict(sorted(errors.items(), key=lambda item: (-item[1], item[0]))),
-        familiar=float(np.mean([prediction.in_domain >= 0.8 for prediction in predictions])),
+        familiar=float(np.mean([guess.in_domain >= 0.8 for guess in full[0]])),
+        altered=_altered(classifier, queries, embed, seed),
+        languages={
+            name: (len(each), *np.mean(each, axis=0).tolist()) for name, each in _by_source(foreign, spoken).items()
+        },
+        strange={kind: (len(each), float(np.mean(each))) for kind, each in _by_source(strange, familiar).items()},
+        auroc=_auroc(*full),
+        bare_auroc=_auroc(*bare),
     )
 
 
@@ -128,42 +139,6 @@ def fold_answers(
     return answers
 
 
-def robustness(classifier: IntentClassifier, queries: Sequence[LabelledQuery], embed: Embed, seed: int) -> Robustness:
-    """Evaluate altered copies of the judging set, and the texts in `held_out.jsonl` and `out_of_domain.jsonl`.
-
-    Args:
-        classifier: the model in serving form.
-        queries: the judging set.
-        embed: embeds texts into unit rows.
-        seed: of the typos and stories.
-    """
-    foreign = [
-        LabelledQuery(text=row["text"], intent=Intent(row["intent"]), source=row["language"])
-        for row in _rows("held_out.jsonl")
-    ]
-    strange = [
-        LabelledQuery(text=row["text"], intent=INTENTS[0], source=row["kind"]) for row in _rows("out_of_domain.jsonl")
-    ]
-    usual = [*queries, *foreign]
-    full, bare = (
-        [[prediction.in_domain for prediction in _predicted(classifier, texts, each)] for texts in (usual, strange)]
-        for each in (embed, None)
-    )
-    of_language: dict[str, list[tuple[bool, float]]] = defaultdict(list)
-    for query, prediction in zip(foreign, _predicted(classifier, foreign, embed), strict=True):
-        of_language[query.source].append((prediction.label is query.intent, prediction.in_domain))
-    of_kind: dict[str, list[float]] = defaultdict(list)
-    for query, in_domain in zip(strange, full[1], strict=True):
-        of_kind[query.source].append(in_domain)
-    return Robustness(
-        altered=_altered(classifier, queries, embed, seed),
-        languages={name: (len(each), *np.mean(each, axis=0).tolist()) for name, each in of_language.items()},
-        strange={kind: (len(each), float(np.mean(each))) for kind, each in of_kind.items()},
-        auroc=_auroc(*full),
-        bare_auroc=_auroc(*bare),
-    )
-
-
 def _altered(
     classifier: IntentClassifier, queries: Sequence[LabelledQuery], embed: Embed, seed: int
 ) -> dict[str, IntentMetrics]:
@@ -187,12 +162,27 @@ def _mistyped(text: str, rng: Random) -> str:
     return " ".join(misspelt(word, rng) if rng.random() < _SLIPS else word for word in text.split())
 
 
-def _auroc(usual: Sequence[float], strange: Sequence[float]) -> float:
-    return float(roc_auc_score([1] * len(usual) + [0] * len(strange), [*usual, *strange]))
+def _auroc(
+    judged: Sequence[IntentPrediction], foreign: Sequence[IntentPrediction], strange: Sequence[IntentPrediction]
+) -> float:
+    usual = [1] * (len(judged) + len(foreign)) + [0] * len(strange)
+    return float(roc_auc_score(usual, [guess.in_domain for guess in (*judged, *foreign, *strange)]))
 
 
-def _rows(name: str) -> list[dict[str, str]]:
-    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+def _texts(name: str, source: str) -> list[LabelledQuery]:
+    """The texts of a file of our own, never trained on; those that are no queries have some intent."""
+    rows = [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+    return [
+        LabelledQuery(text=row["text"], intent=Intent(row.get("intent", INTENTS[0])), source=row[source])
+        for row in rows
+    ]
+
+
+def _by_source(queries: Sequence[LabelledQuery], values: Iterable[Value]) -> dict[str, list[Value]]:
+    found: dict[str, list[Value]] = {}
+    for query, value in zip(queries, values, strict=True):
+        found.setdefault(query.source, []).append(value)
+    return found
 
 
 def _labels_of(queries: Sequence[LabelledQuery]) -> NDArray[np.intp]:
