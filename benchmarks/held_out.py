@@ -95,10 +95,10 @@ def table(rows: Sequence[LabelledRankings], scores: Floats, best_fixed: Floats) 
 
 def gate(rows: Sequence[LabelledRankings], examples: Sequence[Example], scores: Floats, profile: Profile) -> GateReport:
     """The gate's report on a shipped profile: all stages against its fixed weights, on what its models had not seen."""
-    likeliest = [max(e.evidence.probabilities, key=e.evidence.probabilities.__getitem__) for e in examples]
+    beliefs = [example.evidence.probabilities for example in examples]
     trial = Trial(
         sets=[row.set for row in rows],
-        intents=[intent.value for intent in likeliest],
+        intents=[max(each, key=each.__getitem__).value for each in beliefs],
         candidate=scores[:, STAGES.index("all"), 0],
         baseline=scores[:, STAGES.index("fixed"), 0],
     )

@@ -171,36 +171,30 @@ def _word_cues(word: str) -> _WordCues:
     )
 
 
+def _split(pattern: str, separator: str) -> list[str]:
+    """The parts of a pattern between separators outside parentheses.
+
+    >>> _split("what(| is|'s) the", " "), _split("how to|wie (ich|man)|way", "|")
+    (["what(| is|'s)", 'the'], ['how to', 'wie (ich|man)', 'way'])
+    """
+    parts, depth = [""], 0
+    for character in pattern:
+        depth += (character == "(") - (character == ")")
+        if character == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
 def _alternatives(pattern: str) -> list[str]:
     """The alternatives of a pattern of the form `(one|two three)`; any other pattern is a single alternative.
 
     >>> _alternatives("(how to|wie (ich|man)|way)"), _alternatives("(a|b) (c|d)")
     (['how to', 'wie (ich|man)', 'way'], ['(a|b) (c|d)'])
     """
-    parts, depth = [""], 0
-    for position, character in enumerate(pattern):
-        depth += (character == "(") - (character == ")")
-        if depth == 0:
-            return parts if position and position == len(pattern) - 1 else [pattern]
-        if depth == 1 and character == "|":
-            parts.append("")
-        elif position:
-            parts[-1] += character
-    return [pattern]
-
-
-def _beginning(phrase: str) -> str:
-    """The part before the first blank outside parentheses.
-
-    >>> _beginning("what(| is|'s) the"), _beginning("in the mood")
-    ("what(| is|'s)", 'in')
-    """
-    depth = 0
-    for position, character in enumerate(phrase):
-        depth += (character == "(") - (character == ")")
-        if character == " " and depth == 0:
-            return phrase[:position]
-    return phrase
+    enclosed = pattern.startswith("(") and pattern.endswith(")") and len(_split(pattern, " ")) == 1
+    return _split(pattern[1:-1], "|") if enclosed else [pattern]
 
 
 _ANYWHERE: list[int] = []
@@ -221,7 +215,7 @@ for _number, _pattern in enumerate(PATTERNS.values(), len(FIRST_WORD)):
     for _alternative in _alternatives(_pattern[1:-1]):
         if " " in _alternative:
             _phrases.append(_alternative)
-            for _word in _alternatives(_beginning(_alternative)):
+            for _word in _alternatives(_split(_alternative, " ")[0]):
                 _WORD_CUES[_word].phrases.add(_number)
         else:
             _WORD_CUES[_alternative].cues.add(_number)

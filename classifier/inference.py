@@ -63,7 +63,11 @@ class IntentClassifier:
         if not model_path.is_file():
             raise FileNotFoundError(f"no intent model at {model_path}")
         self._session = open_session(model_path)
-        _check(self._session, model_path)
+        expected = {"features_version": str(FEATURES_VERSION), "intents": json.dumps(INTENTS)}
+        read_metadata(self._session, model_path, expected)
+        widths = {node.name: node.shape[-1] for node in self._session.get_inputs()}
+        if widths.get("row") != FEATURE_DIM or set(widths) != set(QueryFeatures._fields):
+            raise ModelMismatch(f"{model_path}: takes {widths}, this version makes a row of {FEATURE_DIM}")
         self._kept = lru_cache(maxsize=_MOST_KEPT)(self._predict)
 
     def predict(self, text: str, embedding: NDArray[np.float32] | None = None) -> IntentPrediction:
@@ -123,10 +127,3 @@ def read_metadata(session: ort.InferenceSession, model_path: Path, expected: Map
         if metadata.get(key) != value:
             raise ModelMismatch(f"{model_path}: {key} is {metadata.get(key)}, this version needs {value}")
     return metadata
-
-
-def _check(session: ort.InferenceSession, model_path: Path) -> None:
-    read_metadata(session, model_path, {"features_version": str(FEATURES_VERSION), "intents": json.dumps(INTENTS)})
-    widths = {node.name: node.shape[-1] for node in session.get_inputs()}
-    if widths.get("row") != FEATURE_DIM or set(widths) != set(QueryFeatures._fields):
-        raise ModelMismatch(f"{model_path}: takes {widths}, this version makes a row of {FEATURE_DIM}")

@@ -95,7 +95,9 @@ async def build(settings: Settings, url: str, plan: BenchmarkPlan, progress: Pro
                 record.filled["small"] = plan.small
                 _write(folder, record)
         await engine.maintain()  # also where nothing is new: a migration may have left memories unpacked
-    await _settle(url)
+    async with await _admin(url) as conn:  # statistics and visibility as they are some time after
+        await conn.execute("vacuum analyze")
+        await conn.execute("checkpoint")
     return record
 
 
@@ -176,13 +178,6 @@ async def _without_index(url: str, folder: Path, record: Record, *, apart: bool)
                 await conn.execute(definition.replace(" ON ONLY ", " ON ").encode())
         record.dropped, record.index_s = [], time.perf_counter() - started
         _write(folder, record)
-
-
-async def _settle(url: str) -> None:
-    """Statistics and visibility as they are some time after."""
-    async with await _admin(url) as conn:
-        await conn.execute("vacuum analyze")
-        await conn.execute("checkpoint")
 
 
 async def _admin(url: str) -> psycopg.AsyncConnection[Any]:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,12 +118,12 @@ def pgvector(documents: Documents, _folder: Path, url: str) -> Iterator[Sequence
                 name="pgvector + ts_rank_cd, any word",
                 note="RRF in SQL over HNSW and a stored tsvector; texts with any of the query's words, "
                 "which natural questions need",
-                search=lambda text, vector, limit: search(_ANY_WORD, text, vector, limit),
+                search=partial(search, _ANY_WORD),
             ),
             SearchWay(
                 name="pgvector + ts_rank_cd, all words",
                 note="the same with plainto_tsquery as in the documentation, which wants all of the query's words",
-                search=lambda text, vector, limit: search(_ALL_WORDS, text, vector, limit),
+                search=partial(search, _ALL_WORDS),
             ),
         ]
         conn.execute("drop schema bench_peer cascade")
@@ -144,23 +145,18 @@ def lancedb(documents: Documents, folder: Path, _url: str) -> Iterator[Sequence[
     if indexed:
         table.create_index(metric="cosine", index_type="IVF_HNSW_SQ")
 
-    def search(text: str, vector: Vector, limit: int, *, exact: bool) -> list[str]:
+    def search(exact: bool, text: str, vector: Vector, limit: int) -> list[str]:
         query = table.search(query_type="hybrid").vector(vector).text(text).metric("cosine").limit(limit)
         if exact:
             query = query.bypass_vector_index()
         return [row["id"] for row in query.rerank(reranker).select(["id", "text"]).to_list()]
 
-    exactly = SearchWay(
-        name="LanceDB hybrid",
-        note="full-text index with its defaults, exact vector scan as without an index, RRFReranker",
-        search=lambda text, vector, limit: search(text, vector, limit, exact=True),
-    )
-    by_index = SearchWay(
-        name="LanceDB hybrid, IVF_HNSW_SQ",
-        note="the same with a vector index of its parameters' defaults",
-        search=lambda text, vector, limit: search(text, vector, limit, exact=False),
-    )
-    yield [exactly, by_index] if indexed else [exactly]
+    exactly = "full-text index with its defaults, exact vector scan as without an index, RRFReranker"
+    by_index = "the same with a vector index of its parameters' defaults"
+    ways = [SearchWay(name="LanceDB hybrid", note=exactly, search=partial(search, True))]
+    if indexed:
+        ways.append(SearchWay(name="LanceDB hybrid, IVF_HNSW_SQ", note=by_index, search=partial(search, False)))
+    yield ways
 
 
 @contextmanager

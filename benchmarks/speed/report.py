@@ -147,8 +147,7 @@ def _degraded(found: Benchmark) -> int:
 
 
 def _peer_notes(found: Benchmark) -> str:
-    notes = [f"- {name}: {note}." for name, note in found.peer_notes.items()]
-    return "\n".join([*notes, *(f"- {name}: {reason}." for name, reason in found.absent_peers.items())])
+    return "\n".join(f"- {name}: {note}." for name, note in (found.peer_notes | found.absent_peers).items())
 
 
 def _percentiles(spread: Spread, digits: int = 1) -> list[str]:

@@ -15,17 +15,14 @@ from classifier.training.metrics import measure, softmax
 
 
 def train(embed: Embed, *, data: Path, models: Path, judge_folder: Path | None, seed: int) -> str:
-    """Train, export, verify, evaluate and write everything; the same seed gives the same bytes.
+    """Train, export, verify, evaluate and write everything; the card. The same seed gives the same bytes.
 
     Args:
-        embed: embeds texts into unit rows.
+        embed: as in serving.
         data: the training queries.
         models: contains the embedder; receives `intent.onnx`, `intent.md` and a line in `SHA256SUMS`.
         judge_folder: labelled queries to report on; the written model is never trained on them.
         seed: of everything random.
-
-    Returns:
-        The card.
 
     Raises:
         ValueError: the data are malformed or share a text with the judging set, or the exported model differs from

@@ -38,15 +38,6 @@ def arrays_of(model: onnx.ModelProto) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def add_arrays(model: onnx.ModelProto) -> None:
-    """Store the arrays of a graph in the model's metadata; the same arrays give the same bytes."""
-    archive = io.BytesIO()
-    np.savez_compressed(archive, allow_pickle=False, **arrays_of(model))
-    metadata = {each.key: each.value for each in model.metadata_props}
-    del model.metadata_props[:]
-    helper.set_model_props(model, metadata | {ARRAYS_KEY: b64encode(archive.getvalue()).decode()})
-
-
 def write_graph(
     path: Path,
     graph: str,
@@ -76,8 +67,12 @@ def write_graph(
 
 
 def write_model(model: onnx.ModelProto, path: Path) -> None:
-    """Validate and write a model with its arrays; the same numbers give the same bytes."""
-    add_arrays(model)
+    """Validate and write a model with its arrays in its metadata; the same numbers give the same bytes."""
+    archive = io.BytesIO()
+    np.savez_compressed(archive, allow_pickle=False, **arrays_of(model))
+    metadata = {each.key: each.value for each in model.metadata_props}
+    del model.metadata_props[:]
+    helper.set_model_props(model, metadata | {ARRAYS_KEY: b64encode(archive.getvalue()).decode()})
     onnx.checker.check_model(model)
     path.write_bytes(model.SerializeToString(deterministic=True))
 

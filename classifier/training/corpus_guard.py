@@ -54,13 +54,9 @@ class FittedCorpusGuard:
 def fit_corpus_guard(
     corpora: Floats, sets: Sequence[str], namespaces: Sequence[str], *, seed: int
 ) -> FittedCorpusGuard:
-    """Fit on the training queries, all sets having equal weight.
+    """Fit on the training queries' corpora of shape (n, features), all sets having equal weight.
 
-    Args:
-        corpora: shape (n, features).
-        sets: the set of each query.
-        namespaces: the namespace of each query; queries are compared with other namespaces if their set has several.
-        seed: for sampling the queries of large sets.
+    Queries are compared with those of other namespaces if their set has several; the seed samples large sets.
     """
     counts = Counter(sets)
     share = np.array([1 / counts[name] for name in sets]) / len(counts)

@@ -36,7 +36,6 @@ class Trained:
     """A trained classifier and its metrics on given queries held out in cross-validation."""
 
     queries: int
-    """Number of given queries."""
     base: int
     """Number of our queries trained on."""
     weight: float
@@ -91,7 +90,7 @@ def train_custom(
     Args:
         given: from `read_labelled`.
         out: the output folder; created if missing.
-        embed: embeds texts into unit rows.
+        embed: as in serving.
         base: whether to add our queries; one with the same text as a given query is left out.
         seed: the same seed gives the same bytes.
         advance: called after each fit, FOLDS + 1 times in all.

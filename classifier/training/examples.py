@@ -22,16 +22,9 @@ _LENGTH_BYTES = 4
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
-    """A query with its candidates.
+    """A query of an evaluation set with its candidates, the ids of those that are relevant, and the legs' results.
 
-    Attributes:
-        set: the evaluation set.
-        namespace: the namespace within the set.
-        type: type of the query.
-        relevant: ids of the relevant memories.
-        evidence: the results of the legs.
-        known: the inputs of the candidates.
-        fused: the candidates in the order of the fusion with the fixed weights.
+    `fused` are the candidates in the order of the fusion with the fixed weights.
     """
 
     set: str

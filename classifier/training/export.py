@@ -28,13 +28,6 @@ _OPSET = 17
 _IR_VERSION = 8
 
 
-def golden_embedding() -> NDArray[np.float32]:
-    """The unit vector, shape (384,), used for the golden answers with an embedding."""
-    wave = np.sin(np.arange(EMBEDDING_DIM, dtype=np.float64))
-    unit: NDArray[np.float32] = (wave / np.linalg.norm(wave)).astype(np.float32)
-    return unit
-
-
 def export(model: IntentModel, path: Path) -> None:
     """Write the model with its metadata: intents, features_version and golden answers."""
     graph = _IntentGraph()
@@ -105,7 +98,8 @@ def _expected(
 
 
 def _metadata(model: IntentModel) -> dict[str, str]:
-    vectors = np.stack([golden_embedding()] * len(GOLDEN_TEXTS))
+    wave = np.sin(np.arange(EMBEDDING_DIM, dtype=np.float64))
+    vectors = np.tile((wave / np.linalg.norm(wave)).astype(np.float32), (len(GOLDEN_TEXTS), 1))
     without = _expected(model, GOLDEN_TEXTS, vectors, embedded=False)
     with_embedding = _expected(model, GOLDEN_TEXTS, vectors, embedded=True)
     golden = [

@@ -115,11 +115,7 @@ def learn(
     Folds keep topics together (k-means clusters of the embeddings), and copies with their original: temperature and
     in_domain are fitted on queries that are new to the model, as those in serving are.
 
-    Args:
-        data: the training set.
-        embed: embeds texts into unit rows.
-        seed: of the clusters and of the out-of-domain texts.
-        advance: called after each fit, FOLDS + 1 times in all.
+    The seed decides on the clusters and on the out-of-domain texts; `advance` is called FOLDS + 1 times in all.
     """
     found = [_answers(data, train, test, seed, advance) for train, test in _folds(data, seed)]
     held = HeldOut(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

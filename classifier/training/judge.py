@@ -68,12 +68,7 @@ def judge(
 ) -> IntentVerdict:
     """Evaluate the classifier on labelled queries, at least one, that it was not trained on.
 
-    Args:
-        classifier: the model in serving form.
-        queries: the judging set.
-        embed: embeds texts into unit rows.
-        folds: the result of `fold_answers` for them.
-        seed: of the typos and stories in altered queries.
+    `folds` is the result of `fold_answers` for them; the seed decides on the typos and stories in altered queries.
     """
     labels = _labels_of(queries)
     foreign, strange = _texts("held_out.jsonl", "language"), _texts("out_of_domain.jsonl", "kind")
@@ -118,12 +113,8 @@ def fold_answers(
 ) -> NDArray[np.float64]:
     """Cross-validate the judging set, adding the training data to every fold.
 
-    Args:
-        training: training data of every fold.
-        queries: the judging set; each fold is predicted by a model trained on the others.
-        embed: embeds texts into unit rows.
-        seed: of the folds (stratified by intent) and of the augmentation.
-        temperature: of the model trained without the judging set.
+    The seed decides on the folds (stratified by intent) and on the augmentation; the temperature is that of the model
+    trained without the judging set.
 
     Returns:
         Probabilities with embedding, shape (n, 4).

@@ -153,35 +153,33 @@ def card(rows: Sequence[LabelledRankings], quality: Floats, path: Path) -> str:
     }
     scores["best mixture of each query (oracle)"] = quality.max(axis=1)
     sets = rows_of_sets(rows)
-    lines = [
-        f"# {path.name}: how far can each leg be trusted for this query?",
-        "",
-        "A quadratic model over what the legs returned (`classifier/query_performance.py`: shares, ranks,",
-        "differences of cosines, the intents' probabilities; nothing of a corpus' size, lengths or kind). Out come the",
-        "weights of the vector, BM25 and graph legs in the reciprocal rank fusion. Made by",
-        "`python -m classifier.training.leg_weights` from evidence that `benchmarks/evidence.py` collects; rebuilt",
-        "only so.",
-        "",
-        f"- {fingerprint(path)}; licence of the numbers: as Trivet's",
-        f"- ridge {ALPHA}, temperature {TEMPERATURE}, features clipped at {REACH} deviations,",
-        f"  every set counting alike; {len(rows)} queries of {len(sets)} research sets. No text of them is in the",
-        f"  model: it holds {len(FEATURES)} x {len(FEATURES) + 1} x {len(GRID)} coefficients.",
-        f"- Their licences: {'; '.join(f'{name} {licence_of(name)}' for name in sets)}.",
-        "- nDCG@10 by set, and the mean over the sets:",
-        "",
-        "| weights | mean | " + " | ".join(sets) + " |",
-        "|" + "---|" * (len(sets) + 2),
-    ]
+    table = []
     for name, values in scores.items():
         means = [values[inside].mean() for inside in sets.values()]
-        lines.append(f"| {name} | {np.mean(means):.3f} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
-    lines += [
-        "",
-        'Where it fails: a set of a kind it has not seen is weighed much as by fixed weights (row "sets not seen");',
-        "single queries can be far from their best mixture.",
-        "",
-    ]
-    return "\n".join(lines)
+        table.append(f"| {name} | {np.mean(means):.3f} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |")
+    found = "\n".join(table)
+    return f"""# {path.name}: how far can each leg be trusted for this query?
+
+A quadratic model over what the legs returned (`classifier/query_performance.py`: shares, ranks,
+differences of cosines, the intents' probabilities; nothing of a corpus' size, lengths or kind). Out come the
+weights of the vector, BM25 and graph legs in the reciprocal rank fusion. Made by
+`python -m classifier.training.leg_weights` from evidence that `benchmarks/evidence.py` collects; rebuilt
+only so.
+
+- {fingerprint(path)}; licence of the numbers: as Trivet's
+- ridge {ALPHA}, temperature {TEMPERATURE}, features clipped at {REACH} deviations,
+  every set counting alike; {len(rows)} queries of {len(sets)} research sets. No text of them is in the
+  model: it holds {len(FEATURES)} x {len(FEATURES) + 1} x {len(GRID)} coefficients.
+- Their licences: {"; ".join(f"{name} {licence_of(name)}" for name in sets)}.
+- nDCG@10 by set, and the mean over the sets:
+
+| weights | mean | {" | ".join(sets)} |
+|{"---|" * (len(sets) + 2)}
+{found}
+
+Where it fails: a set of a kind it has not seen is weighed much as by fixed weights (row "sets not seen");
+single queries can be far from their best mixture.
+"""
 
 
 def rows_of_sets(rows: Sequence[LabelledRankings]) -> dict[str, NDArray[np.bool_]]:

@@ -24,11 +24,9 @@ GRID: NDArray[np.float64] = (
 
 
 class LabelledRankings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rankings of a query with relevance labels.
+    """The rankings of a query of an evaluation set with relevance labels.
 
     Attributes:
-        set: the evaluation set.
-        namespace: the namespace within the set.
         evidence: the features, in the order of `FEATURES`.
         rankings: ids by leg, best first, as they enter the fusion.
         relevant: ids of the relevant memories.

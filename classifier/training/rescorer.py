@@ -115,24 +115,22 @@ def without_leg(example: Example, leg: str) -> Example | None:
 
     Without the vector leg the query has no embedding either, as that is what fails.
     """
-    lost: dict[str, Any] = {leg: LegScores()}
-    evidence = replace(example.evidence, **lost)
-    left = {memory_id for name in LEGS for memory_id in getattr(evidence, name).ids}
+    left = {memory_id for name in LEGS if name != leg for memory_id in getattr(example.evidence, name).ids}
     kept = [row for row, memory_id in enumerate(example.known.ids) if memory_id in left]
     if not kept:
         return None
-    known = _only(example.known, kept)
-    match leg:
-        case "vector":
-            nothing = np.zeros(len(kept), np.float32)
-            known = structs.replace(known, own=nothing, mixed=nothing, vectors=None)
-        case "bm25":
-            nothing = np.zeros(len(kept), np.float32)
-            known = structs.replace(known, covered=nothing, shared=nothing, rarest=nothing)
-            evidence = replace(evidence, score_upper_bound=0.0)
-        case _:
-            evidence = replace(evidence, entity_idfs=())
-    return structs.replace(example, evidence=evidence, known=known)
+    nothing = np.zeros(len(kept), np.float32)
+    lost: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "vector": ({}, {"own": nothing, "mixed": nothing, "vectors": None}),
+        "bm25": ({"score_upper_bound": 0.0}, {"covered": nothing, "shared": nothing, "rarest": nothing}),
+        "graph": ({"entity_idfs": ()}, {}),
+    }
+    of_legs, of_candidates = lost[leg]
+    return structs.replace(
+        example,
+        evidence=replace(example.evidence, **{leg: LegScores()}, **of_legs),
+        known=structs.replace(_only(example.known, kept), **of_candidates),
+    )
 
 
 def _only(known: CandidateInputs, kept: Sequence[int]) -> CandidateInputs:
@@ -197,36 +195,35 @@ def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str
     gains = fitted.booster.feature_importance("gain")
     shares = sorted(zip(gains / gains.sum(), CANDIDATE_FEATURES, strict=True), reverse=True)[:15]
     trees = fitted.trees
-    lines = [
-        f"# {path.name}: in which order do the fused candidates answer the query?",
-        "",
-        "Gradient-boosted trees (LambdaMART) over what the legs and the texts say of each candidate",
-        "(`classifier/candidates.py`), and how like the candidates are to the memories of the training queries.",
-        "Where they are wholly like them the order is the rescorer's; where they are unlike all,",
-        f"{fitted.floor:.0%} of it. Made by `python -m classifier.training.rescorer` from examples that",
-        "`benchmarks/evidence.py` collects; rebuilt only so. Held-out figures: `docs/decisions/0008-rescorer.md`.",
-        "",
-        f"- {fingerprint(path)}; licence of the numbers: as Trivet's",
-        f"- {trees.trees} trees of {trees.leaves} leaves, rate {trees.rate}, seed",
-        f"  {trees.seed}; {LEGLESS:.0%} of the queries a second time without one of the legs;",
-        "  every set counts alike",
-        "- No text of the sets is in the model: thresholds, leaf values, and of up to 300 queries a set "
-        f"{len(CORPUS_FEATURES)} means",
-        "  over their candidates.",
-        "",
-        "| trained on | queries | licence |",
-        "|---|---|---|",
-        *(f"| {name} | {count} | {licence_of(name)} |" for name, count in counts.items()),
-        "",
-        "What decides most (share of the trees' gain):",
-        "",
-        *(f"- {name.replace('_', ' ')} {share:.1%}" for share, name in shares),
-        "",
-        'Where it fails: it sees forms, not meaning (a liking is a word such as "love"); its words are English; of',
-        "what no leg found it knows nothing; of a kind of memories that it was not trained on it is believed little.",
-        "",
-    ]
-    return "\n".join(lines)
+    means = len(CORPUS_FEATURES)
+    trained_on = "\n".join(f"| {name} | {count} | {licence_of(name)} |" for name, count in counts.items())
+    decisive = "\n".join(f"- {name.replace('_', ' ')} {share:.1%}" for share, name in shares)
+    return f"""# {path.name}: in which order do the fused candidates answer the query?
+
+Gradient-boosted trees (LambdaMART) over what the legs and the texts say of each candidate
+(`classifier/candidates.py`), and how like the candidates are to the memories of the training queries.
+Where they are wholly like them the order is the rescorer's; where they are unlike all,
+{fitted.floor:.0%} of it. Made by `python -m classifier.training.rescorer` from examples that
+`benchmarks/evidence.py` collects; rebuilt only so. Held-out figures: `docs/decisions/0008-rescorer.md`.
+
+- {fingerprint(path)}; licence of the numbers: as Trivet's
+- {trees.trees} trees of {trees.leaves} leaves, rate {trees.rate}, seed
+  {trees.seed}; {LEGLESS:.0%} of the queries a second time without one of the legs;
+  every set counts alike
+- No text of the sets is in the model: thresholds, leaf values, and of up to 300 queries a set {means} means
+  over their candidates.
+
+| trained on | queries | licence |
+|---|---|---|
+{trained_on}
+
+What decides most (share of the trees' gain):
+
+{decisive}
+
+Where it fails: it sees forms, not meaning (a liking is a word such as "love"); its words are English; of
+what no leg found it knows nothing; of a kind of memories that it was not trained on it is believed little.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
