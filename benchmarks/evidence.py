@@ -30,7 +30,6 @@ PROFILE = structs.replace(DEFAULT, rescore=False, models=structs.replace(DEFAULT
 
 
 def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, Any]:
-    """One query's line for the weights."""
     return {
         "set": folder.name,
         "namespace": query.namespace,
@@ -42,7 +41,6 @@ def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, 
 
 
 async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, answer: Answer) -> Example:
-    """One query's example for the rescorer."""
     known = await engine.candidate_inputs(answer, query.text)
     if known is None:
         raise RuntimeError(f"{query.id}: nothing was found")
@@ -92,7 +90,6 @@ async def collect(folders: list[Path], out: Path, examples: Path | None, limit: 
 
 
 def main() -> None:
-    """Run from the command line; `--help` says how."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--out", required=True, type=Path, help="rows for the weights")

@@ -36,7 +36,6 @@ Floats = NDArray[np.float64]
 
 
 def fused(row: LabelledRankings, weights: Sequence[float]) -> list[str]:
-    """The fusion of a query's rankings under some weights."""
     by_leg = {Leg(leg): weight for leg, weight in zip(LEGS, weights, strict=True)}
     rankings = {Leg(leg): list(ids) for leg, ids in row.rankings.items()}
     return [each.id for each in weighted_rrf(rankings, by_leg, rrf_k=row.rrf_k)]
@@ -106,7 +105,6 @@ def gate(rows: Sequence[LabelledRankings], examples: Sequence[Example], scores: 
 
 
 def main() -> None:
-    """Run from the command line; `--help` says how."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("evidence", type=Path)
     parser.add_argument("examples", type=Path)

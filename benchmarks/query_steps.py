@@ -54,7 +54,6 @@ def best_ms(step: Callable[[Given], object], make: Callable[[], Given], runs: in
 
 
 def main() -> None:
-    """Print a line for each step."""
     classifier = IntentClassifier(models_dir() / "intent.onnx")
     wave = np.sin(np.arange(EMBEDDING_DIM)).astype(np.float32)
     vector = wave / np.linalg.norm(wave)

@@ -93,7 +93,6 @@ def measured(port: int, method: str, path: str, media_type: str, body: str) -> t
 
 
 def main() -> None:
-    """Print a table for each checkout."""
     for checkout in (*(Path(other).resolve() for other in sys.argv[1:]), CHECKOUT):
         print(f"{'this checkout' if checkout == CHECKOUT else checkout.name}\n{'':40}status  request   longest wait")
         with tempfile.TemporaryDirectory(prefix="trivet-stalls-") as folder:

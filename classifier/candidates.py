@@ -27,7 +27,6 @@ CANDIDATES_VERSION: Final = 1
 
 Integers = NDArray[np.int32] | Sequence[int]
 Flags = NDArray[np.bool_] | Sequence[bool]
-Shares = NDArray[np.float32] | Sequence[float]
 
 
 class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +61,7 @@ class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
     named: Flags
     speakers: Integers
     sessions: Integers
-    titled: Shares
+    titled: NDArray[np.float32] | Sequence[float]
     has_title: Flags
     query: Sequence[float]
 
@@ -87,10 +86,8 @@ CORPUS_FEATURES: Final = (
 )
 """Names of the features that describe the kind of memories, in order."""
 
-
 MOST_RESCORED: Final = 48
 """Most candidates that are rescored, the best by `consensus`; later ones rarely belong in the top ten."""
-
 
 _OF_QUERY = len(QUERY_TRAITS) + len(QUERY_EVIDENCE)
 """Number of features shared by all candidates of a query; they come last in a row."""

@@ -25,11 +25,9 @@ _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 _COMMAND = re.compile(r"(?:^|[`$(|]\s*|&&\s*)(trivet|make)\s+([a-z][a-z-]*)", re.MULTILINE)
 
 
-def pages() -> Iterator[Path]:
+def pages() -> list[Path]:
     """Every Markdown page of the project."""
-    for page in sorted(ROOT.rglob("*.md")):
-        if not _SKIPPED & set(page.relative_to(ROOT).parts):
-            yield page
+    return [page for page in sorted(ROOT.rglob("*.md")) if not _SKIPPED & set(page.relative_to(ROOT).parts)]
 
 
 def broken_links(page: Path, text: str) -> Iterator[str]:
@@ -82,5 +80,5 @@ if __name__ == "__main__":
     found = list(problems())
     for line in found:
         print(line, file=sys.stderr)
-    print(f"{sum(1 for _ in pages())} pages, {len(found)} problems")
+    print(f"{len(pages())} pages, {len(found)} problems")
     sys.exit(1 if found else 0)

@@ -110,7 +110,7 @@ def closed_loop(port: int, requests: Iterable[bytes], concurrency: int, *, secon
                     reply = connection.receive(sent[0])
                 except (ConnectionError, TimeoutError) as exc:
                     result.failures.append(str(exc))
-                    reply, following = None, None
+                    following = None
                 else:
                     if reply is None:
                         continue

@@ -83,7 +83,6 @@ def people() -> tuple[str, ...]:
 
 @cache
 def places() -> tuple[str, ...]:
-    """Names of towns."""
     rng = np.random.default_rng(3)
     stems = _pronounceable(rng, PLACES, (1, 2))
     endings = rng.integers(len(_ENDINGS), size=len(stems))
@@ -158,7 +157,6 @@ class Corpus:
             yield from made[max(start - block * BLOCK, 0) : stop - block * BLOCK]
 
     def block(self, stream: int, number: int) -> list[MemoryInput]:
-        """One session or four documents."""
         rng = np.random.default_rng([self.seed, stream, number])
         chat = rng.random() < _CHAT_SHARE
         topic = int(rng.integers(len(self._topics)))

@@ -85,7 +85,6 @@ class Storage(Struct, frozen=True, kw_only=True):
 
     @property
     def postings_per_memory(self) -> float:
-        """Bytes of packed postings per memory that has them."""
         return self.posting_bytes / max(self.packed, 1)
 
 
@@ -102,7 +101,6 @@ class IngestRate(Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """Of the embedder's own rate."""
         return self.per_second / self.embedder_per_second
 
 
@@ -125,7 +123,6 @@ class SizeResult(Struct, frozen=True, kw_only=True):
     resident_bytes: list[int]
 
     def timing(self, case: str) -> Timing | None:
-        """The case of that name."""
         return next((timing for timing in self.timings if timing.case == case), None)
 
 
@@ -169,8 +166,6 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 class Benchmark(Struct, kw_only=True):
-    """A whole run."""
-
     date: str
     seed: int
     machine: Machine
@@ -188,5 +183,4 @@ class Benchmark(Struct, kw_only=True):
     quality: list[Quality] = []
 
     def at(self, size: int) -> SizeResult | None:
-        """What was measured at that size."""
         return next((each for each in self.sizes if each.size == size), None)

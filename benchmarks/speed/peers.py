@@ -191,7 +191,6 @@ PEERS = {"pgvector": Peer(pgvector, "psycopg"), "lancedb": Peer(lancedb, "lanced
 
 
 def is_installed(name: str) -> bool:
-    """Whether the peer's library is there."""
     return find_spec(PEERS[name].library) is not None
 
 

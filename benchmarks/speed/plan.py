@@ -67,7 +67,6 @@ def size_label(size: int) -> str:
 
 
 def large_name(size: int) -> str:
-    """The namespace of a size."""
     return f"bench-{size_label(size)}"
 
 

@@ -49,7 +49,6 @@ class Queries:
         self._given: set[str] = set()
 
     def take(self, count: int) -> list[BenchmarkQuery]:
-        """So many new ones."""
         return list(islice(self._fresh(), count))
 
     def _fresh(self) -> Iterator[BenchmarkQuery]:

@@ -60,7 +60,6 @@ class Case:
     filter: str | None = None
 
     def request(self, query: str) -> SearchRequest:
-        """The search for a query."""
         filters = FILTERS[self.filter] if self.filter else Filters()
         return SearchRequest(query=query, top_k=TOP_K, mode=self.mode, filters=filters)
 
@@ -79,7 +78,6 @@ CASES = (
 
 
 def search_path(namespace: str) -> str:
-    """Where searches of a namespace are sent."""
     return f"/v1/namespaces/{namespace}/search"
 
 

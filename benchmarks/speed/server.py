@@ -105,7 +105,6 @@ def describe_machine(url: str) -> Machine:
 
 
 def _processor() -> str:
-    """Its name, where the system tells."""
     listing = Path("/proc/cpuinfo")
     text = listing.read_text(encoding="utf-8", errors="replace") if listing.is_file() else ""
     found = re.search(r"^model name[^:]*:(.*)$", text, re.MULTILINE)

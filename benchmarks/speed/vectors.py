@@ -114,11 +114,9 @@ class PreparedEmbedder:
         return vectors
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """None has been prepared."""
         raise NotImplementedError("prepared vectors are of documents")
 
     async def aclose(self) -> None:
-        """Nothing to release."""
         await asyncio.sleep(0)
 
 

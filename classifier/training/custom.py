@@ -19,8 +19,6 @@ from classifier.training.metrics import IntentMetrics, ReliabilityBin, measure, 
 
 FEWEST = 5
 """Minimum queries per intent."""
-GIVEN = "given"
-"""The `source` of the user's queries."""
 _SHARE, _MOST = 0.5, 20.0
 """Together, the given queries have this share of the weight of ours, but each has the weight of at least one and at
 most `_MOST` of ours.
@@ -134,7 +132,7 @@ def _labelled(line: str, where: str) -> LabelledQuery:
         raise BadQueries(f"{where}: the text is blank")
     if row["intent"] not in set(INTENTS):
         raise BadQueries(f"{where}: unknown intent {row['intent']!r}; there are {', '.join(INTENTS)}")
-    return LabelledQuery(text=row["text"], intent=Intent(row["intent"]), source=GIVEN)
+    return LabelledQuery(text=row["text"], intent=Intent(row["intent"]), source="given")
 
 
 def _card(trained: Trained, given: Sequence[LabelledQuery]) -> str:

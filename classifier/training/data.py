@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from classifier.intents import Intent
 
@@ -48,9 +49,10 @@ def read_training(path: Path = TRAINING_FILE) -> list[LabelledQuery]:
 
 def read_judge(folder: Path) -> list[LabelledQuery]:
     """Read `queries.jsonl` of an evaluation folder: `text`, `type` (an intent) and `metadata.source`."""
-    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
-    return [LabelledQuery(text=r["text"], intent=Intent(r["type"]), source=r["metadata"]["source"]) for r in rows]
+    return [
+        LabelledQuery(text=row["text"], intent=Intent(row["type"]), source=row["metadata"]["source"])
+        for row in json_lines(folder / "queries.jsonl")
+    ]
 
 
 def shared_texts(training: list[LabelledQuery], judge: list[LabelledQuery]) -> list[str]:
@@ -59,22 +61,20 @@ def shared_texts(training: list[LabelledQuery], judge: list[LabelledQuery]) -> l
     return [query.text for query in training if comparable(query.text) in judged]
 
 
+def json_lines(path: Path) -> list[Any]:
+    """The values in a file of JSON lines."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def comparable(text: str) -> str:
     """Fold case and space, to detect duplicates."""
     return " ".join(text.casefold().split())
 
 
-def augmented(queries: list[LabelledQuery], rng: Random) -> list[LabelledQuery]:
-    """One altered copy of each query, in order, if it differs from the original."""
-    copies = [replace(query, text=_altered(query.text, rng)) for query in queries]
-    return [copy for copy, query in zip(copies, queries, strict=True) if copy.text != query.text]
-
-
 @cache
 def stories(use: str, path: Path = DATA / "preambles.jsonl") -> tuple[str, ...]:
     """The stories to put before a question, for `training` or for the robustness `check`."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return tuple(row["text"] for row in rows if row["use"] == use)
+    return tuple(row["text"] for row in json_lines(path) if row["use"] == use)
 
 
 def misspelt(word: str, rng: Random) -> str:
@@ -90,7 +90,8 @@ def misspelt(word: str, rng: Random) -> str:
     return word[:position] + word[position] + word[position:]
 
 
-def _altered(text: str, rng: Random) -> str:
+def altered(text: str, rng: Random) -> str:
+    """A copy of a query as somebody in a hurry types it, sometimes at the end of a story; it may be the same text."""
     if rng.random() < 0.5:
         text = text.lower()
     if rng.random() < 0.35:

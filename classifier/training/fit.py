@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from classifier.intents import INTENTS
-from classifier.training.data import LabelledQuery, augmented
+from classifier.training.data import LabelledQuery, altered
 from classifier.training.embedder import Embed
 from classifier.training.metrics import fit_temperature
 from classifier.training.model import (
@@ -78,17 +78,18 @@ def prepare(
 ) -> TrainingSet:
     """Augment, embed and encode the training data; `weights` of the queries and their copies are 1 by default."""
     rng = Random(seed)
-    copies = [(row, copy) for row, query in enumerate(queries) for copy in augmented([query], rng)]
-    everything = [*queries, *(copy for _, copy in copies)]
+    written = [query.text for query in queries]
+    copies = [(row, copy) for row, text in enumerate(written) if (copy := altered(text, rng)) != text]
     original = np.array([*range(len(queries)), *(row for row, _ in copies)], dtype=np.intp)
-    texts = [query.text for query in everything]
+    texts = [*written, *(copy for _, copy in copies)]
     embeddings = embed(texts)
     given = np.ones(len(queries)) if weights is None else np.array(weights, dtype=np.float64)
+    labels = np.array([INTENTS.index(query.intent) for query in queries], dtype=np.intp)
     return TrainingSet(
         texts=texts,
         embeddings=embeddings,
         encoded=encode(texts, embeddings),
-        labels=np.array([INTENTS.index(query.intent) for query in everything], dtype=np.intp),
+        labels=labels[original],
         original=original,
         weights=given[original],
     )
@@ -120,8 +121,7 @@ def learn(
     found = [_answers(data, train, test, seed, advance) for train, test in _folds(data, seed)]
     held = HeldOut(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     labels = data.labels[held.rows]
-    everything = np.arange(len(data.labels))
-    model = fit_members(data, everything)
+    model = fit_members(data, np.arange(len(data.labels)))
     middles = centroids(data.embeddings[data.originals], seed)
     strange = out_of_domain_texts(_STRANGE_TEXTS, Random(seed))
     against = evidence(encode(strange, embed(strange)), model.vocabularies, middles)

@@ -3,7 +3,6 @@
 The classifier is judged without training on the judging set, and in cross-validation with the training data.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from classifier.inference import IntentClassifier, IntentPrediction
 from classifier.intents import INTENTS, Intent
-from classifier.training.data import DATA, LabelledQuery, misspelt, stories
+from classifier.training.data import DATA, LabelledQuery, json_lines, misspelt, stories
 from classifier.training.embedder import Embed
 from classifier.training.fit import FOLDS, fit_members, prepare
 from classifier.training.metrics import IntentMetrics, measure, softmax
@@ -162,10 +161,9 @@ def _auroc(
 
 def _texts(name: str, source: str) -> list[LabelledQuery]:
     """The texts of a file of our own, never trained on; those that are no queries have some intent."""
-    rows = [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
     return [
         LabelledQuery(text=row["text"], intent=Intent(row.get("intent", INTENTS[0])), source=row[source])
-        for row in rows
+        for row in json_lines(DATA / name)
     ]
 
 

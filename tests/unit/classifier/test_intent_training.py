@@ -80,6 +80,16 @@ def test_what_it_learned_from_is_familiar(learned: tuple[TrainingSet, IntentMode
     assert np.mean(unseen) < 0.5
 
 
+def test_copies_have_another_text_and_the_label_of_their_original(
+    learned: tuple[TrainingSet, IntentModel, HeldOut],
+) -> None:
+    data = learned[0]
+    copies = np.flatnonzero(~data.originals)
+    assert len(copies)
+    assert data.labels[copies].tolist() == data.labels[data.original[copies]].tolist()
+    assert all(data.texts[row] != data.texts[data.original[row]] for row in copies)
+
+
 def test_a_heavier_query_decides() -> None:
     """The same text with two labels: the one that counts more prevails."""
     labelled = few(80)
