@@ -128,7 +128,7 @@ def without_leg(example: Example, leg: str) -> Example | None:
     of_legs, of_candidates = lost[leg]
     return structs.replace(
         example,
-        evidence=replace(example.evidence, **{leg: LegScores()}, **of_legs),
+        evidence=replace(example.evidence, **of_legs | {leg: LegScores()}),
         known=structs.replace(_only(example.known, kept), **of_candidates),
     )
 
