@@ -162,18 +162,18 @@ def measure_small(
 ) -> SmallNamespaces:
     """Two different queries in each, embeddings computed: the first that this server gets there, and another later."""
     made = {number: Queries(corpus, SMALL_MEMORIES, seed=seed, stream=number) for number in range(1, namespaces + 1)}
-    passes: list[list[float]] = []
+    first: list[float] = []
+    second: list[float] = []
     degraded = 0
     with Connection(port) as connection:
-        for _ in ("first", "second"):
-            passes.append([])
+        for taken in (first, second):
             for number, queries in made.items():
                 request = CASES[0].request(queries.take(1)[0].text)
                 milliseconds, answer = search(connection, search_path(small_name(number)), request)
-                passes[-1].append(milliseconds)
+                taken.append(milliseconds)
                 degraded += bool(answer.degraded)
                 progress(1)
-    return SmallNamespaces(namespaces=namespaces, first=spread(passes[0]), second=spread(passes[1]), degraded=degraded)
+    return SmallNamespaces(namespaces=namespaces, first=spread(first), second=spread(second), degraded=degraded)
 
 
 async def measure_recall(port: int, url: str, size: int, queries: Queries, count: int) -> LegRecall:

@@ -35,8 +35,10 @@ def commands(text: str) -> list[str]:
 
 def _shown(command: str, folder: Path) -> str:
     """A command and what it prints, without its duration; if it fails, the reason and the exit status."""
+    name, *arguments = shlex.split(command)
+    program = {"python": [], "trivet": ["-m", "retrieval.cli"]}[name]  # of this checkout and this interpreter
     done = subprocess.run(
-        [str(ROOT / part) if part.startswith("docs/") else part for part in _program(*shlex.split(command))],
+        [sys.executable, *program, *(str(ROOT / each) if each.startswith("docs/") else each for each in arguments)],
         cwd=folder,
         env=_environment(folder),
         capture_output=True,
@@ -49,11 +51,6 @@ def _shown(command: str, folder: Path) -> str:
         lines += [line for line in done.stderr.splitlines() if line.startswith(("Error", "Traceback"))]
         lines += [f"(exit status {done.returncode})"]
     return "".join(f"{line}\n" for line in lines if line)
-
-
-def _program(name: str, *arguments: str) -> list[str]:
-    """`trivet` and `python` are those of this checkout and this interpreter."""
-    return [sys.executable, *({"python": (), "trivet": ("-m", "retrieval.cli")}[name]), *arguments]
 
 
 def _environment(folder: Path) -> dict[str, str]:
