@@ -11,15 +11,20 @@ def words(*texts: str) -> tuple[str, ...]:
     return tuple(word for text in texts for word in text.split())
 
 
+def data_lines(name: str) -> list[str]:
+    """The lines of `graph/data/<name>.txt` without comments, which start with `#`."""
+    text = resources.files("graph").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """The words in `graph/data/<name>.txt`; lines that start with `#` are comments.
+    """The words in `graph/data/<name>.txt`.
 
     >>> "mrs" in word_list("abbreviations")
     True
     """
-    text = resources.files("graph").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
-    return frozenset(words(*(line for line in text.splitlines() if not line.startswith("#"))))
+    return frozenset(words(*data_lines(name)))
 
 
 NUMBER_WORDS = word_list("numbers")
