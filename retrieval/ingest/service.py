@@ -27,7 +27,7 @@ from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
-from retrieval.text.time.calendar_terms import calendar_terms
+from retrieval.text.time.periods import calendar_terms
 from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
 from retrieval.validation import check_names, check_storable

@@ -10,8 +10,7 @@ from functools import lru_cache
 from graph.names import normalize
 from graph.stopwords import words
 from retrieval.text.analysis import analyze, term_id
-from retrieval.text.time.calendar_terms import Period, period_terms
-from retrieval.text.time.periods import find_periods
+from retrieval.text.time.periods import Period, find_periods, period_terms
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""

@@ -6,8 +6,75 @@ import re
 from datetime import datetime, timedelta
 
 from graph.dates import MONTHS
-from retrieval.text.time.context import counts, is_counted, is_month, is_named, is_short, leads_to_day, leads_to_year
-from retrieval.text.time.tokens import SEASONS, Stretch, TimeTokens, shift
+from graph.stopwords import words
+from retrieval.text.time.tokens import SEASONS, Stretch, TimeTokens, shift, unit_from
+
+_WORDS_TOO = frozenset({"may", "march"})  # besides the abbreviations; "dec" and "sep" are also words of programs
+_NAMES_TOO = frozenset({"april", "may", "june", "august", "jan", "mar"})
+_LEADS_TO_NAMES = frozenset(words("in during since until till throughout early mid late between"))
+_LEADS = _LEADS_TO_NAMES | {"from", "before", "after"}
+_LEADS_TO_DAYS = frozenset(words("on by since until till before after from between of the for"))
+_LEADS_TO_YEARS = _LEADS | {"by", "of", "year"}
+_MODAL = frozenset(words("be have not also i we you he she they it never only as well still or"))
+_COUNTED = frozenset(
+    words(
+        "items people points dollars euros pounds words rows steps pieces km kilometers kilometres miles mile meters",
+        "metres feet calories characters tokens users files lines songs votes employees records seconds minutes hours",
+        "days weeks months years times percent pages bytes members students copies units blocks kg mg ml pm am x",
+    )
+)
+_SIGNS = frozenset(words("% $ € £"))
+_SIGNS_BETWEEN = frozenset(words("* / : + ="))
+_SECOND_NAMES = frozenset(words("madness court wilson"))  # March Madness, August Wilson
+_BEFORE_COUNTS = frozenset(
+    words(
+        "increase increased decrease decreased reduce reduced grow grew cut up down rose fell population total number",
+        "size length limit maximum minimum height width count average sum resolution value budget price cost salary",
+    )
+)
+
+
+def _is_short(name: str) -> bool:
+    """Whether a month's name is abbreviated, so that a full stop after it belongs to it."""
+    return len(name) < 5 and name not in {"may", "june", "july"}
+
+
+def _counts(tokens: TimeTokens, position: int) -> bool:
+    """Whether what follows a number makes it a count or a measure: "miles", "%", ":30"."""
+    word = tokens.low(position)
+    return word in _COUNTED or word in _SIGNS or (word in _SIGNS_BETWEEN and tokens.low(position + 1).isdecimal())
+
+
+def _is_named(tokens: TimeTokens, position: int, short: bool) -> bool:
+    """Whether a month's name next to a number is certainly one."""
+    return tokens.capital(position) or not (short or tokens.low(position) in _WORDS_TOO)
+
+
+def _is_month(tokens: TimeTokens, position: int, short: bool) -> bool:
+    """Whether a month's name without a day and year is a month."""
+    name, lead, next_word = tokens.low(position), tokens.low(position - 1), tokens.low(position + 1)
+    leads = _LEADS_TO_NAMES if name in _NAMES_TOO or name in _WORDS_TOO else _LEADS
+    if next_word == "of" or (lead not in leads and (lead != "of" or tokens.low(position - 2) != "month")):
+        return False
+    if not tokens.capital(position) and (short or (name in _WORDS_TOO and (lead == "between" or next_word in _MODAL))):
+        return False
+    return not (tokens.capital(position) and next_word in _SECOND_NAMES)
+
+
+def _leads_to_year(tokens: TimeTokens, position: int) -> bool:
+    """Whether the preceding word shows that a number is a year; "from 2000 to 3000" is not read as a range."""
+    lead = tokens.low(position - 1)
+    return lead in _LEADS_TO_YEARS and not (lead == "from" and tokens.low(position + 1) == "to")
+
+
+def _is_counted(tokens: TimeTokens, position: int) -> bool:
+    """Whether a four-digit number is a count: "2022 items", "by 2000"."""
+    lead, next_word = tokens.low(position - 1), tokens.low(position + 1)
+    touches = tokens[position + 1].start == tokens[position].end
+    if _counts(tokens, position + 1) or (touches and next_word in {".", ","} and tokens.low(position + 2).isdecimal()):
+        return True
+    return lead in {"by", "to", "from", "of"} and tokens.low(position - 2) in _BEFORE_COUNTS
+
 
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "1st": 0, "2nd": 1, "3rd": 2, "4th": 3}
 _DAY = re.compile(r"(0?[1-9]|[12][0-9]|3[01])(st|nd|rd|th)?")
@@ -54,8 +121,8 @@ def date_at(
             return _day_first(tokens, position, now, led, year)
         if _DECADE.fullmatch(word) and (led or tokens.low(position - 1) == "the"):
             return _of_year(int(word[:4]), position + 1, years=10)
-        if _YEAR.fullmatch(word) and int(word) >= 1900 and (led or leads_to_year(tokens, position)):
-            return None if is_counted(tokens, position) else _of_year(int(word), position + 1)
+        if _YEAR.fullmatch(word) and int(word) >= 1900 and (led or _leads_to_year(tokens, position)):
+            return None if _is_counted(tokens, position) else _of_year(int(word), position + 1)
     return None
 
 
@@ -72,30 +139,29 @@ def _in_digits(found: re.Match[str], stop: int) -> Stretch | None:
         return None  # neither 2022/23 nor 2022.5 is a month
     if not 1000 <= int(year) <= 2100:
         return None
-    start = datetime(int(year), int(month), int(day or 1))
-    return Stretch(start, shift(start, "day" if day else "month", 1), stop)
+    return unit_from(datetime(int(year), int(month), int(day or 1)), "day" if day else "month", stop)
 
 
 def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
     """May 3, 2023; May 3-5; May 3rd; May 2023; in May."""
     month = MONTHS[tokens.low(position)]
-    short = is_short(tokens.low(position))
+    short = _is_short(tokens.low(position))
     after = tokens.after(position + 1, ".") if short else position + 1
     if day := _DAY.fullmatch(tokens.low(after)):
-        sure = bool(day[2]) or leads_to_day(tokens, position) or led
+        sure = bool(day[2]) or tokens.low(position - 1) in _LEADS_TO_DAYS or led
         stop, last = after + 1, day
         if tokens.low(stop) in {"-", "–"} and (to := _DAY.fullmatch(tokens.low(stop + 1))):
             stop, last = stop + 2, to
         said = _year_at(tokens, tokens.after(stop, ","), now)
-        if not said and (counts(tokens, stop) or not (sure or is_named(tokens, position, short))):
+        if not said and (_counts(tokens, stop) or not (sure or _is_named(tokens, position, short))):
             return None
         return _days(month, int(day[1]), int(last[1]), said or (year, stop), now)
     if said := _year_at(tokens, tokens.after(after, ","), now):
-        return _month(month, *said)
-    if not (led or is_month(tokens, position, short)):
+        return unit_from(datetime(said[0], month, 1), "month", said[1])
+    if not (led or _is_month(tokens, position, short)):
         return None
     if year is not None:
-        return _month(month, year, after)
+        return unit_from(datetime(year, month, 1), "month", after)
     return Stretch(None, None, after, month=month, yearless=True)
 
 
@@ -109,11 +175,11 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     name = tokens.low(after)
     if not day or not last or name not in MONTHS:
         return None
-    short = is_short(name)
+    short = _is_short(name)
     stop = tokens.after(after + 1, ".") if short else after + 1
     said = _year_at(tokens, tokens.after(stop, ","), now)
-    sure = led or day[2] or tokens.low(after - 1) == "of" or leads_to_day(tokens, position)
-    if not said and not sure and not is_named(tokens, after, short):
+    sure = led or day[2] or tokens.low(after - 1) == "of" or tokens.low(position - 1) in _LEADS_TO_DAYS
+    if not said and not sure and not _is_named(tokens, after, short):
         return None
     return _days(MONTHS[name], int(day[1]), int(last[1]), said or (year, stop), now)
 
@@ -121,19 +187,11 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
 def _year_at(tokens: TimeTokens, position: int, now: datetime) -> tuple[int, int] | None:
     """The year that follows a month or season, and the position after it: "2023", "of 2023", "of last year"."""
     position = tokens.after(position, "of")
-    if _YEAR.fullmatch(tokens.low(position)) and not (tokens.low(position - 1) == "," and is_counted(tokens, position)):
-        return int(tokens.low(position)), position + 1
-    if (
-        tokens.low(position + 1) == "year"
-        and (step := {"last": -1, "this": 0, "next": 1}.get(tokens.low(position))) is not None
-    ):
-        return now.year + step, position + 2
-    return None
-
-
-def _month(month: int, year: int, stop: int) -> Stretch:
-    start = datetime(year, month, 1)
-    return Stretch(start, shift(start, "month", 1), stop)
+    word = tokens.low(position)
+    if _YEAR.fullmatch(word) and not (tokens.low(position - 1) == "," and _is_counted(tokens, position)):
+        return int(word), position + 1
+    step = {"last": -1, "this": 0, "next": 1}.get(word) if tokens.low(position + 1) == "year" else None
+    return None if step is None else (now.year + step, position + 2)
 
 
 def _days(month: int, first: int, last: int, said: tuple[int | None, int], now: datetime) -> Stretch:
@@ -159,12 +217,9 @@ def _season(month: int, year: int, stop: int, now: datetime) -> Stretch:
     start = datetime(year, month, 1)
     if month == 12 and start > now:
         start = shift(start, "year", -1)
-    return Stretch(start, shift(start, "quarter", 1), stop)
+    return unit_from(start, "quarter", stop)
 
 
 def _quarter(tokens: TimeTokens, position: int, number: int, now: datetime) -> Stretch | None:
     said = _year_at(tokens, position, now)
-    if said is None:
-        return None
-    start = datetime(said[0], 3 * number + 1, 1)
-    return Stretch(start, shift(start, "quarter", 1), said[1])
+    return unit_from(datetime(said[0], 3 * number + 1, 1), "quarter", said[1]) if said else None

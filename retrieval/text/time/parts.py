@@ -1,13 +1,86 @@
-"""Parts and ranges of times: the end of May 2023, the first two weeks of last year, from April to June 2023."""
+"""Times made of others: two weeks ago, three days after May 3, the end of May 2023, from April to June 2023."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
 from retrieval.text.time.dates import date_at
-from retrieval.text.time.distances import distance_at
 from retrieval.text.time.relative import relative_at
-from retrieval.text.time.tokens import UNITS, Stretch, TimeTokens, midnight, shift
+from retrieval.text.time.tokens import UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
+
+_SIDES = {"before": -1, "after": 1}
+_SLACK = {"minute": timedelta(minutes=5), "hour": timedelta(minutes=30)}
+
+
+def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """The time that starts at a token and is a number of days, weeks, months or years away from now or a date.
+
+    It is as wide as its unit: "two weeks ago" is the seven days around that day. Raises as `date_at` does.
+
+    >>> found = distance_at(TimeTokens("two weeks ago"), 0, datetime(2023, 6, 15, 18, 30))
+    >>> found.start, found.end
+    (datetime.datetime(2023, 5, 29, 0, 0), datetime.datetime(2023, 6, 5, 0, 0))
+    """
+    article = tokens.low(position) == "the"
+    counted = (1, 1, position + 1) if article else tokens.count(position)
+    unit = UNITS.get(tokens.low(counted[2])) if counted else None
+    if counted is None or unit is None:
+        return None
+    low, high, after = counted
+    side = tokens.low(after + 1)
+    if side == "ago" and not article and unit not in {"weekend", "quarter"}:
+        return _away(now, unit, -high, -low, after + 2)
+    if article and unit == tokens.low(after) and unit not in {"hour", "minute"}:
+        return _beside(tokens, after, now, unit)
+    if side in _SIDES and unit in {"day", "week", "month", "year"}:
+        date = date_at(tokens, after + 2, now)
+        if date is None or date.start is None or date.end is None:
+            return None
+        if side == "before":
+            return _away(date.start, unit, -high, -low, date.stop)
+        return _away(shift(date.end, "day", -1), unit, low, high, date.stop)
+    return None
+
+
+def _beside(tokens: TimeTokens, position: int, now: datetime, unit: str) -> Stretch | None:
+    """A unit next to a date: "the week before May 3", "the week of May 3", "the year before last"."""
+    side, then = tokens.low(position + 1), tokens.low(position + 2)
+    if unit == "day" and (side, then) in {("before", "yesterday"), ("after", "tomorrow")}:
+        return unit_from(shift(midnight(now), "day", 2 * _SIDES[side]), "day", position + 3)
+    if unit != "day" and (side, then) == ("before", "last"):
+        return unit_from(shift(containing(now, unit), unit, -2), unit, position + 3)
+    if side not in {"before", "after", "of"}:
+        return None
+    date = date_at(tokens, position + 2, now)
+    if date is None or date.start is None or date.end is None:
+        return None
+    if side == "of":
+        if unit not in {"week", "weekend"} or date.end - date.start > timedelta(days=7):
+            return None
+        start = containing(date.start, unit)
+    elif unit == "weekend":
+        # A week ends with its weekend: the weekend before is never that of the date's own week.
+        last = shift(date.end, "day", -1)
+        own = containing(last, unit)
+        start = containing(date.start, unit) - timedelta(days=7)
+        if side == "after":
+            start = own if own > last else own + timedelta(days=7)
+    else:
+        start = date.end if side == "after" else shift(date.start, unit, -1)
+    return unit_from(start, unit, date.stop)
+
+
+def _away(base: datetime, unit: str, low: int, high: int, stop: int) -> Stretch:
+    """The span between two distances in units; negative numbers lie before `base`."""
+    first, last = shift(base, unit, low), shift(base, unit, high)
+    if unit in _SLACK:
+        return Stretch(first - _SLACK[unit], last + _SLACK[unit], stop)
+    first, last = midnight(first), shift(midnight(last), "day", 1)
+    if unit == "year":
+        return Stretch(shift(first, "month", -6), shift(last, "month", 6), stop)
+    days = timedelta(days={"day": 0, "week": 3, "month": 15}[unit])
+    return Stretch(first - days, last + days, stop)
+
 
 _QUARTERS = {"early": (0, 2), "beginning": (0, 2), "start": (0, 2), "first": (0, 2), "mid": (1, 3), "middle": (1, 3)}
 _QUARTERS |= {"late": (2, 4), "end": (2, 4), "second": (2, 4), "last": (2, 4)}
@@ -18,15 +91,7 @@ _NOW = frozenset({"now", "present", "date"})
 def stretch_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool = False) -> Stretch | None:
     """The time that starts at a token: whole, or a part of one.
 
-    Args:
-        tokens: of the text.
-        position: index of the token.
-        now: local time of the asker.
-        led: whether the preceding words make a month, year or weekday alone a time.
-
-    Raises:
-        ValueError: there is no such day.
-        OverflowError: the date is outside the calendar.
+    `led` says whether the preceding words make a month, year or weekday alone a time. Raises as `date_at` does.
 
     >>> found = stretch_at(TimeTokens("the last week of May 2023"), 1, datetime(2024, 1, 1))
     >>> found.start, found.end
@@ -49,7 +114,7 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         return None
     second_at = tokens.after(first.stop + 1, "the")
     if tokens.low(second_at) in _NOW:
-        second: Stretch | None = Stretch(midnight(now), shift(midnight(now), "day", 1), second_at + 1)
+        second: Stretch | None = unit_from(midnight(now), "day", second_at + 1)
     else:
         second = _whole(tokens, second_at, now, led=True)
     if second and second.yearless:

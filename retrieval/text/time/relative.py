@@ -7,7 +7,17 @@ from datetime import datetime, timedelta
 from graph.dates import MONTHS
 from graph.stopwords import words
 from retrieval.text.time.dates import date_at
-from retrieval.text.time.tokens import SEASONS, UNITS, WEEKDAYS, Stretch, TimeTokens, containing, midnight, shift
+from retrieval.text.time.tokens import (
+    SEASONS,
+    UNITS,
+    WEEKDAYS,
+    Stretch,
+    TimeTokens,
+    containing,
+    midnight,
+    shift,
+    unit_from,
+)
 
 _DAYS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 _PARTS_OF_DAY = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
@@ -20,15 +30,7 @@ _RECENT_DAYS = 30
 def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool = False) -> Stretch | None:
     """The relative time that starts at a token, counted from now or from a date stated next to it.
 
-    Args:
-        tokens: of the text.
-        position: index of the token.
-        now: local time of the asker.
-        led: whether a weekday alone is a time, as after "since".
-
-    Raises:
-        ValueError: there is no such day.
-        OverflowError: the date is outside the calendar.
+    `led` says whether a weekday alone is a time, as after "since". Raises as `date_at` does.
 
     >>> found = relative_at(TimeTokens("last weekend before April 10, 2023"), 0, datetime(2024, 1, 1))
     >>> found.start, found.end
@@ -105,8 +107,7 @@ def _unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     now, stop = _anchor(tokens, position + 2, now)
     if unit != "weekend" and (which == "past" or (which == "last" and article)):
         return _rolling(now, unit, step, 1, stop)
-    start = shift(containing(now, unit), unit, step)
-    return Stretch(start, shift(start, "day", 2) if unit == "weekend" else shift(start, unit, 1), stop)
+    return unit_from(shift(containing(now, unit), unit, step), unit, stop)
 
 
 def _anchor(tokens: TimeTokens, position: int, now: datetime) -> tuple[datetime, int]:
@@ -128,19 +129,14 @@ def _rolling(now: datetime, unit: str, step: int, number: int, stop: int) -> Str
 
 
 def _day(now: datetime, offset: int, stop: int) -> Stretch:
-    start = shift(midnight(now), "day", offset)
-    return Stretch(start, shift(start, "day", 1), stop)
+    return unit_from(shift(midnight(now), "day", offset), "day", stop)
 
 
 def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Stretch | None:
     """The most recent weekday: "on Tuesday"; or "Sunday before October 25, 2022"."""
-    if (
-        tokens.low(position + 1) in {"before", "after"}
-        and (date := date_at(tokens, position + 2, now))
-        and date.start
-        and date.end
-    ):
-        after = tokens.low(position + 1) == "after"
+    side = tokens.low(position + 1)
+    if side in {"before", "after"} and (date := date_at(tokens, position + 2, now)) and date.start and date.end:
+        after = side == "after"
         day = shift(date.end, "day", -1) if after else date.start
         return _day(day, _days_to(day, WEEKDAYS[tokens.low(position)], after), date.stop)
     if not (led or tokens.low(position - 1) == "on") or _habitual(tokens, position):
@@ -171,13 +167,11 @@ def _days_to(day: datetime, weekday: int, after: bool) -> int:
 
 def _yearly(now: datetime, which: str, month: int, unit: str, stop: int) -> Stretch:
     """The last such month or season that has ended, the next that begins, or the one nearest to now."""
-    ways = [
-        (first, shift(first, unit, 1)) for first in (datetime(now.year + step, month, 1) for step in (-2, -1, 0, 1))
-    ]
+    starts = [datetime(now.year + step, month, 1) for step in (-2, -1, 0, 1)]
     if which == "this":
-        way = min(ways, key=lambda way: abs(way[0] + (way[1] - way[0]) / 2 - now))
+        start = min(starts, key=lambda start: abs(start + (shift(start, unit, 1) - start) / 2 - now))
     elif which == "next":
-        way = next(way for way in ways if way[0] > now)
+        start = next(start for start in starts if start > now)
     else:
-        way = next(way for way in reversed(ways) if way[1] <= now)
-    return Stretch(*way, stop)
+        start = next(start for start in reversed(starts) if shift(start, unit, 1) <= now)
+    return unit_from(start, unit, stop)

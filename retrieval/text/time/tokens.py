@@ -6,10 +6,9 @@ import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-WEEKDAYS = {
-    name: number
-    for number, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
-}
+from graph.stopwords import words
+
+WEEKDAYS = {day: number for number, day in enumerate(words("monday tuesday wednesday thursday friday saturday sunday"))}
 """Weekday numbers by folded name; Monday is 0."""
 
 SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
@@ -44,14 +43,7 @@ _TOKEN = re.compile(
 
 
 class TimeToken(NamedTuple):
-    """A word, a number, a sign, or a date in digits.
-
-    Attributes:
-        text: as written.
-        low: case-folded.
-        start: index of the first character.
-        end: index after the last character.
-    """
+    """A word, a number, a sign, or a date in digits: as written, case-folded, and its character range."""
 
     text: str
     low: str
@@ -71,10 +63,7 @@ class TimeTokens:
     """
 
     def __init__(self, text: str) -> None:
-        self.all = [
-            TimeToken(found.group(), found.group().casefold(), found.start(), found.end())
-            for found in _TOKEN.finditer(text)
-        ]
+        self.all = [TimeToken(found[0], found[0].casefold(), *found.span()) for found in _TOKEN.finditer(text)]
 
     def __getitem__(self, position: int) -> TimeToken:
         return self.all[position] if 0 <= position < len(self.all) else _NOTHING
@@ -148,6 +137,11 @@ def shift(moment: datetime, unit: str, number: int) -> datetime:
     first = moment.replace(year=months // 12, month=months % 12 + 1, day=1)
     length = ((first + timedelta(days=31)).replace(day=1) - first).days
     return first.replace(day=min(moment.day, length))
+
+
+def unit_from(start: datetime, unit: str, stop: int) -> Stretch:
+    """The unit that begins at a moment; a weekend has two days. `stop` is the position after the last token."""
+    return Stretch(start, shift(start, "day", 2) if unit == "weekend" else shift(start, unit, 1), stop)
 
 
 def containing(moment: datetime, unit: str) -> datetime:

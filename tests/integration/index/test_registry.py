@@ -37,7 +37,7 @@ from retrieval.store.bm25 import compaction
 from retrieval.store.pool import Pool, open_pool
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.text.analysis import analyze, term_id
-from retrieval.text.time.calendar_terms import calendar_terms
+from retrieval.text.time.periods import calendar_terms
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Filters
 from tests.graph_edges import latest_edges, weightiest_edges

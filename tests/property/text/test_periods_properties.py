@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.text.time.calendar_terms import MAX_TERMS, calendar_terms
-from retrieval.text.time.periods import Period, find_periods, period_terms
+from retrieval.text.time.periods import MAX_TERMS, Period, calendar_terms, find_periods, period_terms
 from tests.hanging import bounded
 
 ZONES = st.integers(-14 * 4, 14 * 4).map(lambda quarters: timezone(timedelta(minutes=15 * quarters)))

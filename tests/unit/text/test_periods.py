@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from retrieval.text.time.calendar_terms import MAX_TERMS, calendar_terms
-from retrieval.text.time.periods import Period, find_periods, period_terms
+from retrieval.text.time.periods import MAX_TERMS, Period, calendar_terms, find_periods, period_terms
 
 ASKED_AT = datetime(2023, 6, 15, 18, 30, tzinfo=UTC)
 
