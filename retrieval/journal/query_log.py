@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from retrieval.types.journal import QueryLogSettings, Redaction
 from retrieval.types.memory import Zoned
+from retrieval.types.namespace import QueryLogSettings, Redaction
 from retrieval.types.search import Filters, SearchRequest
 
 HASH_CHARS = 32

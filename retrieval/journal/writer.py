@@ -14,7 +14,7 @@ from retrieval.store import query_log, shadow
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.store.shadow import ShadowRanking
-from retrieval.types.journal import QueryLogSettings
+from retrieval.types.namespace import QueryLogSettings
 
 log = logging.getLogger(__name__)
 

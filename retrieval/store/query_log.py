@@ -11,8 +11,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from retrieval.journal.query_log import LoggedQuery, ScoredId
-from retrieval.types.journal import QueryLogSettings
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters
 
 # Each insert deletes the row beyond the limit, and a few more to catch up after concurrent writers. `number` is a

@@ -3,14 +3,80 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from graph.rules import DEFAULT_RULES, MAX_RULES, Rule, RuleError, check_count
+from graph.rules import DEFAULT_RULES, MAX_PREMISES, MAX_RULES, Atom, Rule, RuleError
+from graph.rules import inverse as inverse_rules
+from graph.rules import symmetric as symmetric_rule
+from graph.rules import transitive as transitive_rule
 from retrieval.errors import InvalidInput
-from retrieval.types.journal import QueryLogSettings
-from retrieval.types.rules import CustomRule, RuleInput
+from retrieval.types.memory import Label
+
+
+class SymmetricRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="symmetric"):
+    """If the relation holds from x to y, it holds from y to x."""
+
+    relation: Label
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """The graph's rules."""
+        return (symmetric_rule(self.relation),)
+
+
+class InverseRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="inverse"):
+    """Two relations that are each other's inverse."""
+
+    relation: Label
+    inverse: Label
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """The graph's rules: one in each direction."""
+        return inverse_rules(self.relation, self.inverse)
+
+
+class TransitiveRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="transitive"):
+    """If the relation holds from x to y and from y to z, it holds from x to z."""
+
+    relation: Label
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """The graph's rules."""
+        return (transitive_rule(self.relation),)
+
+
+Triple = Annotated[tuple[Label, Label, Label], Meta(description="a variable, a relation and a variable")]
+
+
+class CustomRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="custom"):
+    """If all of `when` hold for some entities, `then` does too; entities are variables such as `x`."""
+
+    name: Label
+    when: Annotated[list[Triple], Meta(min_length=1, max_length=MAX_PREMISES)]
+    then: Triple
+
+    def as_rules(self) -> tuple[Rule, ...]:
+        """The graph's rule."""
+        return (Rule(self.name, tuple(Atom(*triple) for triple in self.when), Atom(*self.then)),)
+
+
+RuleInput = SymmetricRule | InverseRule | TransitiveRule | CustomRule
+
+
+Redaction = Literal["email", "phone", "number", "url", "all"]
+
+
+class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of a namespace's searches, for replay and labelling, and for how long."""
+
+    max_entries: Annotated[int, Meta(ge=1, le=1_000_000, description="beyond these the oldest are deleted")] = 10_000
+    max_age_days: Annotated[int, Meta(ge=1, le=36_500, description="null: no limit")] | None = 30
+    redact: Annotated[
+        tuple[Redaction, ...],
+        Meta(max_length=16, description="removed before a query is stored; `all` keeps its length and a keyed hash"),
+    ] = ("email", "phone", "url")
+    store_results: Annotated[bool, Meta(description="whether to store the ids and scores of the results")] = True
 
 
 class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,7 +96,6 @@ class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             InvalidInput: an unusable rule, or too many; names the place.
 
-        >>> from retrieval.types.rules import InverseRule
         >>> settings = NamespaceSettings(rules=[InverseRule(relation="Parent of", inverse="child-of")])
         >>> [rule.then.relation for rule in settings.graph_rules()]
         ['child_of', 'parent_of']
@@ -45,10 +110,9 @@ class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 # only a custom rule has the fields that the error can refer to
                 loc = exc.loc if isinstance(given, CustomRule) else ()
                 raise InvalidInput(str(exc), loc=("rules", position, *loc)) from exc
-        try:
-            check_count(rules)
-        except RuleError as exc:
-            raise InvalidInput(str(exc), loc=("rules",)) from exc
+        if len(rules) > MAX_RULES:
+            many = f"at most {MAX_RULES} rules, of which an inverse is two; there are {len(rules)}"
+            raise InvalidInput(many, loc=("rules",))
         return tuple(rules)
 
 

@@ -20,9 +20,8 @@ from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import namespaces
 from retrieval.store.pool import open_pool
-from retrieval.types.journal import QueryLogSettings
 from retrieval.types.memory import MemoryInput
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import SearchRequest
 from tests.turns import HashedEmbedder
 

@@ -9,8 +9,7 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.types.memory import MemoryInput, RelationInput
-from retrieval.types.namespace import NamespaceSettings
-from retrieval.types.rules import CustomRule, RuleInput, SymmetricRule
+from retrieval.types.namespace import CustomRule, NamespaceSettings, RuleInput, SymmetricRule
 from retrieval.types.search import Mode, SearchRequest, SearchResponse
 
 NS = "people"

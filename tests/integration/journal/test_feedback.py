@@ -17,9 +17,8 @@ from retrieval.journal.query_log import Searched, entry_of
 from retrieval.journal.service import JournalService
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
-from retrieval.types.journal import QueryLogSettings
 from retrieval.types.memory import MemoryInput
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, SearchRequest
 from tests.turns import HashedEmbedder
 

@@ -19,8 +19,7 @@ from retrieval.journal.writer import Journal
 from retrieval.store import namespaces, query_log
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
-from retrieval.types.journal import QueryLogSettings
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, SearchRequest
 
 

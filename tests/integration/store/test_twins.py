@@ -27,9 +27,8 @@ from retrieval.journal.feedback import FeedbackRequest
 from retrieval.settings import Settings
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
-from retrieval.types.journal import QueryLogSettings
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.conftest import PostgresServer
 from tests.statements import for_all, has_rows, tables_of_namespaces, unbound

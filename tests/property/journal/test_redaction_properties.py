@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.provisional import urls
 
 from retrieval.journal.query_log import redact
-from retrieval.types.journal import QueryLogSettings, Redaction
+from retrieval.types.namespace import QueryLogSettings, Redaction
 
 DEFAULT = QueryLogSettings().redact
 EACH: list[Redaction] = ["email", "phone", "number", "url"]

@@ -12,15 +12,20 @@ from graph.rules import (
     Atom,
     Rule,
     RuleError,
-    check_count,
     fold_relation,
     inverse,
     symmetric,
     transitive,
 )
 from retrieval.errors import InvalidInput
-from retrieval.types.namespace import NamespaceSettings
-from retrieval.types.rules import CustomRule, InverseRule, RuleInput, SymmetricRule, TransitiveRule
+from retrieval.types.namespace import (
+    CustomRule,
+    InverseRule,
+    NamespaceSettings,
+    RuleInput,
+    SymmetricRule,
+    TransitiveRule,
+)
 
 ANN, BOB, CAT, DAN, EVE = range(1, 6)
 GRANDPARENT = Rule("grandparent", (Atom("x", "parent_of", "y"), Atom("y", "parent_of", "z")), Atom("x", "gp", "z"))
@@ -80,7 +85,7 @@ def test_settings_hold_64_rules_of_which_an_inverse_is_two() -> None:
 
 
 def test_the_default_rules_are_in_force_unless_something_is_set() -> None:
-    check_count(DEFAULT_RULES)
+    assert len(DEFAULT_RULES) <= MAX_RULES
     assert NamespaceSettings().graph_rules() == DEFAULT_RULES
     assert NamespaceSettings(rules=[]).graph_rules() == ()
     assert len(set(DEFAULT_RULES)) == len(DEFAULT_RULES)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from retrieval.journal.query_log import Searched, entry_of, keyed_hash, redact, redacted_filters
-from retrieval.types.journal import QueryLogSettings, Redaction
+from retrieval.types.namespace import QueryLogSettings, Redaction
 from retrieval.types.search import Filters, SearchRequest
 from tests.hanging import bounded
 
