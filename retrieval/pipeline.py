@@ -18,8 +18,7 @@ from classifier.query_performance import QueryPerformanceFeatures
 from classifier.rescorer import Rescored
 from retrieval.answer.hydration import TextReader
 from retrieval.answer.selection import Limits, RankedMemory, select
-from retrieval.embedding.cache import CachedEmbedder
-from retrieval.embedding.pending import Embedding
+from retrieval.embedding.cache import CachedEmbedder, Embedding
 from retrieval.errors import AllLegsFailed, LegTimedOut
 from retrieval.ids import uuid7
 from retrieval.index.namespace_index import NamespaceIndex

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from classifier.training.checksums import record_checksum
-from retrieval.embedding.build_onnx.card import EmbedderFacts, render
-from retrieval.embedding.build_onnx.fidelity import Speed, encode_all, measure_speed, save_reference
+from retrieval.embedding.build_onnx.card import EmbedderFacts, Speed, encode_all, measure_speed, render, save_reference
 from retrieval.embedding.build_onnx.graph import MAX_PIECES, encoder
 from retrieval.embedding.build_onnx.linear import linears
 from retrieval.embedding.build_onnx.quantise import observe_inputs, quantise_linear

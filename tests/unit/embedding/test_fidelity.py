@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.embedding.build_onnx.fidelity import texts_checksum
+from retrieval.embedding.build_onnx.card import texts_checksum
 from retrieval.embedding.build_onnx.texts import FIDELITY_SEED, FIDELITY_TEXTS, sample_texts
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.installation import models_dir
