@@ -17,7 +17,6 @@ from litestar.exceptions import ValidationException
 from litestar.routes import HTTPRoute
 
 from native.malloc import mmap_large_blocks, trim_heap
-from retrieval.api.bodies import TypedRequest
 from retrieval.api.bulk import BulkController
 from retrieval.api.health import ServerController
 from retrieval.api.journal import JournalController
@@ -25,7 +24,7 @@ from retrieval.api.memories import MemoriesController
 from retrieval.api.middleware import Gateway
 from retrieval.api.namespaces import NamespacesController
 from retrieval.api.openapi import Rendered, StructSchemas, complete, config, page
-from retrieval.api.parameters import check_request
+from retrieval.api.parameters import TypedRequest, check_request
 from retrieval.api.problems import PROBLEMS, bad_parameter, describe, log_failure, logging_failures
 from retrieval.api.profiles import ProfilesController
 from retrieval.api.search import SearchController

@@ -12,8 +12,7 @@ from litestar import Controller, Request, post
 from litestar.exceptions import InternalServerException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from retrieval.api.bodies import NDJSON_TYPE, read_line, require_media_type
-from retrieval.api.parameters import NamespaceName
+from retrieval.api.parameters import NDJSON_TYPE, NamespaceName, read_line, require_media_type
 from retrieval.api.problems import describe, log_failure, problems
 from retrieval.api.state import Api, AppState
 from retrieval.errors import InvalidInput

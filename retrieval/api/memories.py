@@ -10,8 +10,7 @@ from litestar import Controller, delete, get, patch, post
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Struct
 
-from retrieval.api.bodies import MAX_BYTES, Batch
-from retrieval.api.parameters import Cursor, Deleted, Limit, MemoryName, NamespaceName
+from retrieval.api.parameters import MAX_BYTES, Batch, Cursor, Deleted, Limit, MemoryName, NamespaceName
 from retrieval.api.problems import BatchRejected, ProblemField, faults_of, problems
 from retrieval.api.state import Api
 from retrieval.error_messages import invalid_input

@@ -17,9 +17,9 @@ from litestar.openapi.spec import Components, License, OpenAPIHeader, Schema, Se
 from litestar.plugins import OpenAPISchemaPlugin
 from litestar.typing import FieldDefinition
 
-from retrieval.api.bodies import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.bulk import BulkResult
 from retrieval.api.middleware import is_open
+from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.problems import PROBLEM_TYPE, STATUS_OF, TITLES, Problem, type_of
 from retrieval.installation import installed_version
 from retrieval.types.memory import Memory, MemoryInput

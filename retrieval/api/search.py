@@ -7,8 +7,7 @@ from typing import TypeVar
 from litestar import Controller, post
 from litestar.params import JSONBody
 
-from retrieval.api.bodies import MAX_BYTES, MAX_CONVERSATION_BYTES
-from retrieval.api.parameters import NamespaceName
+from retrieval.api.parameters import MAX_BYTES, MAX_CONVERSATION_BYTES, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api, AppState
 from retrieval.types.search import (
