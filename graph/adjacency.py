@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from bisect import insort
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, LiteralString
 
@@ -55,11 +55,6 @@ class Adjacency:
         self._relations_of_memory: dict[int, list[Stated]] = {}
         for relation in relations:
             self._relate(relation)
-
-    @classmethod
-    def from_edges(cls, edges: NarrowEdges, relations: Iterable[Stated]) -> Adjacency:
-        """Build a graph."""
-        return cls(edges, relations)
 
     @property
     def nbytes(self) -> int:
@@ -148,28 +143,21 @@ async def read_edges(
         conn: the connection; several statements are run.
         ns: number of the namespace.
         docs: ordinals of the memories; None for all.
-        parts: number of statements that read the edges, as a connection's buffer stays as large as its largest result.
+        parts: number of statements that read all edges, as a connection's buffer stays as large as its largest result.
     """
     params: dict[str, Any] = {"ns": ns} if docs is None else {"ns": ns, "docs": array_text(docs)}
-    if docs is None:
-        mentions, relations, ranges = _MENTIONS + _BETWEEN, _RELATIONS, _ranges(parts)
-    else:
-        mentions, relations, ranges = _MENTIONS + _SOME, _RELATIONS + _SOME, iter([(0, 0)])
     read = []
-    for least, most in ranges:
-        row = await (await conn.execute(mentions, params | {"least": least, "most": most}, binary=True)).fetchone()
+    mentions: LiteralString = _MENTIONS + (_BETWEEN if docs is None else _SOME)
+    # Closed ranges of equal size; as the ids of entities are hashes, they hold about as many entities each.
+    for start, end in pairwise(-(2**63) + part * 2**64 // parts for part in range(parts + 1)):
+        row = await (await conn.execute(mentions, params | {"least": start, "most": end - 1}, binary=True)).fetchone()
         if row is None:
             raise RuntimeError("an aggregate without groups gave no row")
         read.append(edges_of(*row))
+    relations: LiteralString = _RELATIONS if docs is None else _RELATIONS + _SOME
     stated = await (await conn.execute(relations, params, binary=True)).fetchall()
     numbers, memories, weights = (np.concatenate(columns) for columns in zip(*read, strict=True))
     return (numbers, memories, weights), [Stated(*relation) for relation in stated]
-
-
-def _ranges(parts: int) -> Iterator[tuple[int, int]]:
-    """Closed ranges of entity ids of equal size; as ids are hashes, they hold about as many entities each."""
-    starts = [-(2**63) + part * 2**64 // parts for part in range(parts + 1)]
-    return ((start, end - 1) for start, end in pairwise(starts))
 
 
 def edges_of(entities: bytes | None, docs: bytes | None, weights: bytes | None) -> NarrowEdges:

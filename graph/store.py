@@ -21,17 +21,16 @@ from psycopg import AsyncConnection
 from psycopg.errors import SerializationFailure
 
 from graph.graph_rows import DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
-from graph.removal import remove_unused, unlink
 from postgres.arrays import array_text, text_array
 
-__all__ = ["DocGraph", "GivenEntity", "GivenRelation", "counts", "remove", "write"]
+__all__ = ["DocGraph", "GivenEntity", "GivenRelation", "write"]
 
 _ALIASES: LiteralString = """
     select key, min(entity) from entity_alias where ns = %(ns)s and key = any(%(keys)s)
     group by key having count(distinct entity) = 1
 """
 _LOCK_ENTITIES: LiteralString = """
-    select entity, type from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    select entity, type from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[])
     order by entity for key share
 """
 _ADD_ENTITIES: LiteralString = """
@@ -53,7 +52,7 @@ _ADD_ENTITIES: LiteralString = """
     select entity from added
 """
 _LOCK_CHANGING: LiteralString = """
-    select entity, type from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    select entity, type from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[])
     order by entity for no key update
 """
 _DESCRIBE_ENTITIES: LiteralString = """
@@ -84,6 +83,40 @@ _ADD_LINKS: LiteralString = """
     select %(ns)s, * from unnest(%(entities)s::bigint[], %(docs)s::integer[], %(weights)s::real[])
         as m (entity, doc, weight)
 """
+_REMOVE_LINKS: LiteralString = """
+    with unmentioned as (
+        delete from mention where ns = %(ns)s and doc = any(%(numbers)s::integer[]) returning entity
+    ), unrelated as (
+        delete from relation where ns = %(ns)s and doc = any(%(numbers)s::integer[]) returning source, target
+    ), unnamed as (
+        delete from entity_alias where ns = %(ns)s and doc = any(%(numbers)s::integer[])
+    )
+    select entity from unmentioned union select source from unrelated union select target from unrelated
+"""
+_UNUSED: LiteralString = """
+    select e.entity from unnest(%(numbers)s::bigint[]) as e (entity)
+    where not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
+      and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
+      and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
+"""
+_LOCK_UNUSED: LiteralString = """
+    select entity from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[]) order by entity
+    for update skip locked
+"""
+_REMOVE_ENTITIES: LiteralString = """
+    with gone as (
+        delete from entity e where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[])
+          and not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
+          and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
+          and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
+        returning e.entity
+    ), unnamed as (
+        delete from entity_alias where ns = %(ns)s and entity = any(array(select entity from gone))
+    ), unlinked as (
+        delete from entity_token where ns = %(ns)s and entity = any(array(select entity from gone))
+    )
+    select entity from gone
+"""
 
 
 async def write(
@@ -104,33 +137,23 @@ async def write(
         UniqueViolation: a memory is already in the graph.
         SerializationFailure: other writers deleted entities at the same time; the transaction must be retried.
     """
-    touched = await unlink(conn, ns, removed) if removed else []
+    touched = await _ids(conn, _REMOVE_LINKS, ns, removed)
     keys = sorted({m.key for doc in docs for m in doc.mentions})
-    aliases = (
-        dict(await (await conn.execute(_ALIASES, {"ns": ns, "keys": text_array(keys)})).fetchall()) if keys else {}
-    )
-    batch = GraphRows(docs, aliases)
+    aliases = await _rows(conn, _ALIASES, {"ns": ns, "keys": text_array(keys)}) if keys else ()
+    batch = GraphRows(docs, dict(aliases))
     types = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
     types = await _lock(conn, _LOCK_CHANGING, ns, stronger.union(touched))
-    await _describe(
-        conn,
-        ns,
-        {
-            position: batch.entities[position]
-            for position in stronger
-            if batch.entities[position].is_stronger(types[position])
-        },
-    )
+    described = {entity: batch.entities[entity] for entity in stronger}
+    described = {entity: row for entity, row in described.items() if row.is_stronger(types[entity])}
+    if described:
+        await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
-    await remove_unused(conn, ns, touched)
-
-
-async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
-    """Remove memories from the graph; see `write`."""
-    await write(conn, ns, (), removed=docs)
+    unused = await _ids(conn, _LOCK_UNUSED, ns, await _ids(conn, _UNUSED, ns, touched))
+    # Only a statement that starts after the locks are held sees mentions committed before that.
+    await _ids(conn, _REMOVE_ENTITIES, ns, unused)
 
 
 def _links(batch: GraphRows) -> dict[str, Any]:
@@ -158,7 +181,7 @@ async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) 
     wanted = batch.entities.keys() | batch.redirected
     held = await _lock(conn, _LOCK_ENTITIES, ns, wanted)
     new = {entity: row for entity, row in batch.entities.items() if entity not in held}
-    added = await _add_entities(conn, ns, new)
+    added = {entity for (entity,) in await _rows(conn, _ADD_ENTITIES, _columns(ns, new))} if new else set()
     held |= {entity: new[entity].type for entity in added}
     held |= await _lock(conn, _LOCK_ENTITIES, ns, new.keys() - added)  # inserted by another transaction since
     if wanted - held.keys():  # inserting more now would break the lock order
@@ -168,23 +191,17 @@ async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) 
 
 async def _lock(conn: AsyncConnection[Any], sql: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
     """Lock those of the entities that exist; returns their types."""
-    if not entities:
-        return {}
-    rows = await conn.execute(sql, {"ns": ns, "entities": array_text(sorted(entities))})
-    return dict(await rows.fetchall())
+    return dict(await _rows(conn, sql, {"ns": ns, "numbers": array_text(sorted(entities))}) if entities else ())
 
 
-async def _describe(conn: AsyncConnection[Any], ns: int, stronger: Mapping[int, EntityRow]) -> None:
-    """Update the names and types of existing entities."""
-    if stronger:
-        await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, stronger))
+async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[int]:
+    """The entities that a statement about entities or memories returns; nothing is run if there are none of them."""
+    rows = await _rows(conn, sql, {"ns": ns, "numbers": array_text(sorted(numbers))}) if numbers else ()
+    return [entity for (entity,) in rows]
 
 
-async def _add_entities(conn: AsyncConnection[Any], ns: int, new: Mapping[int, EntityRow]) -> set[int]:
-    """Insert entities; returns those that no other transaction inserted first."""
-    if not new:
-        return set()
-    return {entity for (entity,) in await (await conn.execute(_ADD_ENTITIES, _columns(ns, new))).fetchall()}
+async def _rows(conn: AsyncConnection[Any], sql: LiteralString, params: Mapping[str, Any]) -> list[Any]:
+    return await (await conn.execute(sql, params)).fetchall()
 
 
 def _columns(ns: int, entities: Mapping[int, EntityRow]) -> dict[str, Any]:
@@ -200,19 +217,3 @@ def _columns(ns: int, entities: Mapping[int, EntityRow]) -> dict[str, Any]:
         "tokens": text_array([token for token, _ in tokens]),
         "token_entities": array_text(entity for _, entity in tokens),
     }
-
-
-_COUNTS: LiteralString = """
-    select (select count(*) from entity where ns = %(ns)s),
-           (select count(*) from mention where ns = %(ns)s),
-           (select count(*) from relation where ns = %(ns)s)
-"""
-
-
-async def counts(conn: AsyncConnection[Any], ns: int) -> tuple[int, int, int]:
-    """The number of entities, mentions and relations in a namespace."""
-    row = await (await conn.execute(_COUNTS, {"ns": ns})).fetchone()
-    if row is None:
-        raise RuntimeError("an aggregate without groups gave no row")
-    entities, mentions, relations = row
-    return int(entities), int(mentions), int(relations)

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.inference import JoinedEdge, joined
-from graph.neighbourhood import Link, Neighbourhood
+from graph.neighbourhood import Bounds, Link, Neighbourhood, View
 from graph.resolution import Seed
 from graph.rules import Rule
-from graph.walk_bounds import Bounds, View
 
 __all__ = ["Bounds", "View", "Walk", "begin", "walk"]
 

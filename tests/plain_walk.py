@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.inference import JoinedEdge
-from graph.neighbourhood import ANCHORS_SHARE, BRIDGES_SHARE, DAMPING, SEEDS_SHARE
+from graph.neighbourhood import ANCHORS_SHARE, BRIDGES_SHARE, DAMPING, SEEDS_SHARE, Bounds, View
 from graph.resolution import MENTIONS_CAP, Seed
-from graph.walk_bounds import Bounds, View
 from tests.graph_edges import latest_edges, weightiest_edges
 
 

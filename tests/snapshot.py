@@ -98,4 +98,4 @@ async def graph_of(
     last = max([-1, *docs, *edges[1].tolist(), *(relation.doc for relation in relations)])
     mask = np.zeros(last + 1, np.bool_)
     mask[docs] = True
-    return Adjacency.from_edges(edges, relations), mask
+    return Adjacency(edges, relations), mask

@@ -157,7 +157,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
             if some.size:
                 await columns.read_range(conn, ns, memories, first=int(some[0]), end=int(some[-1]) + 1)
         edges = await read_edges(conn, ns, parts=1 + ordinals.size // MEMORIES_AT_ONCE)
-        graph = await asyncio.to_thread(Adjacency.from_edges, *_by_slot(memories.slots, *edges))
+        graph = await asyncio.to_thread(Adjacency, *_by_slot(memories.slots, *edges))
         return NamespaceIndex(ns, snapshot, memories, graph, QuantizedVectors(memories.slots.count))
 
 

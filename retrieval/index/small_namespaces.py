@@ -100,7 +100,7 @@ async def read(
     columns.put(memories)
     columns.link(*links)
     columns.read_traits(_transposed(unread))
-    graph = Adjacency.from_edges(edges_of(*mentions), [Stated(*relation) for relation in _transposed(relations)])
+    graph = Adjacency(edges_of(*mentions), [Stated(*relation) for relation in _transposed(relations)])
     index = NamespaceIndex(row.ns, row.snapshot, columns, graph, QuantizedVectors(row.next_doc))
     if columns.count:
         index.vectors.put(*vectors.stored(memories[0], stored, links[0], own), version=index.vectors.version)

@@ -21,8 +21,7 @@ from retrieval.store import namespaces
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types.memory import MemoryInput, RelationInput
-from retrieval.types.namespace import NamespaceSettings
-from retrieval.types.rules import CustomRule, InverseRule, RuleInput
+from retrieval.types.namespace import CustomRule, InverseRule, NamespaceSettings, RuleInput
 from retrieval.types.search import Filters
 from tests.serving import problem_of, served
 from tests.snapshot import graph_of
@@ -165,7 +164,7 @@ async def test_an_inference_goes_with_any_memory_it_stands_on(conn: AsyncConnect
     for gone, evidence in ((None, {1, 3}), (3, {1, 2}), (2, None)):
         if gone is not None:
             await conn.execute(_DELETE, {"ns": NS, "doc": gone})
-            await store.remove(conn, NS, [gone])
+            await store.write(conn, NS, (), removed=[gone])
         found = [edge for edge in await around(conn, {ANN: 1.0}, [transitive("in")]) if edge.rule is not None]
         assert [{step.doc for step in edge.derivation} for edge in found] == ([] if evidence is None else [evidence])
 

@@ -129,5 +129,5 @@ async def test_a_resolved_name_leaves_no_trace(conn: AsyncConnection[Any]) -> No
     assert before == {"Mel": "exact", "Melanie": "nickname"}
     await store.write(conn, NS, [DocGraph(9, entities=[GivenEntity("Melissa")])])
     assert {seed.name: seed.how for seed in await link(conn, NS, "Mel?")} == {"Mel": "exact"}
-    await store.remove(conn, NS, [9])
+    await store.write(conn, NS, (), removed=[9])
     assert {seed.name: seed.how for seed in await link(conn, NS, "Mel?")} == before

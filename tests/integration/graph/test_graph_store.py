@@ -48,19 +48,19 @@ async def test_what_is_written_is_counted_and_removed_whole(conn: AsyncConnectio
         text(2, "Rome is old.", relations=[GivenRelation("Caroline Brown", "visits", "Rome")]),
     ]
     await store.write(conn, NS, docs)
-    entities, mentions, relations = await store.counts(conn, NS)
+    entities, _, _, mentions, relations = await sizes(conn)
     assert relations == 1
     assert mentions >= entities >= 2
-    await store.remove(conn, NS, [1])
-    assert (await store.counts(conn, NS))[2] == 1
+    await store.write(conn, NS, (), removed=[1])
+    assert (await sizes(conn))[-1] == 1
     assert await rows(conn, "select * from entity_alias") == []
-    await store.remove(conn, NS, [2])
+    await store.write(conn, NS, (), removed=[2])
     assert await sizes(conn) == [0, 0, 0, 0, 0]
 
 
 async def test_shared_entities_outlive_one_of_their_memories(conn: AsyncConnection[Any]) -> None:
     await store.write(conn, NS, [text(1, "I like Rome."), text(2, "We saw Rome.")])
-    await store.remove(conn, NS, [1])
+    await store.write(conn, NS, (), removed=[1])
     assert ("Rome", "exact") in await names(conn, "Rome?")
 
 
@@ -72,7 +72,7 @@ async def test_a_memory_that_is_there_is_refused(conn: AsyncConnection[Any]) -> 
     with pytest.raises(UniqueViolation):
         async with conn.transaction():
             await store.write(conn, NS, [doc])
-    await store.remove(conn, NS, [1])
+    await store.write(conn, NS, (), removed=[1])
     await store.write(conn, NS, [doc])
     assert await sizes(conn) == before
 
@@ -143,7 +143,7 @@ async def _churn(url: str, worker: int, rounds: int) -> None:
             doc = worker * 1_000 + number
             await store.write(conn, NS, [text(doc, f"Rome, Paris and Oslo met Worker{number % 3} in Lima.")])
             await conn.commit()
-            await store.remove(conn, NS, [doc])
+            await store.write(conn, NS, (), removed=[doc])
             await conn.commit()
 
 
@@ -172,7 +172,7 @@ async def test_an_entity_removed_while_it_is_written_comes_back(database_url: st
         remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
         await store.write(remover, NS, [text(1, "We saw Rome.")])
         await remover.commit()
-        await store.remove(remover, NS, [1])
+        await store.write(remover, NS, (), removed=[1])
         writing = asyncio.create_task(store.write(writer, NS, [text(2, "We saw Rome.")]))
         async with asyncio.timeout(60):
             await _wait_for_lock(watcher)
@@ -191,7 +191,7 @@ async def test_an_entity_mentioned_while_it_is_removed_stays(database_url: str) 
         await store.write(remover, NS, [text(1, "We saw Rome.")])
         await remover.commit()
         await store.write(writer, NS, [text(2, "We saw Rome.")])
-        await store.remove(remover, NS, [1])
+        await store.write(remover, NS, (), removed=[1])
         await remover.commit()
         await writer.commit()
         assert await names(remover, "Rome") == [("Rome", "exact")]
@@ -208,7 +208,7 @@ async def test_who_describes_an_entity_anew_and_who_removes_it_do_not_wait_in_a_
         writing = asyncio.create_task(store.write(writer, NS, [DocGraph(2, entities=[GivenEntity("Rome", "city")])]))
         async with asyncio.timeout(60):
             await _wait_for_lock(watcher)
-            await store.remove(remover, NS, [1])
+            await store.write(remover, NS, (), removed=[1])
             await remover.commit()
             await writing
         await writer.commit()
@@ -242,7 +242,7 @@ async def test_who_meant_an_entity_by_an_alias_that_is_taken_away_starts_again(d
         known = DocGraph(1, entities=[GivenEntity("Caroline Brown", aliases=["Caro"])])
         await store.write(remover, NS, [known])
         await remover.commit()
-        await store.remove(remover, NS, [1])
+        await store.write(remover, NS, (), removed=[1])
         writing = asyncio.create_task(store.write(writer, NS, [text(2, "We met Caro.")]))
         async with asyncio.timeout(60):
             await _wait_for_lock(watcher)

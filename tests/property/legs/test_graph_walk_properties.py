@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from graph.adjacency import Adjacency
 from graph.forward_chaining import Stated
 from graph.inference import JoinedEdge
-from graph.neighbourhood import Neighbourhood
+from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.resolution import Seed
 from graph.segments import NarrowEdges
 from graph.traversal import begin, walk
-from graph.walk_bounds import Bounds, View
 from tests.plain_walk import PlainWalk
 
 MEMORIES = 24
@@ -50,7 +49,7 @@ def edges_of(mentions: Mapping[int, Mapping[int, float]]) -> NarrowEdges:
 def cases(draw: st.DrawFn) -> Case:
     """Loaded at once and taken in later, with memories replaced and removed."""
     first = draw(MENTIONS)
-    graph = Adjacency.from_edges(edges_of(first), [])
+    graph = Adjacency(edges_of(first), [])
     for later in draw(st.lists(MENTIONS, max_size=3)):
         graph.add(edges_of(later), [], list(later))
     graph.remove(draw(st.lists(st.integers(0, MEMORIES + 3), max_size=4)))

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
 from graph.forward_chaining import Stated
-from graph.neighbourhood import Neighbourhood
+from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.resolution import Seed
 from graph.segments import LEVELS, EdgeSegment
-from graph.walk_bounds import Bounds, View
 from tests.graph_edges import Edges, latest_edges, weightiest_edges
 
 ENTITIES = (-(2**62), -7, 0, 3, 4, 2**62)
@@ -112,7 +111,7 @@ def test_it_says_what_a_dictionary_says(
     """Loaded at once or taken in later, replaced, removed, removed twice, unknown."""
     plain = Plain()
     plain.put(first, stated(first, related))
-    graph = Adjacency.from_edges(edges_of(first), [each for some in plain.relations.values() for each in some])
+    graph = Adjacency(edges_of(first), [each for some in plain.relations.values() for each in some])
     agree(graph, plain, data, taken_away=False)
     taken_away = False
     for action, what, related_later in history:
@@ -159,7 +158,7 @@ def agree(graph: Adjacency, plain: Plain, data: st.DataObject, *, taken_away: bo
 
 
 def test_an_empty_graph_has_nothing_of_anything() -> None:
-    graph = Adjacency.from_edges(edges_of({}), [])
+    graph = Adjacency(edges_of({}), [])
     some, none = np.array([1, 2], np.int64), np.empty(0, np.int64)
     for entities in (some, none):
         assert graph.mentions(entities, cap=9).tolist() == [0] * len(entities)
@@ -175,7 +174,7 @@ def test_a_hub_costs_as_much_as_is_scanned(loaded: int) -> None:
     """However many of its memories came with it or later."""
     hub = {doc: {3: 0.5} for doc in range(1_000)}
     first = {doc: hub[doc] for doc in range(loaded)}
-    graph = Adjacency.from_edges(edges_of(first), [])
+    graph = Adjacency(edges_of(first), [])
     later = {doc: hub[doc] for doc in range(loaded, 1_000)}
     graph.add(edges_of(later), [], list(later))
     eligible = np.arange(1_000) < 995
@@ -192,7 +191,7 @@ def numbered(count: int, *, first: int = 0, mentioned: int = 3) -> dict[int, Men
 def test_segments_stay_few_however_often_something_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones are made into one; what is in the place of something is found in the last one that has it."""
     monkeypatch.setattr("graph.adjacency.MERGED_EDGES", 64)
-    graph, plain = Adjacency.from_edges(edges_of(numbered(10)), []), Plain(dict(numbered(10)))
+    graph, plain = Adjacency(edges_of(numbered(10)), []), Plain(dict(numbered(10)))
     for first in range(5, 305):
         new = numbered(1, first=first) if first % 3 else {first % 40: {7: 0.25, first: 0.75}}
         graph.add(edges_of(new), [], list(new))
@@ -214,7 +213,7 @@ def test_no_more_segments_than_a_byte_can_tell_apart(monkeypatch: pytest.MonkeyP
     """Where they are too large to be made into one often, they are all the same in the end."""
     monkeypatch.setattr("graph.adjacency.MERGED_EDGES", 1)
     monkeypatch.setattr("graph.adjacency.MOST_SEGMENTS", 20)
-    graph = Adjacency.from_edges(edges_of({}), [])
+    graph = Adjacency(edges_of({}), [])
     for doc in range(100):
         graph.add(edges_of(numbered(1, first=doc)), [], [doc])
         assert len(graph._segments) < 20
@@ -226,7 +225,7 @@ def test_weights_are_exact_up_to_as_many_as_there_are_levels() -> None:
     """And near beyond that."""
     for count, error in ((LEVELS, 0.0), (3 * LEVELS, 1 / LEVELS)):
         weights = np.linspace(0.001, 1, count, dtype=np.float32)
-        graph = Adjacency.from_edges((np.arange(count), np.arange(count), weights), [])
+        graph = Adjacency((np.arange(count), np.arange(count), weights), [])
         _, _, found = weightiest_edges(graph, np.arange(count), most=1)
         assert np.abs(found - weights).max() <= error
 
@@ -240,7 +239,7 @@ def test_nothing_is_read_out_of_bounds(seed: int) -> None:
         broken = random.random(column.size) < 0.3
         column[broken] = random.integers(-(2**31), 2**31, column.size)[broken]
     random.shuffle(segment.entities)
-    graph = Adjacency.from_edges(edges_of({}), [])
+    graph = Adjacency(edges_of({}), [])
     graph._segments, graph._home = [segment], random.integers(0, 256, MEMORIES, np.uint8) // 2
     eligible = np.ones(MEMORIES // 2, np.bool_)
     numbers = np.array(ENTITIES, np.int64)

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from graph.adjacency import Adjacency
 from graph.forward_chaining import Stated
 from graph.inference import JoinedEdge
-from graph.neighbourhood import DAMPING, Link, Neighbourhood
+from graph.neighbourhood import DAMPING, Bounds, Link, Neighbourhood, View
 from graph.resolution import Seed
-from graph.walk_bounds import Bounds, View
 from retrieval.legs.graph import spread_to_neighbours
 from tests.plain_walk import pagerank
 
@@ -31,7 +30,7 @@ def view(*mentions: tuple[int, int, float], memories: int = 10) -> View:
     """A graph of entity, memory and weight in which everything may be seen."""
     entities, docs, weights = zip(*mentions, strict=True) if mentions else ((), (), ())
     edges = np.array(entities, np.int64), np.array(docs, np.int64), np.array(weights, np.float32)
-    return View(Adjacency.from_edges(edges, []), memories, np.ones(max(docs, default=0) + 1, np.bool_))
+    return View(Adjacency(edges, []), memories, np.ones(max(docs, default=0) + 1, np.bool_))
 
 
 def begun(seen: View, *seeds: Seed, bounds: Bounds = FAR) -> Neighbourhood:
