@@ -107,14 +107,17 @@ class OnnxEmbedder:
                 batch = [pieces[row] for row in rows]
                 vectors[rows] = await loop.run_in_executor(self._document_threads, encode_batch, self._session, batch)
 
-        self._begin()
+        self._calls += 1
+        self._cancel_release()
         try:
             pieces = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
             waiting.extend(batches_by_length(pieces))
             await asyncio.gather(*(encode_waiting() for _ in range(min(self._parallel, len(waiting)))))
         finally:
             waiting.clear()
-            self._end(loop)
+            self._calls -= 1
+            if not self._calls:
+                self._release = loop.call_later(IDLE_S, self._release_memory)
         return vectors
 
     async def warm_up(self) -> None:
@@ -126,17 +129,6 @@ class OnnxEmbedder:
         self._cancel_release()
         self._document_threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
-
-    def _begin(self) -> None:
-        """Count a call as running; cancel the release of memory."""
-        self._calls += 1
-        self._cancel_release()
-
-    def _end(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Count a call as done; after the last one, schedule the release of memory."""
-        self._calls -= 1
-        if not self._calls:
-            self._release = loop.call_later(IDLE_S, self._release_memory)
 
     def _cancel_release(self) -> None:
         if self._release is not None:

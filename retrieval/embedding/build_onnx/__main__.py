@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from classifier.training.checksums import record_checksum
-from retrieval.embedding.build_onnx.card import EmbedderFacts, Speed, encode_all, measure_speed, render, save_reference
+from retrieval.embedding.build_onnx.card import encode_all, render, save_reference, speed_row
 from retrieval.embedding.build_onnx.graph import MAX_PIECES, encoder
 from retrieval.embedding.build_onnx.linear import linears
 from retrieval.embedding.build_onnx.quantise import observe_inputs, quantise_linear
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     save_reference(chosen.reference, texts, reference)
     query = _pieces(source.tokenizer, [_QUERY])[0]
-    speeds = [measure_speed(model, query, pieces) for model in (exact, quantised)]
+    speeds = [speed_row(name, model, query, pieces) for name, model in (("int8", quantised), ("float32", exact))]
     _write(chosen.out, quantised, source.tokenizer, cosines, speeds)
     return 0
 
@@ -84,11 +84,7 @@ def _pieces(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
 
 
 def _write(
-    folder: Path,
-    quantised: bytes,
-    tokenizer: Tokenizer,
-    cosines: NDArray[np.float32],
-    speeds: Sequence[Speed],
+    folder: Path, quantised: bytes, tokenizer: Tokenizer, cosines: NDArray[np.float32], speed_rows: Sequence[str]
 ) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     model_path = folder / "embedder.onnx"
@@ -98,15 +94,7 @@ def _write(
         partial.write_bytes(content)
         partial.replace(path)
         record_checksum(path)
-    float32_speed, int8_speed = speeds
-    facts = EmbedderFacts(
-        model=model_path,
-        tokenizer=tokenizer_path,
-        cosines=cosines,
-        float32_speed=float32_speed,
-        int8_speed=int8_speed,
-    )
-    (folder / "embedder.md").write_text(render(facts), encoding="utf-8")
+    (folder / "embedder.md").write_text(render(model_path, tokenizer_path, cosines, speed_rows), encoding="utf-8")
     print(f"{model_path}: {model_path.stat().st_size:,} bytes, mean cosine {cosines.mean():.5f}")
 
 

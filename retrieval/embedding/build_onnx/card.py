@@ -1,10 +1,9 @@
-"""The model card."""
+"""The model card, and what it tells of accuracy and speed."""
 
 import hashlib
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -22,21 +21,6 @@ _QUERY_RUNS = 1000
 _INT8_LIMIT = 127
 
 
-@dataclass(frozen=True, kw_only=True)
-class Speed:
-    """Speed in CPU time, so that waiting on a busy machine does not count.
-
-    Attributes:
-        query_ms: median of one short query on one thread.
-        undisturbed_query_ms: fastest tenth, least affected by other processes' use of the caches.
-        documents_per_s: mixed documents per second on one core.
-    """
-
-    query_ms: float
-    undisturbed_query_ms: float
-    documents_per_s: float
-
-
 def encode_all(model: bytes, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Encode word piece ids on one thread; unit rows in the order of `texts`."""
     session = open_session(model, threads=1)
@@ -46,8 +30,12 @@ def encode_all(model: bytes, texts: Sequence[Sequence[int]]) -> NDArray[np.float
     return vectors
 
 
-def measure_speed(model: bytes, query: Sequence[int], documents: Sequence[Sequence[int]]) -> Speed:
-    """Measure a model's speed."""
+def speed_row(name: str, model: bytes, query: Sequence[int], documents: Sequence[Sequence[int]]) -> str:
+    """A model's speed as a row of the card.
+
+    In CPU time, so that waiting on a busy machine does not count; the fastest tenth of the queries is least affected by
+    other processes' use of the caches.
+    """
     session = open_session(model, threads=1)
     query_s = []
     for _ in range(_QUERY_RUNS):
@@ -58,11 +46,8 @@ def measure_speed(model: bytes, query: Sequence[int], documents: Sequence[Sequen
     for rows in batches_by_length(documents):
         encode_batch(session, [documents[row] for row in rows])
     documents_s = time.process_time() - start
-    return Speed(
-        query_ms=1000 * median(query_s),
-        undisturbed_query_ms=1000 * quantiles(query_s, n=10)[0],
-        documents_per_s=len(documents) / documents_s,
-    )
+    usual_ms, fastest_ms = 1000 * median(query_s), 1000 * quantiles(query_s, n=10)[0]
+    return f"| {name} | {usual_ms:.2f} ms | {fastest_ms:.2f} ms | {len(documents) / documents_s:.0f} |"
 
 
 def save_reference(path: Path, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
@@ -78,28 +63,9 @@ def texts_checksum(texts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True)
-class EmbedderFacts:
-    """The facts in the model card.
-
-    Attributes:
-        model: the written model.
-        tokenizer: the written tokenizer.
-        cosines: int8 to float32, one per sample text.
-        float32_speed: of the exact encoder.
-        int8_speed: of the written encoder.
-    """
-
-    model: Path
-    tokenizer: Path
-    cosines: NDArray[np.float32]
-    float32_speed: Speed
-    int8_speed: Speed
-
-
-def render(facts: EmbedderFacts) -> str:
-    """Render the model card as Markdown."""
-    cosines = facts.cosines
+def render(model: Path, tokenizer: Path, cosines: NDArray[np.float32], speed_rows: Sequence[str]) -> str:
+    """The model card as Markdown, from the written files, the cosines of int8 to float32 and rows of `speed_row`."""
+    speeds = "\n".join(speed_rows)
     return f"""# embedder.onnx: texts to vectors
 
 all-MiniLM-L6-v2 (sentence-transformers), 6 layers, 384 dimensions, int8. Built by
@@ -111,8 +77,8 @@ all-MiniLM-L6-v2 (sentence-transformers), 6 layers, 384 dimensions, int8. Built 
 | licence | Apache-2.0, of the weights (sentence-transformers/all-MiniLM-L6-v2) |
 | source's `model.safetensors` | sha256 `{WEIGHTS_SHA256}` |
 | source's `tokenizer.json` | sha256 `{TOKENIZER_SHA256}` |
-| `{facts.model.name}` | {facts.model.stat().st_size:,} bytes, sha256 `{file_sha256(facts.model)}` |
-| `{facts.tokenizer.name}` | {facts.tokenizer.stat().st_size:,} bytes, sha256 `{file_sha256(facts.tokenizer)}` |
+| `{model.name}` | {model.stat().st_size:,} bytes, sha256 `{file_sha256(model)}` |
+| `{tokenizer.name}` | {tokenizer.stat().st_size:,} bytes, sha256 `{file_sha256(tokenizer)}` |
 | opset | {OPSET}, and `com.microsoft` 1: ONNX Runtime runs it, others do not |
 | inputs | `input_ids`, `attention_mask`: int64 (batch, seq), seq at most 256 |
 | output | `embedding`: float32 (batch, 384), mean over the mask, unit length |
@@ -139,8 +105,7 @@ Processor time of one core, {platform.machine()}, ONNX Runtime {ort.__version__}
 
 | | short query, median | fastest tenth | documents per second |
 |---|---|---|---|
-{_speed_row("int8", facts.int8_speed)}
-{_speed_row("float32", facts.float32_speed)}
+{speeds}
 
 ## Limits
 
@@ -149,7 +114,3 @@ Processor time of one core, {platform.machine()}, ONNX Runtime {ort.__version__}
   single characters (Chinese, Japanese) or unknown pieces match by form rather than meaning.
 - Trained on sentences and short paragraphs; symbols, numbers and identifiers carry little.
 """
-
-
-def _speed_row(name: str, speed: Speed) -> str:
-    return f"| {name} | {speed.query_ms:.2f} ms | {speed.undisturbed_query_ms:.2f} ms | {speed.documents_per_s:.0f} |"

@@ -1,6 +1,5 @@
 """The 24 dense layers of the encoder, in float32 and in int8."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +12,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Linear:
-    """y = x @ weight + bias.
-
-    Attributes:
-        weight: shape (inputs, outputs).
-        bias: shape (outputs,).
-    """
+    """y = x @ weight + bias, with a weight of shape (inputs, outputs)."""
 
     weight: Floats
     bias: Floats
@@ -54,29 +48,17 @@ def linears(tensors: dict[str, Floats]) -> dict[str, Linear]:
 
     Query, key and value of a layer are one `attention` weight of shape (384, 1152).
     """
-    return dict(_linears(tensors))
-
-
-def _linears(tensors: dict[str, Floats]) -> Iterator[tuple[str, Linear]]:
-    for layer in range(LAYERS):
-        prefix = f"encoder.layer.{layer}."
-        roles = [f"{prefix}attention.self.{role}" for role in ("query", "key", "value")]
-        yield (
-            f"{layer}.attention",
-            Linear(
-                weight=np.concatenate([tensors[f"{role}.weight"].T for role in roles], axis=1),
-                bias=np.concatenate([tensors[f"{role}.bias"] for role in roles]),
-            ),
+    parts = {
+        "attention": ("attention.self.query", "attention.self.key", "attention.self.value"),
+        "attended": ("attention.output.dense",),
+        "expand": ("intermediate.dense",),
+        "contract": ("output.dense",),
+    }
+    return {
+        f"{layer}.{name}": Linear(
+            weight=np.concatenate([tensors[f"encoder.layer.{layer}.{path}.weight"].T for path in paths], axis=1),
+            bias=np.concatenate([tensors[f"encoder.layer.{layer}.{path}.bias"] for path in paths]),
         )
-        for name, path in (
-            ("attended", "attention.output.dense"),
-            ("expand", "intermediate.dense"),
-            ("contract", "output.dense"),
-        ):
-            yield (
-                f"{layer}.{name}",
-                Linear(
-                    weight=tensors[f"{prefix}{path}.weight"].T,
-                    bias=tensors[f"{prefix}{path}.bias"],
-                ),
-            )
+        for layer in range(LAYERS)
+        for name, paths in parts.items()
+    }

@@ -8,7 +8,7 @@ they are multiplied in float32, as in LLM.int8 (Dettmers et al., NeurIPS 2022, a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -27,13 +27,11 @@ _PAIR_LIMIT = 32767 / 255  # limit on the sum of two neighbouring weights; see `
 _SMALLEST = 1e-5
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class InputSample:
+class InputSample(NamedTuple):
     """The inputs of one layer while the sample texts ran.
 
     Attributes:
-        lowest: smallest value per channel, shape (inputs,).
-        highest: largest value per channel, shape (inputs,).
+        lowest, highest: smallest and largest value per channel, shape (inputs,).
         rows: some of the rows, shape (n, inputs).
         row_weights: weight of each row's error, shape (n,); the rows of each text sum to the same, as in mean pooling.
     """
@@ -64,22 +62,14 @@ def observe_inputs(
     samples = {}
     for name in names:
         rows = np.concatenate(seen.pop(name))
-        samples[name] = InputSample(
-            lowest=rows.min(axis=0),
-            highest=rows.max(axis=0),
-            rows=rows[kept],
-            row_weights=weights[kept],
-        )
+        samples[name] = InputSample(rows.min(axis=0), rows.max(axis=0), rows[kept], weights[kept])
     return samples
 
 
 def quantise_linear(linear: Linear, sample: InputSample, *, outliers_apart: bool) -> QuantisedLinear:
-    """Quantise a layer with the alpha that minimises the squared error on the sample.
+    """Quantise a layer with the alpha that minimises the squared error on a sample of its inputs.
 
-    Args:
-        linear: the layer in float32.
-        sample: its inputs.
-        outliers_apart: multiply the few channels that dwarf the others in float32.
+    With `outliers_apart` the few channels that dwarf the others are multiplied in float32.
     """
     exact = sample.rows @ linear.weight
     largest = np.maximum(np.maximum(-sample.lowest, sample.highest), _SMALLEST)
