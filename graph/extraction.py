@@ -58,16 +58,11 @@ MAX_MENTIONS = 64
 MAX_TERMS = 32
 """How many of them may be single common words."""
 
-WEIGHTS = {
-    "title": 1.0,
-    "speaker": 0.7,
-    "name": 0.8,
-    "identifier": 0.8,
-    "date": 0.5,
-    "phrase": 0.6,
-    "term": 0.4,
-}
+WEIGHTS = {"title": 1.0, "speaker": 0.7, "name": 0.8, "identifier": 0.8, "date": 0.5, "phrase": 0.6, "term": 0.4}
 """The weight of a mention by kind, in (0, 1]."""
+
+TOKENIZED_TYPES = frozenset({"phrase", "term", "date", "identifier"})
+"""Types without a proper name: linked by their whole name, not by a word of it, a nickname or an acronym."""
 
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]{0,200}[)\]]\s*$")
 
@@ -84,12 +79,8 @@ class ExtractedMention(NamedTuple):
 def extract(text: str, *, title: str | None = None, speaker: str | None = None) -> list[ExtractedMention]:
     """Extract the entities that a memory mentions: by falling weight, each key once, at most 64.
 
-    Takes time linear in the length of the text.
-
-    Args:
-        text: the memory; a leading "Speaker:" is ignored.
-        title: of the document; added whole and without a closing bracketed part.
-        speaker: the author of the turn.
+    Takes time linear in the length of the text. A leading "Speaker:" is ignored; the title is added whole and without
+    a closing bracketed part.
 
     >>> [(m.name, m.type) for m in extract("Ann: I met Dr. Bob Ray in Rome.", speaker="Ann")]
     [('Dr. Bob Ray', 'name'), ('Rome', 'name'), ('Ann', 'speaker')]

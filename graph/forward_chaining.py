@@ -73,16 +73,6 @@ class Inferred:
         """The conclusion, however it was inferred."""
         return self.source, self.relation, self.target
 
-    @property
-    def docs(self) -> frozenset[int]:
-        """The memories that this derivation needs, all of them."""
-        return frozenset(stated.doc for stated in self.evidence)
-
-    @property
-    def confidence(self) -> float:
-        """0.9 ** depth, in (0, 1)."""
-        return float(DECAY**self.depth)
-
 
 Edge: TypeAlias = Stated | Inferred
 
@@ -113,7 +103,7 @@ def infer(
     >>> from graph.rules import transitive
     >>> stated = [Stated(1, "part of", 2, 7), Stated(2, "part of", 3, 8)]
     >>> [found] = infer(stated, [transitive("part_of")], max_inferred=10, max_rounds=4)
-    >>> found.key, found.rule, found.depth, sorted(found.docs)
+    >>> found.key, found.rule, found.depth, [edge.doc for edge in found.evidence]
     ((1, 'part_of', 3), 'transitive', 1, [7, 8])
     """
     facts = _Facts(iter(range(max_tried)))

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graph.extraction import ExtractedMention
+from graph.extraction import TOKENIZED_TYPES, ExtractedMention
 from graph.names import entity_id, name_tokens, normalize, singular_key
 
 GIVEN_WEIGHT = 1.0
 """Weight of a mention given by the caller."""
 
-TOKENIZED_TYPES = frozenset({"phrase", "term", "date", "identifier"})
-"""Types of extracted entities that are linked by their whole name only, not by a word of it."""
 
-_STRENGTH = {
-    type_: position
-    for position, type_ in enumerate(("term", "phrase", "date", "identifier", "name", "speaker", "title"))
-}
+_STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "speaker": 5, "title": 6}
 _GIVEN_STRENGTH = len(_STRENGTH)
 
 

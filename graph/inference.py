@@ -69,20 +69,18 @@ def joined(
     known: Collection[int] = (),
     bounds: JoinBounds | None = None,
 ) -> list[JoinedEdge]:
-    """The stated and inferred relations of the active entities.
+    """The stated and inferred relations of the active entities, strongest first.
+
+    Two entities may be joined by several edges, in either direction, and an edge between two active entities is
+    returned once for each.
 
     Args:
         graph: of the namespace.
-        eligible: by ordinal; a relation counts only if an eligible memory states it, an inferred one only if all of its
-            evidence is eligible.
+        eligible: by ordinal; a relation counts only if all memories that it rests on are eligible.
         active: strength by entity.
         rules: the rules in force; if empty, only stated relations are found.
         known: entities excluded as the other end.
         bounds: the limits.
-
-    Returns:
-        Strongest first. Two entities may be joined by several edges, in either direction, and an edge between two
-        active entities is returned once for each.
     """
     bounds = bounds or JoinBounds()
     strongest = sorted(active, key=lambda entity: (-active[entity], entity))
@@ -148,11 +146,7 @@ def _touching(edge: Edge, active: Mapping[int, float], known: Collection[int]) -
 
 
 def sentence(edge: JoinedEdge, names: Mapping[int, str]) -> str:
-    """An edge in words, with its derivation.
-
-    Args:
-        edge: the edge.
-        names: of the entities of the edge and of its derivation; an entity without a name is shown by its number.
+    """An edge in words, with its derivation; an entity without a name is shown by its number.
 
     >>> names = {1: "Ann", 2: "Team X", 3: "Acme"}
     >>> steps = Stated(1, "part_of", 2, 7), Stated(2, "part_of", 3, 8)

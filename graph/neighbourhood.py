@@ -148,16 +148,9 @@ class Neighbourhood:
             columns, rows = int(_columns(self._walk)), self.memories
             numbers = np.empty((3, columns), np.int64)
             strengths, docs, matrix = np.empty(columns), np.empty(rows, np.int64), np.zeros((rows, columns))
-            _export(
-                self._walk,
-                address(numbers[0]),
-                address(numbers[1]),
-                address(strengths),
-                address(numbers[2]),
-                address(docs),
-                address(matrix),
-            )
-            self._collected = Collected(numbers[0], numbers[1], strengths, numbers[2], docs, matrix)
+            columns_and_rows = numbers[0], numbers[1], strengths, numbers[2], docs, matrix
+            _export(self._walk, *map(address, columns_and_rows))
+            self._collected = Collected(*columns_and_rows)
         return self._collected
 
     def begin(self, view: View) -> None:
@@ -228,10 +221,7 @@ class Neighbourhood:
         return docs[:found], activations[:found]
 
     def path(self, doc: int) -> tuple[Link, ...]:
-        """The entities from a seed to the one with the strongest tie to the memory.
-
-        Empty if no entity leads to the memory: an anchor without mentions.
-        """
+        """The entities from a seed to a memory; empty for an anchor without mentions."""
         return self.collected.path(doc, self._steps, len(self._seeds))
 
     def _grown(self, done: int) -> int:

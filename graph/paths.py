@@ -63,15 +63,9 @@ class Collected:
     matrix: NDArray[np.float64]
 
     def path(self, doc: int, steps: Sequence[Step], seeds: int) -> tuple[Link, ...]:
-        """The entities from a seed to the one with the strongest tie to a memory.
+        """The entities from one of the first `seeds` to that with the strongest tie to a memory.
 
-        Args:
-            doc: one of the memories.
-            steps: the hops.
-            seeds: number of entities of the query.
-
-        Returns:
-            Empty if no entity leads to the memory: an anchor without mentions.
+        Empty if no entity leads to the memory: an anchor without mentions.
         """
         column = self._tie(self._row(doc), len(steps))
         links: list[Link] = []

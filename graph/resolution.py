@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.extraction import TOKENIZED_TYPES
 from graph.nicknames import FORMAL_NAMES
 from graph.spellings import HONORIFICS, Spellings, is_acronym
 
@@ -27,8 +28,6 @@ ONLY_BEARER_SHARE = 0.7
 """Factor for a name of which the query has a word that no other name has."""
 
 MIN_COVERAGE = 0.5
-TOKENIZED_TYPES = frozenset({"phrase", "term", "date", "identifier"})
-"""Types of extracted entities without a proper name, so without nicknames and acronyms."""
 
 _NO_POSITIONS: frozenset[int] = frozenset()
 
@@ -94,13 +93,8 @@ def resolve(
     """Score the entities that the query can mean, and keep the best 8.
 
     Longer names are placed first, so that names inside them are recognised as covered. The score grows with the
-    number of words of the name and with its rarity.
-
-    Args:
-        named: the spellings and the entities found.
-        mentions_of: returns how many memories mention each entity, at most `MENTIONS_CAP`; entities without mentions
-            are dropped.
-        memories: size of the namespace.
+    number of words of the name and with its rarity among the namespace's memories. `mentions_of` returns how many of
+    them mention each entity, at most `MENTIONS_CAP`; entities without mentions are dropped.
     """
     meant = list(_meant(*named))
     counts = mentions_of(np.array([each.row.entity for each in meant], np.int64)).tolist()
@@ -120,17 +114,16 @@ def resolve(
         if row.entity not in best or score > best[row.entity][0]:
             best[row.entity] = score, each, mentions
     ranked = sorted([(-score, entity) for entity, (score, _, _) in best.items() if score > 0])[:MAX_SEEDS]
-    return [_seed(best[entity][1], less / ranked[0][0], best[entity][2]) for less, entity in ranked]
+    seeds = []
+    for less, entity in ranked:
+        _, (row, how, _, _), mentions = best[entity]
+        seeds.append(Seed(entity, row.name, row.key, less / ranked[0][0], how, mentions))
+    return seeds
 
 
 def _place(known: tuple[_Meant, int]) -> tuple[bool, int, int]:
     meant, _ = known
     return meant.how == "similar", -len(meant.where), meant.row.entity
-
-
-def _seed(meant: _Meant, score: float, mentions: int) -> Seed:
-    row = meant.row
-    return Seed(row.entity, row.name, row.key, score, meant.how, mentions)
 
 
 def acronyms_of(spelled: Spellings, found: Sequence[EntityCandidate]) -> list[str]:

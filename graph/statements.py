@@ -43,9 +43,7 @@ _ASIDE = re.compile(
 _ASKS = frozenset(
     words("is was are were do does did has have had can could will would should if when where who why how")
 )
-_OPENERS = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | frozenset(words("today yesterday tomorrow lately guess"))) - {
-    "may"
-}
+_OPENERS = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | {"today", "yesterday", "tomorrow", "lately", "guess"}) - {"may"}
 _OF_SOMEBODY = KIN.keys() | {"fan", "member", "student", "people", "part", "one", "some", "most", "half", "relative"}
 _NO_NAMES = WEEKDAYS | frozenset(MONTHS) | frozenset(words("am pm ok tv mom mum dad work love life"))
 
@@ -71,21 +69,13 @@ _RawStatement = tuple[str, str, str, int]
 
 
 class _Place(NamedTuple):
-    """The context of a trigger.
-
-    Attributes:
-        text, end: the text, and where to stop reading after the trigger.
-        before: the part of the sentence before the trigger.
-        opens: whether the sentence is the first of the text.
-        sure: whether no word before the trigger makes it a wish or a guess.
-        speaker, title: as passed to `find_relations`.
-    """
+    """The context of a trigger."""
 
     text: str
-    end: int
-    before: str
-    opens: bool
-    sure: bool
+    end: int  # where to stop reading after the trigger
+    before: str  # the part of the sentence before the trigger
+    opens: bool  # whether the sentence is the first of the text
+    sure: bool  # whether no word before the trigger makes it a wish or a guess
     speaker: str | None
     title: str | None
 
@@ -93,12 +83,8 @@ class _Place(NamedTuple):
 def find_relations(text: str, *, speaker: str | None = None, title: str | None = None) -> list[Statement]:
     """The relations that a text states, in text order, each once; denials, questions and suppositions are skipped.
 
-    Takes time linear in the length of the text.
-
-    Args:
-        text: a turn of a conversation or a passage.
-        speaker: the referent of "I"; if None, statements in the first person are skipped.
-        title: the subject of the first sentence of an encyclopaedic text.
+    Takes time linear in the length of the text. "I" is the speaker; without one, statements in the first person are
+    skipped. The title is the subject of the first sentence of an encyclopaedic text.
 
     >>> [(s.source, s.relation, s.target) for s in find_relations("My sister Ann works at Acme.", speaker="Bo")]
     [('Bo', 'sibling_of', 'Ann'), ('Ann', 'works_at', 'Acme')]
@@ -160,14 +146,14 @@ def _pattern_statements(number: int, position: int, place: _Place) -> Iterator[_
     match = TARGETS[number].match(place.text, position, place.end)
     if not match:
         return
-    about_title = place.title is not None and place.opens and _is_about(place.before, place.title)
+    topic = normalize(place.title) if place.title and place.opens else ""
+    about_title = bool(topic) and normalize(place.before).startswith(topic)
     if pattern.who == "before":
         source = _subject(place, pattern.persons)
         if source is None and pattern.persons == "third" and about_title and not BORNE_BY.search(place.before):
             source = place.title
-        target = (
-            match["target"].strip('"\u201c\u201d ,.') if match["target"][0] in '"\u201c' else _clean(match["target"])
-        )
+        said = match["target"]
+        target = said.strip('"\u201c\u201d ,.') if said[0] in '"\u201c' else _clean(said)
         if source and target:
             yield source, pattern.relation, target, match.end()
         return
@@ -215,12 +201,6 @@ def _subject(place: _Place, persons: str) -> str | None:
     if persons == "first" or BORNE_BY.search(bare[: match.start()]):
         return None
     return _clean(match["name"])
-
-
-def _is_about(before: str, title: str) -> bool:
-    """Whether a sentence starts with the title."""
-    key = normalize(title)
-    return bool(key) and normalize(before).startswith(key)
 
 
 def _clean(name: str) -> str | None:

@@ -44,14 +44,7 @@ class Walk:
 
 
 def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:
-    """Hop 0: the memories that mention the query's entities, and the entities related to these.
-
-    Args:
-        view: the visible part of the namespace.
-        seeds: the query's entities, from `graph.resolution.resolve`.
-        rules: the rules in force for inferred relations.
-        bounds: the limits.
-    """
+    """Hop 0: the memories that mention the query's entities, and the entities related to these by `rules`."""
     near = Neighbourhood(seeds, view.memories, bounds)
     if seeds:
         near.begin(view)
@@ -62,12 +55,8 @@ def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: B
 def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> Walk:
     """Walk from the result of `begin` and some anchors; returns memories, nearest first.
 
-    Args:
-        view: the visible part of the namespace.
-        near: the result of `begin`, which the walk extends. With `max_hops` 0 only memories that mention a seed, and
-            anchors, are returned.
-        anchors: strength > 0 of eligible memories close to the query; may be empty.
-        rules: the rules in force for inferred relations.
+    The walk extends `near`. With `max_hops` 0 only memories that mention a seed, and anchors, are returned; `anchors`
+    has the strength > 0 of eligible memories close to the query.
     """
     started, bounds = monotonic(), near.bounds
     if anchors:

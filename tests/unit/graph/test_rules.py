@@ -129,8 +129,7 @@ def test_a_derivation_goes_down_to_what_memories_state() -> None:
     grand = found[ANN, "gp", CAT]
     assert [premise.key for premise in grand.premises] == [(ANN, "parent_of", BOB), (BOB, "parent_of", CAT)]
     assert grand.evidence == tuple(edges)
-    assert (grand.rule, grand.depth, sorted(grand.docs)) == ("grandparent", 2, [7, 8])
-    assert grand.confidence == pytest.approx(0.81)
+    assert (grand.rule, grand.depth) == ("grandparent", 2)
 
 
 def test_the_shortest_derivation_wins() -> None:
@@ -140,7 +139,7 @@ def test_the_shortest_derivation_wins() -> None:
     assert (found.depth, len(found.evidence)) == (2, 3)
     shorter = [*longer, Stated(ANN, "in", EVE, 4), Stated(EVE, "in", DAN, 5), Stated(EVE, "In", DAN, 9)]
     [found] = [e for e in inferred(shorter, transitive("in")) if e.key == (ANN, "in", DAN)]
-    assert (found.depth, sorted(found.docs)) == (1, [4, 9])
+    assert (found.depth, sorted(edge.doc for edge in found.evidence)) == (1, [4, 9])
     via = Rule("via", (Atom("x", "in", "y"), Atom("y", "in", "z"), Atom("z", "in", "w")), Atom("x", "in", "w"))
     [found] = [e for e in inferred(shorter, via, transitive("in")) if e.key == (ANN, "in", DAN)]
     assert found.rule == "transitive"
