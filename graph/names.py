@@ -27,7 +27,6 @@ _POSSESSIVE = re.compile(r"['\u2019\u02bc](?:s\b)?(?!\w)")
 
 
 def _mark_ranges() -> str:
-    r"""The ranges of all combining marks for a character class; `\\w` misses most of them."""
     ranges: list[list[int]] = []
     for point in range(0x300, 0x1F000):
         if unicodedata.category(chr(point)) in ("Mn", "Mc"):
@@ -39,6 +38,8 @@ def _mark_ranges() -> str:
 
 
 MARKS = _mark_ranges()
+r"""The ranges of all combining marks, which continue a word, for a character class; `\w` misses most of them."""
+
 _PIECE = re.compile(rf"[\w{MARKS}]+(?:\+\+|#(?!\w))?")
 
 

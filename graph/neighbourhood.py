@@ -1,4 +1,4 @@
-"""The part of the graph that a walk has collected, and the activation of its memories."""
+"""What a walk may see, its limits, what it has collected, and the activation of its memories."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
 from graph.inference import JoinedEdge
-from graph.paths import Collected, Link, Met, Step
+from graph.paths import Collected, Link, Step
 from graph.resolution import MENTIONS_CAP, Seed
 from native import Array, address, function
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """The limits of a walk.
+    """The limits of a walk: a hub of a million mentions costs as much as one of a hundred.
 
     Attributes:
         max_hops: hops beyond the memories that mention the seeds.
@@ -63,8 +63,6 @@ class View:
     memories: int
     eligible: NDArray[np.bool_]
 
-
-__all__ = ["DAMPING", "Link", "Met", "Neighbourhood"]
 
 DAMPING = 0.5
 """The share of the activation that follows edges; Gutierrez et al., HippoRAG, NeurIPS 2024."""

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.inference import JoinedEdge, joined
-from graph.neighbourhood import Bounds, Link, Neighbourhood, View
+from graph.neighbourhood import Bounds, Neighbourhood, View
+from graph.paths import Link
 from graph.resolution import Seed
 from graph.rules import Rule
-
-__all__ = ["Bounds", "View", "Walk", "begin", "walk"]
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,4 @@
-"""Trivet's exceptions. A class's docstring is its default message.
-
-TrivetError
-├── SettingsError            a setting that cannot be used
-├── InvalidInput             an invalid request (names the field)
-│   ├── FusionError          rankings or weights that cannot be fused
-│   └── CircularSupersession memories that would supersede each other
-├── NotFound                 no such namespace or memory
-├── Conflict                 it conflicts with stored data
-│   └── Collided             ... because of a concurrent writer; retrying may help
-├── LegFailed                one leg did not answer
-│   └── LegTimedOut          ... within its deadline
-├── AllLegsFailed            no leg answered
-├── ModelFileError           a model file of this installation is missing or damaged
-└── StoreError               the database
-    ├── StoreUnavailable     cannot be reached, or is not ready
-    ├── MigrationError       the schema is not the one this version needs
-    └── EmbeddedPostgresError  the embedded server cannot be started
-"""
+"""Trivet's exceptions. A class's docstring is its default message."""
 
 from __future__ import annotations
 

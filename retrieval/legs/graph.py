@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.neighbourhood import Bounds, View
 from graph.resolution import MENTIONS_CAP, Seed, resolve
-from graph.traversal import Bounds, View, Walk, begin, walk
+from graph.traversal import Walk, begin, walk
 from native import Array, address, function
 from retrieval.index.query_vectors import cosines
 from retrieval.legs.base import Hit, LegQuery, LegRanking

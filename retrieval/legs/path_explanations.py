@@ -10,7 +10,7 @@ import numpy as np
 from psycopg import AsyncConnection
 
 from graph.inference import sentence
-from graph.neighbourhood import Link
+from graph.paths import Link
 from graph.resolution import Seed
 from graph.traversal import Walk
 from postgres.arrays import array_text

@@ -45,11 +45,8 @@ class TermBag:
 def analyze(text: str, language: str = SIMPLE) -> list[str]:
     """The terms of a text in document order, with repetitions.
 
-    Stop words are dropped unless nothing else remains; emoji are terms only if the text has nothing else.
-
-    Args:
-        text: any string; lone surrogates and control characters are separators.
-        language: a name or ISO code of `LANGUAGES`.
+    Stop words are dropped unless nothing else remains; emoji are terms only if the text has nothing else. Lone
+    surrogates and control characters are separators. `language` is a name or ISO code of `LANGUAGES`.
 
     Raises:
         InvalidInput: the language is unknown.
@@ -73,7 +70,7 @@ def analyze(text: str, language: str = SIMPLE) -> list[str]:
                     terms += bigrams(piece)
                 elif piece:
                     _add(piece, name, stops, terms, stopped)
-    return terms or stopped or _symbols(prepared)
+    return terms or stopped or [character for character in prepared if unicodedata.category(character) == "So"]
 
 
 def _add(chunk: str, name: str, stops: frozenset[str], terms: list[str], stopped: list[str]) -> None:
@@ -85,21 +82,12 @@ def _add(chunk: str, name: str, stops: frozenset[str], terms: list[str], stopped
             terms.append(term)
 
 
-def _symbols(text: str) -> list[str]:
-    """The emoji and other pictographs of a text without words."""
-    return [character for character in text if unicodedata.category(character) == "So"]
-
-
+@lru_cache(maxsize=32_768)
 def term_id(term: str) -> int:
     """The signed 64-bit hash that represents a term in the database: BLAKE2b, little-endian.
 
     Stable across processes and versions. Among 10 million terms a collision has a probability of about 3e-6.
     """
-    return _term_id(term)
-
-
-@lru_cache(maxsize=32_768)
-def _term_id(term: str) -> int:
     digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 

@@ -9,8 +9,9 @@ scripts, Thai, й, kana) are kept.
 from __future__ import annotations
 
 import unicodedata
+from itertools import chain
 
-_LAST_SCRIPT = 0x1F000  # no combining mark or digit of an alphabet lies beyond
+_LAST_SCRIPT = 0x1F000  # no digit of an alphabet lies beyond
 _LATIN_GREEK = (range(0x00C0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
 _OPTIONAL_MARKS = (range(0x0300, 0x0370), range(0x0591, 0x05C8), range(0x064B, 0x0660), range(0x06D6, 0x06DD))
 _SINGLES = {
@@ -25,37 +26,19 @@ _PREPARE |= {ord(c): " " for c in "\u2120\u2122"}
 _PREPARE |= dict.fromkeys([0x00AD, 0x0640, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0xFE00, 0xFE10)])
 
 
-def _letter_marks() -> tuple[str, dict[int, str]]:
-    """The combining marks as ranges for a character class, and the decimal digits with their values."""
-    ranges: list[list[int]] = []
-    digits: dict[int, str] = {}
-    for code in range(0x0300, _LAST_SCRIPT):
-        category = unicodedata.category(chr(code))
-        if category in ("Mn", "Mc"):
-            if ranges and ranges[-1][1] == code - 1:
-                ranges[-1][1] = code
-            else:
-                ranges.append([code, code])
-        elif category == "Nd":
-            digits[code] = str(unicodedata.decimal(chr(code)))
-    return "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges), digits
-
-
-def _fold_table(digits: dict[int, str]) -> dict[int, str | None]:
-    table: dict[int, str | None] = dict(digits)
-    for code in (code for block in _LATIN_GREEK for code in block):
+def _fold_table() -> dict[int, str | None]:
+    digits = (code for code in range(0x0300, _LAST_SCRIPT) if unicodedata.category(chr(code)) == "Nd")
+    table: dict[int, str | None] = {code: str(unicodedata.decimal(chr(code))) for code in digits}
+    for code in chain(*_LATIN_GREEK):
         base = "".join(c for c in unicodedata.normalize("NFD", chr(code)) if not unicodedata.combining(c))
         if base != chr(code):
             table[code] = base
-    table |= dict.fromkeys(code for block in _OPTIONAL_MARKS for code in block)
+    table |= dict.fromkeys(chain(*_OPTIONAL_MARKS))
     table |= {ord(letter): plain for letter, plain in _SINGLES.items()}
     return table
 
 
-MARKS, _DIGITS = _letter_marks()
-"""Character-class ranges of the combining marks that continue a word, which `\\w` does not match."""
-
-_FOLD = _fold_table(_DIGITS)
+_FOLD = _fold_table()
 
 
 def prepare(text: str) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 import Stemmer
 
@@ -25,19 +25,14 @@ AUTO = "auto"
 """The default: a stemmer per word by its script, English stop words (docs/decisions/0001-language-of-analysis.md)."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Language:
+class Language(NamedTuple):
     """How words of a language become terms.
 
     Attributes:
-        name: English name in lower case, as in Snowball.
-        code: ISO 639-1; empty for `simple`.
         stops: stop words, case-folded and with folded diacritics.
         fold_first: whether diacritics are folded before stemming; most stemmers expect diacritics.
     """
 
-    name: str
-    code: str
     stops: frozenset[str]
     fold_first: bool
 
@@ -64,37 +59,23 @@ _OF_SCRIPT = {
 }  # fmt: skip
 
 
-_WITH_STOP_WORDS = frozenset(
-    {"english", "german", "french", "spanish", "italian", "portuguese", "dutch", "russian"}
-)  # files in graph/data/stop_words
+_STOP_WORDS = {
+    name: frozenset(map(fold, word_list(f"stop_words/{name}")))
+    for name in ("english", "german", "french", "spanish", "italian", "portuguese", "dutch", "russian")
+}
 
-
-def _stop_words(name: str) -> frozenset[str]:
-    """The folded stop words of a language; empty if it has no list."""
-    return frozenset(map(fold, word_list(f"stop_words/{name}"))) if name in _WITH_STOP_WORDS else frozenset()
-
-
-def _languages() -> dict[str, Language]:
-    known = {
-        AUTO: Language(name=AUTO, code="", stops=_stop_words("english"), fold_first=True),
-        SIMPLE: Language(name=SIMPLE, code="", stops=frozenset(), fold_first=True),
+LANGUAGES: Mapping[str, Language] = MappingProxyType(
+    {AUTO: Language(_STOP_WORDS["english"], fold_first=True), SIMPLE: Language(frozenset(), fold_first=True)}
+    | {
+        name: Language(_STOP_WORDS.get(name, frozenset()), fold_first=name in _FOLD_FIRST)
+        for name in sorted(_CODES.keys() & set(Stemmer.algorithms()))
     }
-    for name in sorted(_CODES.keys() & set(Stemmer.algorithms())):
-        known[name] = Language(
-            name=name,
-            code=_CODES[name],
-            stops=_stop_words(name),
-            fold_first=name in _FOLD_FIRST,
-        )
-    return known
-
-
-LANGUAGES: Mapping[str, Language] = MappingProxyType(_languages())
+)
 """By canonical name, including `simple`."""
 
 _NAMES = (
     {name: name for name in LANGUAGES}
-    | {language.code: name for name, language in LANGUAGES.items() if language.code}
+    | {code: name for name, code in _CODES.items() if name in LANGUAGES}
     | {key: SIMPLE for name, code in _UNSTEMMED.items() for key in (name, code) if key}
     | {"nb": "norwegian", "nn": "norwegian"}
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from retrieval.text.folding import MARKS
+from graph.names import MARKS
 
 _LINK = r"(?:['.\-@/\\&]|(?<=\d)[,:](?=\d))"
 _TAIL = r"(?:\+\+|#(?!\w))?"  # C++, C#

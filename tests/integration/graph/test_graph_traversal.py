@@ -12,10 +12,10 @@ from psycopg import AsyncConnection
 
 from graph import store
 from graph.names import entity_id
-from graph.neighbourhood import DAMPING
+from graph.neighbourhood import DAMPING, Bounds, View
 from graph.rules import Rule, symmetric, transitive
 from graph.store import DocGraph, GivenEntity, GivenRelation
-from graph.traversal import Bounds, View, Walk, begin, walk
+from graph.traversal import Walk, begin, walk
 from tests.linking import link
 from tests.plain_walk import restart
 from tests.snapshot import graph_of

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from graph.adjacency import Adjacency
 from graph.forward_chaining import Stated
 from graph.inference import JoinedEdge
-from graph.neighbourhood import DAMPING, Bounds, Link, Neighbourhood, View
+from graph.neighbourhood import DAMPING, Bounds, Neighbourhood, View
+from graph.paths import Link
 from graph.resolution import Seed
 from retrieval.legs.graph import spread_to_neighbours
 from tests.plain_walk import pagerank

@@ -6,7 +6,7 @@ import pytest
 
 from graph.forward_chaining import Stated
 from graph.inference import JoinedEdge
-from graph.neighbourhood import Link, Met
+from graph.paths import Link, Met
 from retrieval.legs.path_explanations import describe
 
 IDS = {1: "m1", 2: "m2"}
