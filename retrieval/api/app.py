@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -25,7 +25,7 @@ from retrieval.api.middleware import Gateway
 from retrieval.api.namespaces import NamespacesController
 from retrieval.api.openapi import Rendered, StructSchemas, complete, config, page
 from retrieval.api.parameters import TypedRequest, check_request
-from retrieval.api.problems import PROBLEMS, bad_parameter, describe, log_failure, logging_failures
+from retrieval.api.problems import PROBLEMS, bad_parameter, log_failure, logging_failures
 from retrieval.api.profiles import ProfilesController
 from retrieval.api.search import SearchController
 from retrieval.api.state import AppState
@@ -47,13 +47,7 @@ _CONTROLLERS = (
 
 
 def create_app(settings: Settings, engine: Trivet | None = None) -> Litestar:
-    """An ASGI application.
-
-    Args:
-        settings: how it runs.
-        engine: one that runs already and that the caller closes; None opens one at the start of the
-            application and closes it at its end.
-    """
+    """An ASGI application for an engine that the caller closes, or else one that lives as long as the application."""
     api = AppState(settings=settings)
 
     @asynccontextmanager
@@ -96,7 +90,10 @@ def create_app(settings: Settings, engine: Trivet | None = None) -> Litestar:
 async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
     """Hand the engine to the handlers and maintain it for as long as the block lasts."""
     api.opened = engine
-    beside = [asyncio.create_task(work(engine, api.settings.secrets)) for work in (_warm, _maintain)]
+    secrets = api.settings.secrets
+    # What first queries would wait for, and would otherwise read themselves.
+    warming = asyncio.create_task(_logged(engine.warm, "warming", secrets))
+    beside = (warming, asyncio.create_task(_maintain(engine, secrets)))
     _tune_interpreter()
     try:
         yield
@@ -121,19 +118,16 @@ def _tune_interpreter() -> None:
     trim_heap()
 
 
-async def _warm(engine: Trivet, secrets: tuple[str, ...]) -> None:
-    """Read what first queries would wait for; a failure is logged, and they read it themselves."""
-    try:
-        await engine.warm()
-    except Exception as exc:
-        log_failure(exc, describe(exc).status_code, "warming", secrets)
-
-
 async def _maintain(engine: Trivet, secrets: tuple[str, ...]) -> None:
     """Compact what needs it, again and again; a failed pass is logged and the next one tries anew."""
     while True:
         await asyncio.sleep(MAINTENANCE_INTERVAL_S)
-        try:
-            await engine.maintain()
-        except Exception as exc:
-            log_failure(exc, describe(exc).status_code, "maintenance", secrets)
+        await _logged(engine.maintain, "maintenance", secrets)
+
+
+async def _logged(work: Callable[[], Awaitable[object]], name: str, secrets: tuple[str, ...]) -> None:
+    """Do some work; a failure is logged."""
+    try:
+        await work()
+    except Exception as exc:
+        log_failure(exc, name, secrets)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 from litestar import Controller, Request, post
 from litestar.exceptions import InternalServerException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from retrieval.api.parameters import NDJSON_TYPE, NamespaceName, read_line, require_media_type
+from retrieval.api.parameters import NDJSON_TYPE, NamespaceName, require_media_type
 from retrieval.api.problems import describe, log_failure, problems
 from retrieval.api.state import Api, AppState
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import AddResult, MemoryInput
-from retrieval.validation import MAX_MEMORY_BYTES, Parsed
+from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
 
 CHUNK_LINES = 256
 
@@ -132,7 +132,7 @@ class _BulkAnswer:
     async def _parsed(self, line: Line) -> Parsed:
         if line.content is None:
             return InvalidInput(f"the line is longer than {MAX_MEMORY_BYTES:,} bytes", loc=("memories", line.number))
-        return await read_line(self._api, line.content, line.number)
+        return await self._api.decoded(line.content, partial(parse_memory, index=line.number))
 
     async def _add(self, chunk: list[tuple[int, Parsed]], request_id: str) -> bytes:
         """Add one chunk; its result lines."""
@@ -144,9 +144,8 @@ class _BulkAnswer:
             except Exception as exc:
                 if not self._added_any:
                     raise
-                found = describe(exc)
-                log_failure(exc, found.status_code, request_id, self._api.settings.secrets)
-                self._failure = found.detail
+                log_failure(exc, request_id, self._api.settings.secrets)
+                self._failure = describe(exc).detail
         if results is None:
             ids = [memory.id if isinstance(memory, MemoryInput) else None for _, memory in chunk]
             results = [AddResult(id=memory_id, status="rejected", error=self._failure) for memory_id in ids]
@@ -163,14 +162,8 @@ _START: Message = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line that is not blank.
-
-    Attributes:
-        number: from 1, blank lines counted.
-        content: without the line break; None for a line over the limit.
-    """
+class Line(NamedTuple):
+    """One line that is not blank: its number from 1, blank lines counted, and its content, None if over the limit."""
 
     number: int
     content: bytes | None
@@ -189,7 +182,7 @@ async def lines(chunks: AsyncIterator[bytes], max_bytes: int) -> AsyncIterator[L
                 yield Line(number, None)
             else:
                 content = bytes(pending) + piece
-                if not content.isspace() and content:
+                if content.strip():
                     yield Line(number, content)
             pending.clear()
             overlong = False

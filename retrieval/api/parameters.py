@@ -1,4 +1,7 @@
-"""What handlers take from the path and from the query string, and what is refused before one is called."""
+"""What handlers take from the path, the query string and the body, and what is refused before one is called.
+
+Large bodies are decoded in a thread, in pieces that do not hold the interpreter for long (`retrieval.validation`).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from retrieval.api.state import AppState
 from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import check_name
 from retrieval.types.memory import MAX_BATCH, MemoryInput
-from retrieval.validation import SMALL_BYTES, Parsed, check_storable, decode, parse_batch, parse_memory
+from retrieval.validation import check_storable, decode, parse_batch
 
 JSON_TYPE = "application/json"
 NDJSON_TYPE = "application/x-ndjson"
@@ -54,11 +57,8 @@ class TypedRequest(Request[None, None, Any]):
             InvalidInput: it is not JSON, or not of the type; `loc` names the field.
         """
         decode_body = _decoder_of(self.route_handler.parsed_fn_signature.parameters["data"].annotation)
-        body = await self.body()
-        if len(body) <= SMALL_BYTES:
-            return decode_body(body)
         state: AppState = self.app.state.api
-        return await state.in_turn(lambda: decode_body(body))
+        return await state.decoded(await self.body(), decode_body)
 
 
 async def check_body(request: Request[Any, Any, Any]) -> None:
@@ -97,13 +97,6 @@ def _decoder_of(kind: Any) -> Callable[[bytes], Any]:
         return value
 
     return decode_body
-
-
-async def read_line(state: AppState, content: bytes, number: int) -> Parsed:
-    """The memory of one line of a stream."""
-    if len(content) <= SMALL_BYTES:
-        return parse_memory(content, number)
-    return await state.in_turn(lambda: parse_memory(content, number))
 
 
 def require_media_type(request: Request[Any, Any, Any], wanted: str, *, body_is_empty: bool) -> None:

@@ -142,11 +142,6 @@ def faults_of(error: InvalidInput) -> list[ProblemField]:
     return [ProblemField(loc=loc, msg=shorten(str(error)))]
 
 
-def _in_words(fault: ProblemField) -> str:
-    where = ".".join(str(part) for part in fault.loc)
-    return f"{where}: {fault.msg}" if where else fault.msg
-
-
 def describe(error: Exception) -> ProblemDetailsException:
     """What the caller is told of an error. Nothing of an unexpected one.
 
@@ -162,7 +157,8 @@ def describe(error: Exception) -> ProblemDetailsException:
         return problem(status, str(error), error.faults)
     if isinstance(error, InvalidInput):
         faults = faults_of(error)
-        return problem(status, "; ".join(_in_words(fault) for fault in faults[:3]), faults)
+        told = [": ".join(filter(None, (".".join(map(str, fault.loc)), fault.msg))) for fault in faults[:3]]
+        return problem(status, "; ".join(told), faults)
     if status == 500:
         return problem(500, "An unexpected error happened; the server's log has it under the request's id.")
     return problem(status, str(error))
@@ -183,15 +179,15 @@ def logging_failures(settings: Settings) -> Callable[[Exception, Scope], Awaitab
     """What an application does after every exception: those that are the server's fault are logged."""
 
     async def log(error: Exception, scope: Scope) -> None:
-        status = describe(error).status_code
-        if status >= 500:
-            log_failure(error, status, scope["state"].get("request_id", "-"), settings.secrets)
+        if describe(error).status_code >= 500:
+            log_failure(error, scope["state"].get("request_id", "-"), settings.secrets)
 
     return log
 
 
-def log_failure(error: BaseException, status: int, request_id: str, secrets: Sequence[str]) -> None:
+def log_failure(error: Exception, request_id: str, secrets: Sequence[str]) -> None:
     """Log an error with its traceback, and with the cause alone where the table knows it."""
+    status = describe(error).status_code
     known = f"{type(error).__name__}: {error}"
     text = known if status == 503 else "".join(traceback.format_exception(error))
     for secret in secrets:

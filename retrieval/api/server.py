@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 
 import uvicorn
@@ -36,9 +36,7 @@ GRACE_S = 10
 def run(settings: Settings, workers: int = 1) -> None:
     """Serve until SIGINT or SIGTERM, then end the requests under way and return.
 
-    Args:
-        settings: where to listen, the key, the database.
-        workers: processes; with more than one, this process only watches them.
+    With more than one worker, this process only watches them.
 
     Raises:
         SettingsError: a public address without a key, an address that cannot be used, no worker.
@@ -193,5 +191,5 @@ def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None
 
 def as_environment(settings: Settings) -> Mapping[str, str]:
     """The settings as `TRIVET_*` variables, from which `Settings.from_env` reads the same again."""
-    values = {variable_of(field.name): getattr(settings, field.name) for field in fields(settings)}
+    values = {variable_of(name): value for name, value in asdict(settings).items()}
     return {name: str(value) for name, value in values.items() if value is not None}

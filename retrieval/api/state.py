@@ -14,6 +14,7 @@ from retrieval.api.metrics import Metrics
 from retrieval.engine import Trivet
 from retrieval.errors import StoreUnavailable
 from retrieval.settings import Settings
+from retrieval.validation import SMALL_BYTES
 
 T = TypeVar("T")
 
@@ -46,10 +47,12 @@ class AppState:
             raise StoreUnavailable("The engine is not running")
         return self.opened
 
-    async def in_turn(self, work: Callable[[], T]) -> T:
-        """Do what keeps the interpreter busy in a thread, one at a time, so that other requests are not held up."""
+    async def decoded(self, content: bytes, decode: Callable[[bytes], T]) -> T:
+        """What `decode` makes of the content: if that is large in a thread, one at a time, so that none is held up."""
+        if len(content) <= SMALL_BYTES:
+            return decode(content)
         async with self._turn:
-            return await asyncio.to_thread(work)
+            return await asyncio.to_thread(decode, content)
 
 
 Api = NamedDependency[SkipValidation[AppState]]

@@ -41,7 +41,7 @@ def test_secrets_are_cut_out_of_the_log(caplog: pytest.LogCaptureFixture) -> Non
     settings = Settings(database_url="postgresql://ann:p%40ss-word@db/notes", api_key="key-of-mine")
     error = RuntimeError("postgresql://ann:p%40ss-word@db/notes refused p@ss-word with key-of-mine")
     with caplog.at_level(logging.ERROR):
-        problems.log_failure(error, 500, "id-1", settings.secrets)
+        problems.log_failure(error, "id-1", settings.secrets)
     assert "RuntimeError" in caplog.text
     assert "id-1" in caplog.text
     assert not re.search("ss-word|key-of-mine", caplog.text)
