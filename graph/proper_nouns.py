@@ -8,15 +8,17 @@ from typing import NamedTuple
 
 from graph.dates import MONTHS, WEEKDAYS, is_year
 from graph.names import singular
-from graph.nicknames import GIVEN_NAMES, ORDINARY_NAMES, PLAIN_GIVEN_NAMES
 from graph.stopwords import (
     ABBREVIATIONS,
     ACRONYMS_TOO,
     CONNECTORS,
     ENGLISH_FUNCTION_WORDS,
     FUNCTION_WORDS,
+    GIVEN_NAMES,
     INTERJECTIONS,
     NUMBER_WORDS,
+    ORDINARY_NAMES,
+    PLAIN_GIVEN_NAMES,
     STOP_WORDS,
     words,
 )

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.extraction import TOKENIZED_TYPES
-from graph.nicknames import FORMAL_NAMES
 from graph.spellings import HONORIFICS, Spellings, is_acronym
+from graph.stopwords import FORMAL_NAMES
 
 MAX_SEEDS = 8
 MENTIONS_CAP = 256

@@ -10,8 +10,17 @@ from typing import Literal, NamedTuple
 
 from graph.extraction import ExtractedMention
 from graph.names import normalize, singular
-from graph.nicknames import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
-from graph.stopwords import CONNECTORS, ENGLISH_FUNCTION_WORDS, INTERJECTIONS, STOP_WORDS, words
+from graph.stopwords import (
+    CONNECTORS,
+    ENGLISH_FUNCTION_WORDS,
+    FORMAL_NAMES,
+    GIVEN_NAMES,
+    INTERJECTIONS,
+    NICKNAMES,
+    ORDINARY_NAMES,
+    STOP_WORDS,
+    words,
+)
 
 MAX_QUERY_WORDS = 64
 """Words of the query that are read; a longer query is pasted text."""

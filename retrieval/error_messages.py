@@ -49,11 +49,7 @@ _Types = Sequence[inspect.Type]
 
 
 def invalid_input(exc: msgspec.ValidationError, expected: Any) -> InvalidInput:
-    """The fault, with the path of its field.
-
-    Args:
-        exc: msgspec's complaint.
-        expected: the type that was to be read.
+    """The fault, with the path of its field, from msgspec's complaint and the type that was to be read.
 
     >>> from retrieval.types.search import SearchRequest
     >>> try:
@@ -94,16 +90,19 @@ def invalid_input(exc: msgspec.ValidationError, expected: Any) -> InvalidInput:
 
 
 def _alternatives(types: Iterable[inspect.Type]) -> list[inspect.Type]:
-    """What the types may be, null aside; annotations and unions opened."""
-    found: list[inspect.Type] = []
+    """What the types may be, null aside."""
+    return [each for each in _opened(types) if not isinstance(each, inspect.NoneType)]
+
+
+def _opened(types: Iterable[inspect.Type]) -> Iterator[inspect.Type]:
+    """What the types may be: the insides of annotations and unions."""
     for type_ in types:
         if isinstance(type_, inspect.Metadata):
-            found += _alternatives([_with_items(type_)])
+            yield from _opened([_with_items(type_)])
         elif isinstance(type_, inspect.UnionType):
-            found += _alternatives(type_.types)
-        elif not isinstance(type_, inspect.NoneType):
-            found.append(type_)
-    return found
+            yield from _opened(type_.types)
+        else:
+            yield type_
 
 
 def _with_items(annotated: inspect.Metadata) -> inspect.Type:
@@ -172,16 +171,8 @@ def _wrapped(types: _Types, got: str, loc: Sequence[str | int]) -> str:
 def _described(types: _Types) -> str:
     """What the types take, in words."""
     said = dict.fromkeys(_in_words(each) for each in _alternatives(types))
-    return " or ".join([*said, *(["null"] if _may_be_null(types) else [])])
-
-
-def _may_be_null(types: Iterable[inspect.Type]) -> bool:
-    for type_ in types:
-        if isinstance(type_, inspect.Metadata):
-            type_ = type_.type
-        if isinstance(type_, inspect.NoneType) or (isinstance(type_, inspect.UnionType) and _may_be_null(type_.types)):
-            return True
-    return False
+    may_be_null = any(isinstance(each, inspect.NoneType) for each in _opened(types))
+    return " or ".join([*said, *(["null"] if may_be_null else [])])
 
 
 def _in_words(type_: inspect.Type) -> str:

@@ -226,20 +226,16 @@ def check_names(**names: str | None) -> None:
             raise InvalidInput("must not be `.` or `..`: a URL with it would be that of something else", loc=(field,))
 
 
-def check_storable(value: Any, loc: tuple[str | int, ...] = ()) -> None:
+def check_storable(value: Any, loc: tuple[str | int, ...] = (), nesting: int = 0) -> None:
     """Reject values that the types allow but the store cannot hold or return.
 
     These are null bytes and lone surrogates in strings, times in the year 1 or 9999 (which may leave the calendar in
     another time zone), integers beyond 64 bits, nesting deeper than `MAX_NESTING`, and metadata and filters beyond
-    their limits.
+    their limits. `nesting` counts the lists and objects around the value.
 
     Raises:
         InvalidInput: with the path of the value, or of the outermost value if the nesting is too deep.
     """
-    _check(value, loc, 0)
-
-
-def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
     if value is None or value is True or value is False:  # most fields of a request
         return
     if isinstance(value, str):
@@ -253,7 +249,7 @@ def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(key, str):
                 _check_string(key, (*loc, "key"))
-            _check(item, (*loc, key), nesting + 1)
+            check_storable(item, (*loc, key), nesting + 1)
     elif isinstance(value, msgspec.Struct):
         if isinstance(value, Filters):
             _check_size(value, MAX_FILTER_BYTES, loc)
@@ -264,7 +260,7 @@ def _check(value: Any, loc: tuple[str | int, ...], nesting: int) -> None:
             if item and item is not True:  # empty values, zero and False can always be stored
                 if name == "metadata":
                     _check_size(item, MAX_METADATA_BYTES, (*loc, name))
-                _check(item, (*loc, name), 0)
+                check_storable(item, (*loc, name))
                 if isinstance(value, Filters) and _count_values(item) > MAX_FILTER_VALUES:
                     raise InvalidInput(f"must name at most {MAX_FILTER_VALUES:,} values", loc=(*loc, name))
     elif isinstance(value, int):

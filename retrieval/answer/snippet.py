@@ -9,8 +9,7 @@ from functools import lru_cache
 from itertools import islice
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
-from retrieval.text.cjk import RUN, bigrams
-from retrieval.text.folding import prepare
+from retrieval.text.characters import RUN, bigrams, prepare
 
 MAX_CHARS = 240
 """Longest snippet, including ellipses."""

@@ -37,13 +37,9 @@ class CachedEmbedder:
         max_age_s: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wrap a provider.
+        """Wrap a provider; closing this embedder closes it.
 
-        Args:
-            inner: the provider; closing this embedder closes it.
-            max_entries: size of the LRU cache; 0 caches nothing, but running computations are still shared.
-            max_age_s: seconds until a vector expires; 0 caches nothing.
-            clock: monotonic seconds.
+        With 0 entries or seconds until a vector expires nothing is cached, but running computations are still shared.
 
         Raises:
             ValueError: a limit is negative.

@@ -1,7 +1,7 @@
 """From text to BM25 terms; memories and queries are analysed alike.
 
-NFKC, case folding, words and identifiers (`words`), bigrams for scripts without spaces (`cjk`), stems and stop words of
-the language (`languages`), folded diacritics (`folding`).
+NFKC, case folding, words and identifiers (`words`), bigrams for scripts without spaces (`characters`), stems and stop
+words of the language (`languages`), folded diacritics (`characters`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.text.cjk import RUN, bigrams
-from retrieval.text.folding import fold, prepare
+from retrieval.text.characters import RUN, bigrams, fold, prepare
 from retrieval.text.languages import AUTO, LANGUAGES, SIMPLE, resolve_language, term_of
 from retrieval.text.words import chunks, split
 

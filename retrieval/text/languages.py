@@ -16,7 +16,7 @@ import Stemmer
 
 from graph.stopwords import word_list
 from retrieval.errors import InvalidInput
-from retrieval.text.folding import fold
+from retrieval.text.characters import fold
 
 SIMPLE = "simple"
 """No stemming and no stop words, for any language."""

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import cached_property
 
-from retrieval.text.cjk import RUN, bigrams
+from retrieval.text.characters import RUN, bigrams
 
 
 def _words(text: str) -> frozenset[str]:

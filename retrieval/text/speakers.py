@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from graph.names import normalize
-from graph.nicknames import ORDINARY_NAMES
-from graph.stopwords import STOP_WORDS
+from graph.stopwords import ORDINARY_NAMES, STOP_WORDS
 
 _WORDS = ORDINARY_NAMES | STOP_WORDS
 _ASSISTANTS = frozenset(("assistant", "ai", "agent", "bot", "chatbot", "model", "system"))

@@ -12,8 +12,7 @@ from tokenizers import Tokenizer
 from classifier.training.checksums import record_checksum
 from retrieval.embedding.build_onnx.card import encode_all, render, save_reference, speed_row
 from retrieval.embedding.build_onnx.graph import MAX_PIECES, encoder
-from retrieval.embedding.build_onnx.linear import linears
-from retrieval.embedding.build_onnx.quantise import observe_inputs, quantise_linear
+from retrieval.embedding.build_onnx.quantise import linears, observe_inputs, quantise_linear
 from retrieval.embedding.build_onnx.source import Source, SourceError, read_source
 from retrieval.embedding.build_onnx.texts import (
     CALIBRATION_SEED,

@@ -12,7 +12,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from retrieval.embedding.build_onnx.linear import LAYERS, Floats, Linear, QuantisedLinear
+from retrieval.embedding.build_onnx.quantise import LAYERS, Floats, Linear, QuantisedLinear
 from retrieval.embedding.onnx import DIMENSIONS
 
 HEADS = 12

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from graph.extraction import extract
-from graph.nicknames import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
 from graph.resolution import EntityCandidate, EntityMatches, Seed
 from graph.resolution import resolve as resolve_named
 from graph.spellings import Spellings, initials, spellings
+from graph.stopwords import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
 
 
 def spelled(query: str) -> Spellings:

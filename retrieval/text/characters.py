@@ -1,15 +1,19 @@
-"""Folds characters that readers do not distinguish: compatibility forms, accents, digits.
+"""Folds characters that readers do not distinguish, and pairs those of scripts that are written without spaces.
 
 Diacritics are folded in Latin and Greek, so that "café" matches "cafe", "Zürich" matches "Zurich" and "ΑΘΗΝΑ" matches
 "Αθήνα". Languages that distinguish words by them lose some precision, which the query's other terms make up for.
 Optional points in Hebrew and Arabic are dropped, and Russian ё becomes е. Marks that carry a vowel or a letter (Indic
 scripts, Thai, й, kana) are kept.
+
+Han and kana form one kind of run, Hangul another, Thai, Lao, Khmer and Burmese a third. Korean has spaces, but its
+particles attach to the nouns, and bigrams match the noun in either form.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from itertools import chain
+from itertools import chain, pairwise
 
 _LAST_SCRIPT = 0x1F000  # no digit of an alphabet lies beyond
 _LATIN_GREEK = (range(0x00C0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
@@ -59,3 +63,33 @@ def fold(word: str) -> str:
     ('cafe', 'αθηνα', 'йод', 'елка')
     """
     return word if word.isascii() else word.translate(_FOLD)
+
+
+HAN_KANA = (
+    "\u3005-\u3007\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+)
+HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
+SOUTH_EAST_ASIAN = "\u0e01-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"
+
+RUN = re.compile(f"([{HAN_KANA}\u3099\u309a]+|[{HANGUL}]+|[{SOUTH_EAST_ASIAN}]+)")
+"""A run of one group of scripts; captured, so that `RUN.split` keeps the runs."""
+
+# A base character with its vowel and tone marks (Thai, Lao, Burmese, Khmer, kana).
+_CLUSTER = re.compile(
+    ".[\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059"
+    "\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17d3\u17dd\u3099\u309a]*",
+    re.DOTALL,
+)
+
+
+def bigrams(run: str) -> list[str]:
+    """Overlapping pairs of the run's characters, with their marks; a single character is returned itself.
+
+    >>> bigrams("東京都"), bigrams("茶")
+    (['東京', '京都'], ['茶'])
+    """
+    characters = _CLUSTER.findall(run)
+    if len(characters) < 2:
+        return characters
+    return [first + second for first, second in pairwise(characters)]
