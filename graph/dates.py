@@ -10,11 +10,8 @@ from graph.stopwords import words
 from graph.tokenizer import Token
 
 _MONTH_NAMES = words("January February March April May June July August September October November December")
-MONTHS = {
-    form: number
-    for number, name in enumerate(_MONTH_NAMES, start=1)
-    for form in (name.casefold(), name[:3].casefold(), name[:4].casefold() if name == "September" else name.casefold())
-}
+MONTHS = {form.casefold(): number for number, name in enumerate(_MONTH_NAMES, 1) for form in (name, name[:3])}
+MONTHS["sept"] = 9
 """Month numbers by folded name, full or abbreviated."""
 
 _WORDS_TOO = frozenset(words("may march mar jan sep dec august"))
@@ -43,10 +40,8 @@ def find_dates(tokens: Sequence[Token]) -> Iterator[DateMention]:
     ['2023-05-03', '2023-05', '2023']
     """
     after = 0
-    for position in [
-        position for position, (_, word, _, _) in enumerate(tokens) if word[0].isdigit() or word.casefold() in MONTHS
-    ]:
-        if position < after:
+    for position, (_, word, _, _) in enumerate(tokens):
+        if position < after or not (word[0].isdigit() or word.casefold() in MONTHS):
             continue
         found, size = _date_at(tokens, position)
         where = range(position, position + size)
@@ -77,10 +72,7 @@ def _date_at(tokens: Sequence[Token], position: int) -> tuple[list[tuple[str, fl
                 return _forms(int(_text(tokens, year_at)), month_number, _day(word)), year_at + 1 - position
             return _forms(None, month_number, _day(word)), month_at + 1 - position
         return ([(word, 0.4)], 1) if tokens[position].kind == "number" and is_year(word) else ([], 0)
-    if word[0].isupper() or word.isalpha():
-        month_number = MONTHS.get(word.casefold(), 0)
-        return _month_at(tokens, position, month_number) if month_number else ([], 0)
-    return [], 0
+    return _month_at(tokens, position, MONTHS[word.casefold()])
 
 
 def _month_at(tokens: Sequence[Token], position: int, month: int) -> tuple[list[tuple[str, float]], int]:

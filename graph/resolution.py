@@ -98,7 +98,8 @@ def resolve(
     """
     meant = list(_meant(*named))
     counts = mentions_of(np.array([each.row.entity for each in meant], np.int64)).tolist()
-    known = sorted((pair for pair in zip(meant, counts, strict=True) if pair[1]), key=_place)
+    known = [pair for pair in zip(meant, counts, strict=True) if pair[1]]
+    known.sort(key=lambda pair: (pair[0].how == "similar", -len(pair[0].where), pair[0].row.entity))
     covered: set[int] = set()
     whole: set[frozenset[int]] = set()
     best: dict[int, tuple[float, _Meant, int]] = {}
@@ -119,11 +120,6 @@ def resolve(
         _, (row, how, _, _), mentions = best[entity]
         seeds.append(Seed(entity, row.name, row.key, less / ranked[0][0], how, mentions))
     return seeds
-
-
-def _place(known: tuple[_Meant, int]) -> tuple[bool, int, int]:
-    meant, _ = known
-    return meant.how == "similar", -len(meant.where), meant.row.entity
 
 
 def acronyms_of(spelled: Spellings, found: Sequence[EntityCandidate]) -> list[str]:

