@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from graph.names import singular
-from graph.stopwords import FAINT_WORDS, STOP_WORDS, WEAK_WORDS, words
+from graph.stopwords import FAINT_WORDS, STOP_WORDS, WEAK_WORDS, word_list, words
 from graph.tokenizer import Token
 
 MAX_PHRASE_WORDS = 3
@@ -34,22 +34,10 @@ MAX_CJK_RUN = 8
 _MODIFIER = re.compile(r"\w{2,}(?:[^e]ed|ful|ous|less|iest)")
 _ADVERB = re.compile(r"\w{2,}[^\W_]ly")
 _CONTRACTION = re.compile(r".*'(?:ve|d|ll|re|m|t)")
-_NOUNS_ALL_THE_SAME = frozenset(
-    words(
-        "ally anomaly assembly belly bobsled bully butterfly dragonfly family firefly handful hatred homily hundred"
-        " infrared italy jelly july lily melancholy monopoly moped mouthful reply seabed shed sled spoonful supply"
-        " watershed"
-    )
-)
+_NOUNS_ALL_THE_SAME = word_list("odd_nouns")
 """Nouns with the endings of adverbs and participles."""
 
-_BEFORE_VERB = frozenset(
-    words(
-        "i we they he she can can't cannot could couldn't should shouldn't would wouldn't must might shall will won't"
-        " don't didn't doesn't dont didnt doesnt cant i'll we'll you'll they'll he'll she'll i'd we'd you'd they'd he'd"
-        " she'd let's"
-    )
-)
+_BEFORE_VERB = word_list("before_verbs")
 _BEFORE_VERB_STILL = frozenset(
     words("actually also always both even ever just never not often only really still then usually")
 )

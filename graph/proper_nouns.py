@@ -20,6 +20,7 @@ from graph.stopwords import (
     ORDINARY_NAMES,
     PLAIN_GIVEN_NAMES,
     STOP_WORDS,
+    word_list,
     words,
 )
 from graph.tokenizer import MAX_WORD_CHARS, Token, adjacent
@@ -34,20 +35,10 @@ _OPENS_NAMES = frozenset(words("new little long big old great la las le les el l
 """Stop words that may begin a name: New York, Little Rock, Las Vegas."""
 
 _NEVER_LAST = (ENGLISH_FUNCTION_WORDS - frozenset(words("down up off over out under a b"))) | INTERJECTIONS
-_INSTITUTIONS = frozenset(
-    words(
-        "academy association board bureau campaign center centre college committee council department faculty"
-        " foundation fund institute ministry museum office organisation organization school society"
-    )
-)
+_INSTITUTIONS = word_list("institutions")
 """Head nouns of names that continue after "and" or "for": Museum of Science and Industry."""
 
-_PERSON_DOES = frozenset(
-    words(
-        "says said told asks asked thinks thought wants wanted loves loved likes liked knows knew lives lived works"
-        " worked rang called wrote replied texted emailed promised smiled laughed went came met married moved"
-    )
-)
+_PERSON_DOES = word_list("verbs_of_people")
 _ORDINARY_SUBJECTS = frozenset(words("mom mum dad legend research history rumor rumour science everyone nature word"))
 _COUNTED = frozenset(
     words("airborne amendment army avenue battalion brigade cavalry century congress division infantry regiment street")

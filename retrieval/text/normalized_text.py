@@ -6,28 +6,13 @@ import re
 import unicodedata
 from functools import cached_property
 
+from graph.stopwords import word_list
 from retrieval.text.characters import RUN, bigrams
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _SIGNED = re.compile(r"(?<!\w)[-+]\d+(?:[.,:/]\d+)*")
-_NUMBER_WORDS = _words(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
-    " eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion dozen"
-    " first second third fourth fifth once twice half double"
-    " monday tuesday wednesday thursday friday saturday sunday"
-    " january february march april may june july august september october november december"
-    " yesterday today tomorrow before after"
-)
-_NEGATIONS = _words(
-    "not never no none nobody nothing nowhere neither nor without cannot cant dont doesnt didnt isnt wont"
-    " nicht kein keine keinen keinem keiner nie niemals pas jamais ne non sin nunca não nem senza mai niet geen nooit"
-    " не нет ни никогда ikke aldri inte aldrig"
-)
+_NUMBER_WORDS = word_list("number_and_calendar_words")
+_NEGATIONS = word_list("negations")
 _EAST_ASIAN_NEGATION = re.compile("[不没沒無无非未別别莫]|ない|ません|なかった|않|못|없|아니")
 _EAST_ASIAN_NUMERAL = re.compile("[〇零一二三四五六七八九十百千万萬億亿两兩]")
 _KEPT_PUNCTUATION = frozenset("'#%@&")  # C#, 5%, don't

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 
 from graph.dates import MONTHS
-from graph.stopwords import words
+from graph.stopwords import word_list, words
 from retrieval.text.time.tokens import SEASONS, Stretch, TimeTokens, shift, unit_from
 
 _WORDS_TOO = frozenset({"may", "march"})  # besides the abbreviations; "dec" and "sep" are also words of programs
@@ -16,22 +16,11 @@ _LEADS = _LEADS_TO_NAMES | {"from", "before", "after"}
 _LEADS_TO_DAYS = frozenset(words("on by since until till before after from between of the for"))
 _LEADS_TO_YEARS = _LEADS | {"by", "of", "year"}
 _MODAL = frozenset(words("be have not also i we you he she they it never only as well still or"))
-_COUNTED = frozenset(
-    words(
-        "items people points dollars euros pounds words rows steps pieces km kilometers kilometres miles mile meters",
-        "metres feet calories characters tokens users files lines songs votes employees records seconds minutes hours",
-        "days weeks months years times percent pages bytes members students copies units blocks kg mg ml pm am x",
-    )
-)
+_COUNTED = word_list("counted_nouns")
 _SIGNS = frozenset(words("% $ € £"))
 _SIGNS_BETWEEN = frozenset(words("* / : + ="))
 _SECOND_NAMES = frozenset(words("madness court wilson"))  # March Madness, August Wilson
-_BEFORE_COUNTS = frozenset(
-    words(
-        "increase increased decrease decreased reduce reduced grow grew cut up down rose fell population total number",
-        "size length limit maximum minimum height width count average sum resolution value budget price cost salary",
-    )
-)
+_BEFORE_COUNTS = word_list("before_counts")
 
 
 def _is_short(name: str) -> bool:
