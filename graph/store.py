@@ -29,9 +29,8 @@ _ALIASES: LiteralString = """
     select key, min(entity) from entity_alias where ns = %(ns)s and key = any(%(keys)s)
     group by key having count(distinct entity) = 1
 """
-_LOCK_ENTITIES: LiteralString = """
-    select entity, type from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[])
-    order by entity for key share
+_LOCK: LiteralString = """
+    select entity, type from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[]) order by entity for
 """
 _ADD_ENTITIES: LiteralString = """
     with added as (
@@ -51,10 +50,7 @@ _ADD_ENTITIES: LiteralString = """
     )
     select entity from added
 """
-_LOCK_CHANGING: LiteralString = """
-    select entity, type from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[])
-    order by entity for no key update
-"""
+
 _DESCRIBE_ENTITIES: LiteralString = """
     with described as (
         update entity set name = e.name, type = e.type
@@ -93,23 +89,16 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
-_UNUSED: LiteralString = """
-    select e.entity from unnest(%(numbers)s::bigint[]) as e (entity)
-    where not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
-      and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
-      and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
+_IS_UNUSED: LiteralString = """
+    not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
+    and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
+    and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
 """
-_LOCK_UNUSED: LiteralString = """
-    select entity from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[]) order by entity
-    for update skip locked
-"""
-_REMOVE_ENTITIES: LiteralString = """
-    with gone as (
-        delete from entity e where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[])
-          and not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
-          and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
-          and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
-        returning e.entity
+_UNUSED: LiteralString = "select e.entity from unnest(%(numbers)s::bigint[]) as e (entity) where" + _IS_UNUSED
+_REMOVE_ENTITIES: LiteralString = (
+    "with gone as (delete from entity e where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[]) and"
+    + _IS_UNUSED
+    + """ returning e.entity
     ), unnamed as (
         delete from entity_alias where ns = %(ns)s and entity = any(array(select entity from gone))
     ), unlinked as (
@@ -117,6 +106,7 @@ _REMOVE_ENTITIES: LiteralString = """
     )
     select entity from gone
 """
+)
 
 
 async def write(
@@ -144,14 +134,14 @@ async def write(
     types = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
-    types = await _lock(conn, _LOCK_CHANGING, ns, stronger.union(touched))
+    types = await _lock(conn, "no key update", ns, stronger.union(touched))
     described = {entity: batch.entities[entity] for entity in stronger}
     described = {entity: row for entity, row in described.items() if row.is_stronger(types[entity])}
     if described:
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
-    unused = await _ids(conn, _LOCK_UNUSED, ns, await _ids(conn, _UNUSED, ns, touched))
+    unused = await _lock(conn, "update skip locked", ns, await _ids(conn, _UNUSED, ns, touched))
     # Only a statement that starts after the locks are held sees mentions committed before that.
     await _ids(conn, _REMOVE_ENTITIES, ns, unused)
 
@@ -179,25 +169,28 @@ def _links(batch: GraphRows) -> dict[str, Any]:
 async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) -> dict[int, str]:
     """Insert the batch's missing entities and lock all of them; returns their types."""
     wanted = batch.entities.keys() | batch.redirected
-    held = await _lock(conn, _LOCK_ENTITIES, ns, wanted)
+    held = await _lock(conn, "key share", ns, wanted)
     new = {entity: row for entity, row in batch.entities.items() if entity not in held}
     added = {entity for (entity,) in await _rows(conn, _ADD_ENTITIES, _columns(ns, new))} if new else set()
     held |= {entity: new[entity].type for entity in added}
-    held |= await _lock(conn, _LOCK_ENTITIES, ns, new.keys() - added)  # inserted by another transaction since
+    held |= await _lock(conn, "key share", ns, new.keys() - added)  # inserted by another transaction since
     if wanted - held.keys():  # inserting more now would break the lock order
         raise SerializationFailure("other writers took entities away at this moment")
     return held
 
 
-async def _lock(conn: AsyncConnection[Any], sql: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
+async def _lock(conn: AsyncConnection[Any], how: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
     """Lock those of the entities that exist; returns their types."""
-    return dict(await _rows(conn, sql, {"ns": ns, "numbers": array_text(sorted(entities))}) if entities else ())
+    return dict(await _of(conn, _LOCK + how, ns, entities))
 
 
 async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[int]:
-    """The entities that a statement about entities or memories returns; nothing is run if there are none of them."""
-    rows = await _rows(conn, sql, {"ns": ns, "numbers": array_text(sorted(numbers))}) if numbers else ()
-    return [entity for (entity,) in rows]
+    return [entity for (entity,) in await _of(conn, sql, ns, numbers)]
+
+
+async def _of(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
+    """The rows of a statement about entities or memories, which is not run if there are none of them."""
+    return await _rows(conn, sql, {"ns": ns, "numbers": array_text(sorted(numbers))}) if numbers else []
 
 
 async def _rows(conn: AsyncConnection[Any], sql: LiteralString, params: Mapping[str, Any]) -> list[Any]:

@@ -1,4 +1,7 @@
-"""Splits a text into tokens, in one pass of one regular expression with bounded backtracking."""
+"""Splits a text into tokens, in one pass of one regular expression with bounded backtracking.
+
+Identifiers among them: ticket numbers, versions, names in code, addresses, tags and handles.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bounded cache of query embeddings with expiry, for any provider."""
+"""The embedding of a query: kept in a bounded cache with expiry, for any provider, and shared by its consumers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from retrieval.embedding.base import Embedder
 from retrieval.single_flight import SingleFlight
 from retrieval.timings import Stopwatch
-
-_Key = tuple[str, str]
-"""Model name and query text."""
 
 
 class CachedEmbedder:
@@ -47,8 +44,8 @@ class CachedEmbedder:
         if max_entries < 0 or max_age_s < 0:
             raise ValueError("max_entries and max_age_s must not be negative")
         self._inner = inner
-        self._remembered: TTLCache[_Key, NDArray[np.float32]] = TTLCache(max_entries, max_age_s, timer=clock)
-        self._running: SingleFlight[_Key, NDArray[np.float32]] = SingleFlight()
+        self._remembered: TTLCache[str, NDArray[np.float32]] = TTLCache(max_entries, max_age_s, timer=clock)
+        self._running: SingleFlight[str, NDArray[np.float32]] = SingleFlight()
         self.model: str = inner.model
         self.dimensions: int = inner.dimensions
         self.hits = 0
@@ -61,19 +58,18 @@ class CachedEmbedder:
 
     def begin(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
         """Start embedding a query, or join a running computation. It is shared: shield it from cancellation."""
-        key = (self.model, text)
-        computed = self._running.get(key)
+        computed = self._running.get(text)
         if computed is not None:
             self.hits += 1
         else:
             self.misses += 1
-            computed = self._running.start(key, self._inner.embed_query(text))
-            computed.add_done_callback(lambda done: self._remember(key, done))
+            computed = self._running.start(text, self._inner.embed_query(text))
+            computed.add_done_callback(lambda done: self._remember(text, done))
         return computed
 
     def remembered(self, text: str) -> NDArray[np.float32] | None:
         """The cached vector of a query; shape (dimensions,), read-only. None if it is not cached."""
-        vector = self._remembered.get((self.model, text))
+        vector = self._remembered.get(text)
         if vector is not None:
             self.hits += 1
         return vector
@@ -88,14 +84,14 @@ class CachedEmbedder:
         self._remembered.clear()
         await self._inner.aclose()
 
-    def _remember(self, key: _Key, computed: asyncio.Future[NDArray[np.float32]]) -> None:
+    def _remember(self, text: str, computed: asyncio.Future[NDArray[np.float32]]) -> None:
         """Cache a result; runs before its waiters resume, and even if all were cancelled."""
         if computed.cancelled() or computed.exception() is not None:
             return
         vector = computed.result()
         vector.flags.writeable = False
         if self._remembered.maxsize:
-            self._remembered[key] = vector
+            self._remembered[text] = vector
 
 
 class Embedding:

@@ -62,8 +62,6 @@ class CustomRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 RuleInput = SymmetricRule | InverseRule | TransitiveRule | CustomRule
-
-
 Redaction = Literal["email", "phone", "number", "url", "all"]
 
 
