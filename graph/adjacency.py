@@ -95,10 +95,6 @@ class Adjacency:
         _mentions(self.layout, address(entities), len(entities), cap, address(counts))
         return counts
 
-    def has_relations(self, entity: int) -> bool:
-        """Whether the entity is part of any relation."""
-        return bool(self._outgoing.get(entity) or self._incoming.get(entity))
-
     def relations_of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
         """The relations with the entity as source, and those with it as target."""
         return self._outgoing.get(entity, ()), self._incoming.get(entity, ())

@@ -64,9 +64,7 @@ class Settings:
         database_url: a libpq URL, or `embedded`. One never silently replaces the other.
         data_dir: folder of the embedded database.
         host: address to listen on; a public one needs `api_key`.
-        port: TCP port to listen on.
         api_key: the bearer key that requests must carry; None for no key.
-        log_level: least severe messages to log.
         pool_size: database connections of one server process.
         leg_timeout_s: deadline of each leg, seconds.
         embedding_cache_entries: query embeddings kept.

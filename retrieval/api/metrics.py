@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -22,26 +22,17 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry(auto_describe=True)
-        self._requests = Histogram(
-            "trivet_http_request_seconds",
-            "Time from the request's head to the last byte of the answer.",
-            ["method", "route", "status"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._stages = Histogram(
-            "trivet_stage_seconds",
-            "Time of one stage of a search or context pack; a leg is a stage.",
-            ["stage"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
+        timed = partial(Histogram, buckets=_SECONDS, registry=registry)
+        request_time = "Time from the request's head to the last byte of the answer."
+        requests = timed("trivet_http_request_seconds", request_time, ["method", "route", "status"])
+        stage_time = "Time of one stage of a search or context pack; a leg is a stage."
+        stages = timed("trivet_stage_seconds", stage_time, ["stage"])
         self._degraded = Counter("trivet_degraded", "Answers that had to do without a leg.", ["leg"], registry=registry)
         self._cache = Counter(
             "trivet_embedding_cache", "Query embeddings looked up in the cache.", ["outcome"], registry=registry
         )
         self._cache_seen = {"hit": 0, "miss": 0}
-        self._request, self._stage = cache(self._requests.labels), cache(self._stages.labels)
+        self._request, self._stage = cache(requests.labels), cache(stages.labels)
         ProcessCollector(registry=registry)
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -144,9 +144,8 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
     is the last such day, or the next one if that is within a month; "in June" is every June. "Recently" counts only if
     there is no other period.
 
-    Args:
-        query: any text; takes time linear in its length.
-        asked_at: time of asking; the periods are in its time zone, or UTC if it is naive.
+    Takes time linear in the length of the query. The periods are in the time zone of the time of asking, or in UTC if
+    that is naive.
 
     >>> [str(p) for p in find_periods("Where did she go in June 2023?", asked_at=datetime(2024, 1, 1))]
     ['2023-06-01T00:00+00:00/2023-07-01T00:00+00:00']
