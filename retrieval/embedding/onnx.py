@@ -36,7 +36,7 @@ IDLE_S = 1.0
 
 
 class OnnxEmbedder:
-    """Embeds on the local CPU; implements `retrieval.embedding.base.Embedder`.
+    """Embeds on the local CPU; implements `retrieval.embedding.cache.Embedder`.
 
     One session serves all runs. Each run uses one thread, the one that calls it, and runs execute in parallel: that
     costs less than several threads within a run, which synchronise at every operator. Queries have their own thread, so

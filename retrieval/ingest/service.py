@@ -15,7 +15,7 @@ from classifier.traits import pack_traits
 from graph.extraction import extract
 from graph.statements import find_relations
 from graph.store import DocGraph, GivenEntity, GivenRelation
-from retrieval.embedding.base import Embedder
+from retrieval.embedding.cache import Embedder
 from retrieval.errors import CircularSupersession, Collided, Conflict, InvalidInput, NotFound
 from retrieval.ingest import transaction
 from retrieval.ingest.checks import Draft, check_meaning, drafts_of, fingerprint, without_empty_names

@@ -13,8 +13,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from classifier.intents import Intent
-from retrieval.embedding.base import Embedder
-from retrieval.embedding.cache import CachedEmbedder
+from retrieval.embedding.cache import CachedEmbedder, Embedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import AllLegsFailed
 from retrieval.index.registry import IndexRegistry

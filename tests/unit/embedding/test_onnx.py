@@ -16,7 +16,7 @@ import pytest
 
 from native import malloc
 from retrieval.embedding import onnx
-from retrieval.embedding.base import Embedder
+from retrieval.embedding.cache import Embedder
 from retrieval.embedding.encoder import encode_batch, open_session
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import TrivetError
