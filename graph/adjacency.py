@@ -133,13 +133,9 @@ class Adjacency:
 async def read_edges(
     conn: AsyncConnection[Any], ns: int, docs: Collection[int] | None = None, *, parts: int = 1
 ) -> tuple[NarrowEdges, list[Stated]]:
-    """Read the edges and relations of a namespace, or of some of its memories.
+    """Read the edges and relations of a namespace, or of some of its memories by ordinal.
 
-    Args:
-        conn: the connection; several statements are run.
-        ns: number of the namespace.
-        docs: ordinals of the memories; None for all.
-        parts: number of statements that read all edges, as a connection's buffer stays as large as its largest result.
+    All edges are read by `parts` statements, as a connection's buffer stays as large as its largest result.
     """
     params: dict[str, Any] = {"ns": ns} if docs is None else {"ns": ns, "docs": array_text(docs)}
     read = []

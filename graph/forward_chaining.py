@@ -90,15 +90,8 @@ def infer(
     Of several derivations of an edge the shallowest is kept, then the one with the least evidence. A relation stated
     by several memories is taken from the latest.
 
-    Args:
-        edges: the stated relations.
-        rules: the rules to apply.
-        max_inferred: most edges returned; within a round those with the least evidence come first.
-        max_rounds: maximum depth.
-        max_tried: most edges tried as premises, over all rounds; the search stops there.
-
-    Returns:
-        Edges between two distinct entities that are not stated, each once; by depth, then by size of the evidence.
+    Returns edges between two distinct entities that are not stated, each once; by depth, at most `max_rounds`, then by
+    size of the evidence, at most `max_inferred`. The search stops after `max_tried` edges tried as premises.
 
     >>> from graph.rules import transitive
     >>> stated = [Stated(1, "part of", 2, 7), Stated(2, "part of", 3, 8)]

@@ -187,17 +187,9 @@ class Neighbourhood:
     ) -> bool:
         """Add the entities that some memories and relations lead to, strongest first, and their latest memories.
 
-        The weight of a mention is squared, so that names count more than words. The strongest entity has strength 1.
-
-        Args:
-            view: the visible part of the namespace.
-            top: activation of the memories to expand.
-            joined: new entities that relations lead to, each with the strongest relation.
-            entities: most entities added.
-            from_anchors: whether the memories are the anchors.
-
-        Returns:
-            Whether any entity was added.
+        `top` has the activation of the memories, `joined` the strongest relation to each new entity; at most `entities`
+        are added. The weight of a mention is squared, so that names count more than words. The strongest entity has
+        strength 1. Returns whether any entity was added.
         """
         bounds = self.bounds
         docs, strengths = _columns_of(top)

@@ -115,13 +115,8 @@ async def write(
     """Add memories to the graph and remove others, in the caller's transaction; call it at most once per transaction.
 
     A mention whose key is an alias of exactly one entity counts for that entity. Entities without mentions are deleted
-    with their aliases and tokens.
-
-    Args:
-        conn: in a transaction at READ COMMITTED, not in autocommit mode.
-        ns: number of the namespace.
-        docs: new memories, each once; at most a few thousand per call.
-        removed: ordinals of the memories to remove.
+    with their aliases and tokens. The connection is in a transaction at READ COMMITTED, not in autocommit mode. New
+    memories come once each, at most a few thousand per call; those to remove are given by ordinal.
 
     Raises:
         UniqueViolation: a memory is already in the graph.

@@ -53,11 +53,8 @@ class OnnxEmbedder:
     def __init__(self, model_path: Path, tokenizer_path: Path, *, document_threads: int) -> None:
         """Load the tokenizer and the model (about 0.1 s).
 
-        Args:
-            model_path: ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
-                `embedding`, unit rows of shape (batch, DIMENSIONS).
-            tokenizer_path: the matching `tokenizers` JSON.
-            document_threads: document batches computed in parallel, at least 1.
+        The model is an ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
+        `embedding`, unit rows of shape (batch, DIMENSIONS). `document_threads` batches are computed in parallel.
 
         Raises:
             ValueError: `document_threads` is below 1.

@@ -78,12 +78,8 @@ def date_at(
 ) -> Stretch | None:
     """The date that starts at a token; a day without a year is the last such day, or the next one if it is soon.
 
-    Args:
-        tokens: of the text.
-        position: index of the token.
-        now: local time of the asker.
-        led: whether the preceding words make a month or year alone a time ("the end of ...").
-        year: the year of a date that does not state one.
+    `now` is the asker's local time, `year` the year of a date that does not state one, and `led` says whether the
+    preceding words make a month or year alone a time ("the end of ...").
 
     Raises:
         ValueError: there is no such day.
