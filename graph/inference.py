@@ -71,9 +71,9 @@ def joined(
 ) -> list[JoinedEdge]:
     """The stated and inferred relations of the active entities, strongest first.
 
-    Two entities may be joined by several edges, in either direction, and an edge between two active entities, which
-    come with their strengths, is returned once for each. A relation counts only if all memories that it rests on are
-    `eligible` (by ordinal); entities that are `known` are excluded as the other end.
+    `active` has the strength of each of them. Two entities may be joined by several edges, in either direction, and an
+    edge between two active entities is returned once for each. A relation counts only if all memories that it rests on
+    are `eligible` (by ordinal); `known` entities are excluded as the other end.
     """
     bounds = bounds or JoinBounds()
     strongest = sorted(active, key=lambda entity: (-active[entity], entity))
