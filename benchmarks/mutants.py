@@ -90,7 +90,12 @@ MUTANTS = [
         ")",
         "test_recipe_properties -k unfamiliar",
     ),
-    Mutant("no bonus for the query's period", "leg_results.profile.period_weight)", "0.0)", "test_memories -k favours"),
+    Mutant(
+        "no bonus for the query's period",
+        "rankings, profile.period_weight)",
+        "rankings, 0.0)",
+        "test_memories -k favours",
+    ),
     Mutant("a title counts as the text", "title_weight=TITLE_WEIGHT", "title_weight=1", "test_memories -k title"),
     Mutant("ef_search is not passed on", "ef_search=request.ef_search", "ef_search=64", "test_memories -k ef_search"),
     Mutant(

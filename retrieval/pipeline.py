@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,12 +18,12 @@ from classifier.rescorer import Rescored
 from retrieval.answer.hydration import TextReader
 from retrieval.answer.selection import Limits, RankedMemory, select
 from retrieval.embedding.cache import CachedEmbedder, Embedding
-from retrieval.errors import AllLegsFailed, LegTimedOut
+from retrieval.errors import AllLegsFailed
 from retrieval.ids import uuid7
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry, NamespaceSnapshot, StillReading
-from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever, SearchView, in_a_line, within_deadline
+from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever, SearchView, within_deadline
 from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
 from retrieval.legs.partial import PartialReader
 from retrieval.legs.query_terms import QueryTerms
@@ -50,9 +49,6 @@ from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg, Mode, SearchRequest
 from retrieval.validation import check_query, check_storable
 
-log = logging.getLogger(__name__)
-
-
 MOST_AT_ONCE = 8
 """Searches that a process runs concurrently, each using 1-2 MB; others wait once their namespace is loaded.
 
@@ -71,14 +67,11 @@ class _RequestContext(NamedTuple):
     degraded: Sequence[Degradation]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LegResults:
+class _LegResults(NamedTuple):
     """The output of the legs and of the classifier.
 
     Attributes:
-        snapshot: the namespace as of the query.
-        profile: the profile in use.
-        learned: its models.
+        context: what the legs searched.
         explicit: the weighting if it does not depend on the query, else None.
         prediction: the query's intent.
         embedding: the query's, shape (dimensions,); None if there is none.
@@ -87,9 +80,7 @@ class LegResults:
         degraded: legs that failed, and why.
     """
 
-    snapshot: NamespaceSnapshot
-    profile: Profile
-    learned: LoadedModels
+    context: _RequestContext
     explicit: Weighting | None
     prediction: IntentPrediction
     embedding: NDArray[np.float32] | None
@@ -103,21 +94,17 @@ class Answer:
     """The result of a search.
 
     Attributes:
-        namespace: its row.
-        index: its in-memory index.
         found: the memories, best first.
         prediction: the query's intent.
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
         rescored: the rescorer's scores; None if no rescorer ran.
         weighting: the fusion weights and the reason for them.
-        profile: the profile in use.
         rrf_k: smoothing constant of the fusion.
         fan_out: most hits taken from a leg.
         leg_rankings: the legs' rankings, at most `fan_out` hits each.
         fused_rankings: the same rankings without noise, as they were fused.
         degraded: what failed.
-        stopwatch: timings of the stages.
         search_id: identifies the search in feedback.
     """
 
@@ -137,28 +124,6 @@ class Answer:
     degraded: Sequence[Degradation]
     stopwatch: Stopwatch
     search_id: str = field(default_factory=uuid7)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Choice:
-    """Everything fusion and selection need besides the rankings, which may be cut or not."""
-
-    candidates: Candidates
-    weighting: Weighting
-    rrf_k: float
-    rescored: Rescored | None
-    reader: TextReader
-    vectors: QueryVectors
-    limits: Limits
-    stopwatch: Stopwatch
-
-    async def fuse_and_select(self, rankings: Mapping[Leg, LegRanking]) -> list[RankedMemory]:
-        """Fuse the rankings, blend in the rescorer's order if it ran, and select the answer's memories."""
-        with self.stopwatch.span("fuse"):
-            fused = self.candidates.fuse(rankings, self.weighting.weights, rrf_k=self.rrf_k)
-            order = self.candidates.rank(fused, self.rescored)
-        with self.stopwatch.span("hydrate"):
-            return await select(self.reader, order, self.candidates, rankings, self.vectors, self.limits)
 
 
 class Pipeline:
@@ -219,9 +184,10 @@ class Pipeline:
                 leg_results = await self._ask(context, request, embedding, pending_lookup, stopwatch)
                 return await self._answer(leg_results, request, stopwatch)
 
-    async def _answer(self, leg_results: LegResults, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
+    async def _answer(self, leg_results: _LegResults, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
         """Weigh, fuse, rescore and select from the legs' results."""
-        prediction, profile = leg_results.prediction, leg_results.profile
+        snapshot, profile = leg_results.context.snapshot, leg_results.context.profile
+        prediction = leg_results.prediction
         weighting = leg_results.explicit or adaptive_weighting(prediction, profile)
         # The weights of an intent may be 0 for every leg that answered.
         if not any(weighting.weights[leg] > 0 for leg in leg_results.rankings):
@@ -230,7 +196,7 @@ class Pipeline:
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
         candidates = Candidates.from_rankings(truncate(leg_results.rankings, fan_out))
         limits, rescores = Limits.from_request(request, profile), wants_rescoring(request, profile)
-        async with TextReader(self._pool, leg_results.snapshot, request) as reader:
+        async with TextReader(self._pool, snapshot, request) as reader:
             wants_vectors = rescores or limits.diversity
             # Missing vectors are read first: prefetching would hold a second connection meanwhile.
             if not wants_vectors or leg_results.vectors.take(candidates.docs):
@@ -244,25 +210,23 @@ class Pipeline:
             if learned_weights is not None:
                 in_domain = rescored.in_domain if rescored else 1.0
                 weighting = with_learned_weights(weighting, learned_weights, profile, in_domain=in_domain)
-            choice = _Choice(
-                candidates=candidates,
-                weighting=weighting,
-                rrf_k=rrf_k,
-                rescored=rescored,
-                reader=reader,
-                vectors=leg_results.vectors,
-                limits=limits,
-                stopwatch=stopwatch,
-            )
+
+            async def fuse_and_select(rankings: Mapping[Leg, LegRanking]) -> list[RankedMemory]:
+                with stopwatch.span("fuse"):
+                    fused = candidates.fuse(rankings, weighting.weights, rrf_k=rrf_k)
+                    order = candidates.rank(fused, rescored)
+                with stopwatch.span("hydrate"):
+                    return await select(reader, order, candidates, rankings, leg_results.vectors, limits)
+
             cut_rankings: Mapping[Leg, LegRanking] = cut_noise(candidates.rankings, profile, enough=limits.wanted)
-            found = await choice.fuse_and_select(cut_rankings)
+            found = await fuse_and_select(cut_rankings)
             # Duplicates may leave too few memories; the hits that were cut make up for them.
             if len(found) < limits.top_k and cut_rankings != candidates.rankings:
                 cut_rankings = candidates.rankings
-                found = await choice.fuse_and_select(cut_rankings)
+                found = await fuse_and_select(cut_rankings)
         return Answer(
-            namespace=leg_results.snapshot.namespace,
-            index=leg_results.snapshot.index,
+            namespace=snapshot.namespace,
+            index=snapshot.index,
             found=found,
             prediction=prediction,
             evidence=evidence,
@@ -322,7 +286,7 @@ class Pipeline:
         embedding: Embedding,
         pending_lookup: PendingLookup,
         stopwatch: Stopwatch,
-    ) -> LegResults:
+    ) -> _LegResults:
         """Run the legs and the classifier concurrently."""
         profile = context.profile
         explicit = explicit_weighting(request.mode, request.weights, profile)
@@ -356,17 +320,7 @@ class Pipeline:
         degraded = [*context.degraded, *failures]
         if not rankings:
             raise _no_answer(degraded)
-        return LegResults(
-            snapshot=context.snapshot,
-            profile=profile,
-            learned=context.learned,
-            explicit=explicit,
-            prediction=prediction,
-            embedding=vector,
-            vectors=query.vectors,
-            rankings=rankings,
-            degraded=degraded,
-        )
+        return _LegResults(context, explicit, prediction, vector, query.vectors, rankings, degraded)
 
     def _leg_query(
         self,
@@ -420,37 +374,35 @@ class Pipeline:
 
     async def _rescore(
         self,
-        leg_results: LegResults,
+        leg_results: _LegResults,
         query: str,
         candidates: Candidates,
         evidence: QueryPerformanceFeatures,
         stopwatch: Stopwatch,
     ) -> Rescored | None:
         """Score the candidates with the rescorer; a failure is recorded in `degraded` and does not fail the search."""
-        if leg_results.learned.rescorer is None:
-            leg_results.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
-            return None
-        try:
+        (snapshot, _, _, profile, learned, _), vectors = leg_results.context, leg_results.vectors
+
+        async def rescored() -> Rescored | None:
             with stopwatch.span("particulars"):
                 if leg_results.embedding is not None:
-                    async with asyncio.timeout(self._leg_timeout_s):
-                        await leg_results.vectors.read(candidates.docs)
-                known = candidate_inputs(
-                    leg_results.snapshot.index.memories, leg_results.vectors, query, leg_results.embedding, candidates
-                )
+                    await vectors.read(candidates.docs)
+                known = candidate_inputs(snapshot.index.memories, vectors, query, leg_results.embedding, candidates)
             with stopwatch.span("rescore"):
-                if known is None:
+                if known is None or learned.rescorer is None:
                     return None
                 numbers = candidates.numbers_by_leg if known.ids is candidates.ids else None
-                rescored = leg_results.learned.rescorer.score(evidence, known, numbers)
-                return favouring_period(rescored, candidates.rankings, leg_results.profile.period_weight)
-        except TimeoutError:
-            reason = f"{LegTimedOut.__doc__} ({self._leg_timeout_s:g} s)"
-        except Exception as exc:
-            log.exception("the rescorer failed")
-            reason = in_a_line(exc)
-        leg_results.degraded.append(Degradation(leg="rescorer", reason=reason))
-        return None
+                scores = learned.rescorer.score(evidence, known, numbers)
+                return favouring_period(scores, candidates.rankings, profile.period_weight)
+
+        if learned.rescorer is None:
+            outcome: Rescored | Degradation | None = Degradation(leg="rescorer", reason="the profile has none")
+        else:
+            outcome = await within_deadline("rescorer", rescored(), self._leg_timeout_s)
+        if isinstance(outcome, Degradation):
+            leg_results.degraded.append(outcome)
+            return None
+        return outcome
 
     async def classify(self, query: str, profile: Profile, stopwatch: Stopwatch) -> IntentPrediction:
         """The intent of a query by the profile's classifier."""
@@ -484,7 +436,7 @@ class Pipeline:
         With `reads`, copy the vectors of its hits from the index while other legs still run.
         """
         with query.stopwatch.span(leg.value):
-            ranking = await within_deadline(leg, self._retrievers[leg].search(query), self._leg_timeout_s)
+            ranking = await within_deadline(leg.value, self._retrievers[leg].search(query), self._leg_timeout_s)
             if reads and isinstance(ranking, LegRanking):
                 query.vectors.take([hit.doc for hit in ranking.hits])
             return ranking
@@ -501,13 +453,13 @@ class Pipeline:
 
 
 def _learned_weights(
-    leg_results: LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures, stopwatch: Stopwatch
+    leg_results: _LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures, stopwatch: Stopwatch
 ) -> Mapping[str, float] | None:
     """Weights predicted from the legs' scores; None if the weights are explicit or a leg is missing."""
     if leg_results.explicit is not None or len(candidates.rankings) < len(Leg):
         return None
     with stopwatch.span("weigh"):
-        return leg_results.learned.leg_weights.weights(evidence)
+        return leg_results.context.learned.leg_weights.weights(evidence)
 
 
 def _no_answer(degraded: Sequence[Degradation]) -> AllLegsFailed:

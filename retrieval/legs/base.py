@@ -172,22 +172,17 @@ class LegRanking:
     entity_idfs: tuple[float, ...] = ()
 
 
-async def within_deadline(leg: Leg, work: Awaitable[T], timeout_s: float) -> T | Degradation:
-    """The result of a leg, or the reason why it has none; its failure does not fail the query."""
+async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T | Degradation:
+    """The result of a leg or the rescorer, or the reason why it has none; its failure does not fail the query."""
     try:
         async with asyncio.timeout(timeout_s):
             return await work
     except TimeoutError:
         reason = f"{LegTimedOut.__doc__} ({timeout_s:g} s)"
     except Exception as exc:
-        log.exception("leg %s failed", leg)
-        reason = in_a_line(exc)
-    return Degradation(leg=leg.value, reason=reason)
-
-
-def in_a_line(exc: Exception) -> str:
-    """The type of an error and the first line of its message."""
-    return f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
+        log.exception("leg %s failed", name)
+        reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
+    return Degradation(leg=name, reason=reason)
 
 
 class Retriever(Protocol):

@@ -95,8 +95,8 @@ class PartialReader:
                     self._nearest(namespace, request, embedding, fan_out) if Leg.VECTOR in legs else _nothing()
                 )
                 found, docs = await asyncio.gather(
-                    within_deadline(Leg.BM25, finding_words, deadline_s),
-                    within_deadline(Leg.VECTOR, finding_near, deadline_s),
+                    within_deadline(Leg.BM25.value, finding_words, deadline_s),
+                    within_deadline(Leg.VECTOR.value, finding_near, deadline_s),
                 )
             degraded = [outcome for outcome in (found, docs) if isinstance(outcome, Degradation)]
             if Leg.GRAPH in legs:
