@@ -60,11 +60,7 @@ def problem_of(memory: MemoryInput) -> InvalidInput | None:
 
 
 def check_meaning(memory: MemoryInput) -> None:
-    """Reject memories that can be stored but make no sense.
-
-    Raises:
-        InvalidInput: a blank text, or a memory that supersedes itself; names the field.
-    """
+    """Raise InvalidInput, naming the field, for a blank text or a memory that supersedes itself."""
     if not memory.text.strip():
         raise InvalidInput("must not be blank", loc=("text",))
     if memory.supersedes is not None and memory.supersedes == memory.id:

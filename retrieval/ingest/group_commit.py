@@ -24,10 +24,8 @@ class WriteBatch:
     """One caller's write, all or nothing.
 
     Attributes:
-        analysed: the memories, with unique ids.
         sessions: the memories' sessions, old and new.
         superseded: ids that the memories supersede, or superseded before.
-        written: the outcome, once it is written.
         unshareable: whether it must have its own transaction because a shared one failed.
     """
 

@@ -121,11 +121,7 @@ class Ingest:
                 raise InvalidInput(f"there is no memory {superseded!r}", loc=("supersedes",))
 
     async def delete(self, name: str, memory_id: str) -> None:
-        """Delete one memory from all legs.
-
-        Raises:
-            NotFound: no such namespace or memory.
-        """
+        """Delete one memory from all legs; raises NotFound if there is no such namespace or memory."""
 
         async def attempt() -> None:
             async with self._pool.connection() as conn:

@@ -31,8 +31,6 @@ class Turn:
     """A row of the turn table.
 
     Attributes:
-        doc: its ordinal.
-        place: its position.
         own: its own unit embedding, shape (dimensions,), in stored precision.
         previous: ordinal of the preceding turn in the session; None for the first.
         next: ordinal of the following turn; None for the last.
@@ -74,9 +72,7 @@ class Arrangement:
 def destination(arrival: Arrival, former: Mapping[str, Place]) -> Place:
     """Where a turn goes: to its position, to its former place in this session, or to the end.
 
-    Args:
-        arrival: the turn.
-        former: by id, the places of the turns that are replaced.
+    `former` has, by id, the places of the turns that are replaced.
     """
     if arrival.position is not None:
         return Place(arrival.session_id, arrival.position, arrival.id)
@@ -87,10 +83,8 @@ def destination(arrival: Arrival, former: Mapping[str, Place]) -> Place:
 def assign_places(arrivals: Iterable[Arrival], former: Mapping[str, Place], around: Iterable[Turn]) -> list[Turn]:
     """Assign places in the caller's order; an appended turn gets the session's greatest place plus one.
 
-    Args:
-        arrivals: in the caller's order.
-        former: by id, the places of the turns that are replaced.
-        around: the stored turns around all destinations, which include the last turn of a session appended to.
+    `former` has, by id, the places of the turns that are replaced; `around` the stored turns around all destinations,
+    which include the last turn of a session appended to.
     """
     greatest: dict[str, int] = {}
     for place in (*former.values(), *(turn.place for turn in around)):
@@ -109,11 +103,8 @@ def assign_places(arrivals: Iterable[Arrival], former: Mapping[str, Place], arou
 def arrange(around: Sequence[Turn], added: Sequence[Turn], gone: Collection[Place]) -> Arrangement:
     """Link new turns with stored ones, close the gaps of deleted ones, and compute context vectors.
 
-    Args:
-        around: the remaining stored turns, two on each side of every place in `added` and `gone`; may include others of
-            the same sessions.
-        added: new turns.
-        gone: places of deleted turns.
+    `around` are the remaining stored turns, two on each side of every place in `added` and `gone`, and perhaps others
+    of the same sessions.
     """
     stored = {turn.doc: turn for turn in around}
     turns = stored | {turn.doc: turn for turn in added}
@@ -186,15 +177,8 @@ def context_embedding(
 ) -> NDArray[np.float32]:
     """Vectors of turns in context: unit(own + PREVIOUS_SHARE previous + BEFORE_PREVIOUS_SHARE before_previous).
 
-    Only preceding turns count, so appending a turn changes no stored vector.
-
-    Args:
-        own: unit vectors, shape (dimensions,) or (turns, dimensions).
-        previous: vectors of the previous turns, same shape; zeros if there is none.
-        before_previous: vectors of the turns before those, same shape; zeros if there is none.
-
-    Returns:
-        Unit vectors of the same shape; the first turn of a session keeps its own.
+    Only preceding turns count, so appending a turn changes no stored vector. All are unit vectors of one shape,
+    (dimensions,) or (turns, dimensions), or zeros for a turn that does not exist; the first turn keeps its own.
 
     >>> print(context_embedding(np.float32([0, 1]), np.float32([1, 0]), np.float32([0, 0])).round(2))
     [0.29 0.96]

@@ -64,13 +64,8 @@ async def store(
 ) -> Written:
     """Write analysed memories in one transaction.
 
-    Args:
-        conn: in autocommit mode.
-        namespace: the namespace to write to.
-        analysed: the memories, with unique ids; turns of a session in their order.
-        sessions: the memories' sessions, old and new.
-        superseded: ids that the memories supersede, or superseded before.
-        expected: fingerprints that stored memories must still have.
+    The ids are unique, and turns of a session in their order. `sessions` are theirs, `superseded` the ids that they
+    supersede, each old and new; `expected` are fingerprints that stored memories must still have.
 
     Raises:
         NotFound: the namespace was deleted in the meantime.
@@ -103,9 +98,8 @@ async def store(
 async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
     """Delete one memory from all legs.
 
-    Raises:
-        NotFound: no such namespace or memory.
-        Collided: it was changed concurrently, so that not everything needed is locked.
+    Raises NotFound if there is no such namespace or memory, Collided if it was changed concurrently, so that not all
+    that is needed is locked.
     """
     async with conn.transaction():
         ns = await _hold(conn, name)
@@ -124,14 +118,12 @@ async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
 async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filters) -> int:
     """Delete all memories that match the filters; returns the number deleted.
 
-    Raises:
-        NotFound: no such namespace.
-        Collided: one was changed concurrently, so that not everything needed is locked.
+    Raises NotFound if there is no such namespace, Collided if a memory was changed concurrently, so that not everything
+    needed is locked.
     """
     async with conn.transaction():
         ns = await _hold(conn, name)
-        sessions = await locking.sessions_matching(conn, ns, filters)
-        superseded = await locking.superseded_matching(conn, ns, filters)
+        sessions, superseded = await locking.named_by_matching(conn, ns, filters)
         await turns.lock_sessions(conn, ns, sessions)
         await locking.lock_ids(conn, ns, written=(), superseded=superseded)
         locked = await locking.lock_matching(conn, ns, filters)

@@ -121,8 +121,7 @@ class DatabaseSnapshot(NamedTuple):
 def next_snapshot(before: DatabaseSnapshot | None = None) -> BoundStatement:
     """Query for the snapshot of what later statements read.
 
-    Args:
-        before: a snapshot of the same incarnation; on a standby, transactions are looked up from there on.
+    On a standby, transactions are looked up from `before` on, a snapshot of the same incarnation.
     """
     return _NEXT_SNAPSHOT, {"transactions": before and before.transactions}
 

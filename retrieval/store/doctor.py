@@ -65,11 +65,7 @@ async def examine(settings: Settings) -> list[Finding]:
 
 
 def check_models(folder: Path) -> Iterator[Finding]:
-    """Compare each file listed in `SHA256SUMS` with its checksum.
-
-    Args:
-        folder: holds the models and `SHA256SUMS`, lines of "checksum  name".
-    """
+    """Compare the files of a folder with the checksums in its `SHA256SUMS`, lines of "checksum  name"."""
     expected = checksums(folder)
     if not expected:
         yield Finding("models", False, f"{folder / CHECKSUMS} is missing or empty; {REMEDY}")
@@ -92,10 +88,10 @@ async def check_database(db: Connection) -> list[Finding]:
     findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
     # Advice only: Trivet works with any settings.
     findings.append(Finding("settings", True, "; ".join(advice(await server_settings(db))) or "fit"))
-    row = await (await db.execute("select clock_timestamp()")).fetchone()
-    if row:
-        findings.append(_clock(datetime.now(UTC), row[0]))
-    return findings
+    [(now,)] = await (await db.execute("select clock_timestamp()")).fetchall()
+    difference_s = abs((datetime.now(UTC) - now).total_seconds())
+    detail = f"{difference_s:.1f} s from the database's"
+    return [*findings, Finding("clock", difference_s <= MOST_CLOCK_DIFFERENCE_S, detail)]
 
 
 async def _migrations(db: Connection) -> Finding:
@@ -116,11 +112,6 @@ def _index(rows: Iterable[tuple[str, bool]]) -> Finding:
     if invalid := [name for name, valid in indexes.items() if not valid]:
         return Finding("vector index", False, f"{invalid[0]} is not valid: reindex it")
     return Finding("vector index", True, ", ".join(indexes))
-
-
-def _clock(here: datetime, there: datetime) -> Finding:
-    difference_s = abs((here - there).total_seconds())
-    return Finding("clock", difference_s <= MOST_CLOCK_DIFFERENCE_S, f"{difference_s:.1f} s from the database's")
 
 
 def _python() -> Finding:

@@ -86,12 +86,7 @@ async def insert(
 ) -> None:
     """Insert a row, after `lock` in the same transaction; deletes the oldest rows beyond `MAX_ROWS`.
 
-    Args:
-        conn: in a transaction.
-        ns: number of the namespace.
-        feedback_id: unused so far.
-        request: with its query and ranking.
-        fingerprint: hash of what the caller sent.
+    `feedback_id` is unused so far, `fingerprint` a hash of what the caller sent.
     """
     filters = request.filters
     parameters = {

@@ -51,13 +51,7 @@ _LOCK = _LOCKED + " and m.id = any(%(ids)s) order by m.id for update of m"
 
 _LOCK_MATCHING = _LOCKED + " and " + MATCHES + " order by m.id for update of m"
 
-_SESSIONS_MATCHING = (
-    "select distinct m.session_id from memory m where m.ns = %(ns)s and m.session_id is not null and " + MATCHES
-)
-
-_SUPERSEDED_MATCHING = (
-    "select distinct m.supersedes from memory m where m.ns = %(ns)s and m.supersedes is not null and " + MATCHES
-)
+_NAMED_BY_MATCHING = "select distinct m.session_id, m.supersedes from memory m where m.ns = %(ns)s and " + MATCHES
 
 
 class MemoryVersion(NamedTuple):
@@ -93,14 +87,11 @@ async def lock_ids(
     """Keep a memory and those that supersede it from being written concurrently; at most one call per transaction.
 
     Rows that do not exist yet cannot be locked. If one transaction writes a memory and another adds or removes a memory
-    that supersedes it, neither would see the other's change. A transaction that waits here sees, in its later
-    statements, what the other committed.
+    that supersedes it, neither would see the other's change. A transaction at READ COMMITTED that waits here sees, in
+    its later statements, what the other committed.
 
-    Args:
-        conn: in a transaction at READ COMMITTED.
-        ns: number of the namespace.
-        written: ids of memories to be written, except newly generated ones that no one else knows.
-        superseded: ids that the memories to be written or removed supersede, or superseded before.
+    `written` are the memories to be written, except newly generated ids that no one else knows; `superseded` those that
+    the memories to be written or removed supersede, or superseded before.
     """
     if written or superseded:
         locks = sorted(_id_locks(ns, written, superseded).items())
@@ -137,13 +128,8 @@ async def chains(
 ) -> Mapping[str, str]:
     """Stored supersessions with which new ones could close a cycle: the superseded id by id.
 
-    The chains do not change until the transaction ends.
-
-    Args:
-        conn: in a transaction at READ COMMITTED that holds the locks of `lock_ids`.
-        ns: number of the namespace.
-        ids: memories that are to supersede others. If no stored memory supersedes any of them, no cycle is possible.
-        superseded: the ids they are to supersede.
+    The chains do not change until the transaction ends, which holds the locks of `lock_ids`. `ids` are to supersede
+    `superseded`; if no stored memory supersedes any of `ids`, no cycle is possible.
     """
     [[is_superseded]] = await (await conn.execute(_IS_SUPERSEDED, {"ns": ns, "ids": text_array([*ids])})).fetchall()
     if not is_superseded:
@@ -167,13 +153,7 @@ async def lock_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -
     return [LockedMemory(*row) for row in await cursor.fetchall()]
 
 
-async def sessions_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[str]:
-    """The sessions of all memories that match the filters."""
-    cursor = await conn.execute(_SESSIONS_MATCHING, {**eligibility(filters), "ns": ns})
-    return [session for (session,) in await cursor.fetchall()]
-
-
-async def superseded_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[str]:
-    """The ids superseded by memories that match the filters."""
-    cursor = await conn.execute(_SUPERSEDED_MATCHING, {**eligibility(filters), "ns": ns})
-    return [memory_id for (memory_id,) in await cursor.fetchall()]
+async def named_by_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> tuple[set[str], set[str]]:
+    """The sessions of all memories that match the filters, and the ids that they supersede."""
+    rows = await (await conn.execute(_NAMED_BY_MATCHING, {**eligibility(filters), "ns": ns})).fetchall()
+    return {session for session, _ in rows if session is not None}, {old for _, old in rows if old is not None}

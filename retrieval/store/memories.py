@@ -163,11 +163,7 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemo
 
 
 async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:
-    """One memory, whether or not searches can see it.
-
-    Raises:
-        NotFound: there is no memory with that id.
-    """
+    """One memory, whether or not searches can see it; raises NotFound if there is none with that id."""
     row = await (await conn.execute(_GET, {"ns": namespace.ns, "id": memory_id})).fetchone()
     if row is None:
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
@@ -210,13 +206,9 @@ async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> P
 async def hydrate_by_id(
     conn: AsyncConnection[Any], ns: int, ids: Iterable[str], eligible: Mapping[str, Any]
 ) -> Mapping[str, HydratedMemory]:
-    """Memories as search results show them, by id.
+    """Memories as search results show them, by id; those that do not match, or do not exist, are absent.
 
-    Args:
-        conn: connection to read with.
-        ns: number of the namespace.
-        ids: of the memories.
-        eligible: parameters of `ELIGIBLE`; memories that do not match, or do not exist, are absent.
+    `eligible` are the parameters of `ELIGIBLE`.
     """
     parameters = {**eligible, "ns": ns, "ids": text_array([*ids])}
     rows = await (await conn.execute(_HYDRATE_BY_ID, parameters, binary=True)).fetchall()
@@ -229,11 +221,7 @@ def asking_metadata(ns: int, metadata: Mapping[str, Any]) -> BoundStatement:
 
 
 async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tuple[Mapping[int, int], Sequence[str]]:
-    """Delete rows.
-
-    Returns:
-        Number of terms by ordinal, and the ids that the deleted memories superseded.
-    """
+    """Delete rows; returns the number of terms by ordinal, and the ids that the deleted memories superseded."""
     rows = await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall()
     return {doc: length for doc, length, _ in rows}, sorted({old for _, _, old in rows if old is not None})
 

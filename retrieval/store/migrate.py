@@ -72,13 +72,9 @@ class Applied:
 
 
 def bundled(folder: Traversable | None = None) -> list[Migration]:
-    """The migrations of this version, ascending.
+    """The migrations of this version, ascending: files `NNNN_name.sql` of a folder, by default the package's own.
 
-    Args:
-        folder: contains the files `NNNN_name.sql`; None for the package's own.
-
-    Raises:
-        MigrationError: a file is misnamed, or a number is missing or used twice.
+    Raises MigrationError if a file is misnamed, or a number is missing or used twice.
 
     >>> bundled()[0].name
     'initial'
@@ -99,9 +95,8 @@ def bundled(folder: Traversable | None = None) -> list[Migration]:
 def outstanding(series: Sequence[Migration], applied: Sequence[Applied]) -> list[Migration]:
     """The migrations that are not applied yet.
 
-    Raises:
-        MigrationError: the database's history is not a prefix of `series`: it is newer than the code, has a gap, or an
-            applied file has changed since.
+    Raises MigrationError if the database's history is not a prefix of `series`: it is newer than the code, has a gap,
+    or an applied file has changed since.
     """
     for position, row in enumerate(applied):
         if row.version > len(series):
@@ -121,16 +116,10 @@ def outstanding(series: Sequence[Migration], applied: Sequence[Applied]) -> list
 
 
 async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> list[int]:
-    """Apply outstanding migrations, each in its own transaction.
+    """Apply outstanding migrations, each in its own transaction; returns their versions, ascending.
 
-    Only one process migrates a database at a time; others wait and then find nothing to do.
-
-    Args:
-        url: libpq URL of the database.
-        series: the migrations; None for those of this version.
-
-    Returns:
-        The versions applied by this call, ascending.
+    Only one process migrates a database at a time; others wait and then find nothing to do. `series` are by default the
+    migrations of this version.
 
     Raises:
         StoreUnavailable: the database cannot be reached.
@@ -153,10 +142,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
 
 
 async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
-    """The versions that are not applied yet; read-only.
-
-    Args:
-        database: libpq URL, or a connection.
+    """The versions that are not applied yet to a database, given by libpq URL or connection; read-only.
 
     Raises:
         StoreUnavailable: the database cannot be reached.
@@ -165,8 +151,8 @@ async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
     if isinstance(database, str):
         async with await connect(database) as db:
             return await pending(db)
-    found = await (await database.execute("select to_regclass('trivet_migration') is not null")).fetchone()
-    applied = await _applied(database) if found and found[0] else []
+    [(exists,)] = await (await database.execute("select to_regclass('trivet_migration') is not null")).fetchall()
+    applied = await _applied(database) if exists else []
     return [migration.version for migration in outstanding(bundled(), applied)]
 
 

@@ -80,11 +80,7 @@ class Namespace(NamedTuple):
 
 
 def check_name(name: str) -> None:
-    """Check that a name is valid.
-
-    Raises:
-        InvalidInput: it is not.
-    """
+    """Check that a name is valid; raises InvalidInput if it is not."""
     if not _NAME.fullmatch(name):
         raise InvalidInput("must be 1 to 128 letters, digits or any of _ . : @ + -", loc=("namespace",))
 
@@ -92,19 +88,14 @@ def check_name(name: str) -> None:
 def check_new_name(name: str) -> None:
     """Check the name of a namespace that is to be written to.
 
-    Raises:
-        InvalidInput: it is invalid, or would be lost at the end of a URL path.
+    Raises InvalidInput if it is invalid, or would be lost at the end of a URL path.
     """
     check_name(name)
     check_names(namespace=name)
 
 
 async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
-    """The namespace with that name.
-
-    Raises:
-        NotFound: it does not exist.
-    """
+    """The namespace with that name; raises NotFound if it does not exist."""
     namespace = await _one(conn, _FIND, {"name": name})
     if namespace is None:
         raise NotFound(f"there is no namespace {name!r}")
@@ -128,8 +119,7 @@ async def _one(conn: AsyncConnection[Any], statement: LiteralString, parameters:
 async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> None:
     """Create a namespace or change its settings.
 
-    Raises:
-        Conflict: the language would change although memories were analysed with the old one.
+    Raises Conflict if the language would change although memories were analysed with the old one.
     """
     async with conn.transaction():
         namespace = await find_or_create(conn, name)
@@ -177,11 +167,7 @@ async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:
 
 
 async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
-    """Delete a namespace and everything in it, in one transaction.
-
-    Raises:
-        NotFound: it does not exist.
-    """
+    """Delete a namespace and everything in it, in one transaction; raises NotFound if it does not exist."""
     async with conn.transaction():
         row = await (await conn.execute(_LOCK, {"name": name})).fetchone()
         if row is None:

@@ -117,8 +117,11 @@ class Pool(AsyncConnectionPool[Connection]):
         return connection
 
     async def _prepare(self, connection: Connection) -> None:
-        """Set up a new connection."""
-        await _configure(connection)
+        """Set session options of a new connection and register types."""
+        connection.prepared_max = MOST_PREPARED
+        await connection.execute(_SESSION, {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"})
+        await register_vector_async(connection)
+        set_json_loads(orjson.loads, connection)
         self._losses[connection] = self.reachability.losses
 
     async def _check_usable(self, connection: Connection) -> None:
@@ -179,15 +182,10 @@ def translated() -> Iterator[None]:
 
 
 async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection:
-    """Open one connection in autocommit mode.
+    """Open one connection in autocommit mode, within `timeout_s`, at least 2, or the URL's own `connect_timeout`.
 
-    Args:
-        url: of the database; its own `connect_timeout` takes precedence.
-        timeout_s: for each address of the database, at least 2.
-
-    Raises:
-        StoreUnavailable: the URL is malformed, or the database does not answer or refuses the connection. The message
-            names host, port and database, never a password.
+    Raises StoreUnavailable if the URL is malformed, or the database does not answer or refuses the connection. The
+    message names host, port and database, never a password.
     """
     try:
         return await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
@@ -207,8 +205,8 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
         MigrationError: it has no extension `vector`, so it is not migrated.
     """
     async with await connect(url) as db:
-        found = await (await db.execute("select to_regtype('vector') is not null")).fetchone()
-        if not found or not found[0]:
+        [(is_migrated,)] = await (await db.execute("select to_regtype('vector') is not null")).fetchall()
+        if not is_migrated:
             raise MigrationError("the database is not migrated: run `trivet migrate`")
     reachability = Reachability(lambda: connect(url, timeout_s=RECONNECT_TIMEOUT_S))
     pool = Pool(
@@ -254,14 +252,3 @@ def _parse(url: str) -> dict[str, Any]:
     except psycopg.ProgrammingError:
         # libpq quotes the text that it cannot parse, password included
         raise StoreUnavailable("TRIVET_DATABASE_URL is not a URL that libpq understands") from None
-
-
-async def _configure(connection: Connection) -> None:
-    """Set session options and register types."""
-    connection.prepared_max = MOST_PREPARED
-    await connection.execute(
-        _SESSION,
-        {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"},
-    )
-    await register_vector_async(connection)
-    set_json_loads(orjson.loads, connection)

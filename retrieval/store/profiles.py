@@ -132,8 +132,8 @@ async def writing(conn: Connection) -> AsyncIterator[None]:
 
 async def changes(conn: Connection) -> int:
     """The number of changes to profiles so far."""
-    row = await (await conn.execute(_CHANGES)).fetchone()
-    return int(row[0]) if row else 0
+    [(counter,)] = await (await conn.execute(_CHANGES)).fetchall()
+    return int(counter)
 
 
 async def live(conn: Connection) -> Sequence[LiveRow]:
@@ -164,12 +164,13 @@ async def insert(
 ) -> None:
     """Insert a version; requires `writing`."""
     row = {"name": name, "version": version, "origin": origin, "note": note}
-    await conn.execute(_INSERT, {**row, "parameters": Jsonb(parameters), "report": _json(report)})
+    stored = None if report is None else Jsonb(report)
+    await conn.execute(_INSERT, {**row, "parameters": Jsonb(parameters), "report": stored})
 
 
 async def attach_report(conn: Connection, name: str, version: int, report: dict[str, Any]) -> bool:
     """Attach a report to a version; False if the version does not exist."""
-    cursor = await conn.execute(_REPORT, {"name": name, "version": version, "report": _json(report)})
+    cursor = await conn.execute(_REPORT, {"name": name, "version": version, "report": Jsonb(report)})
     return cursor.rowcount == 1
 
 
@@ -222,7 +223,3 @@ async def model(conn: Connection, kind: str, sha256: str) -> bytes | None:
     """The content of a model of that kind; None if there is none."""
     row = await (await conn.execute(_MODEL, {"sha256": sha256, "kind": kind})).fetchone()
     return None if row is None else bytes(row[0])
-
-
-def _json(report: dict[str, Any] | None) -> Jsonb | None:
-    return None if report is None else Jsonb(report)

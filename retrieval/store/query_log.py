@@ -86,13 +86,9 @@ class NumberedQuery(NamedTuple):
 
 
 async def record(conn: AsyncConnection[Any], ns: int, entry: LoggedQuery, settings: QueryLogSettings) -> None:
-    """Insert one entry and delete those beyond the limit. Does nothing if the namespace is gone.
+    """Insert one entry, after redaction, and delete those beyond the limit; `conn` is in autocommit mode.
 
-    Args:
-        conn: in autocommit mode.
-        ns: number of the namespace.
-        entry: after redaction.
-        settings: of the namespace's log.
+    Does nothing if the namespace is gone.
     """
     results = entry.results
     parameters = {
@@ -136,11 +132,7 @@ async def redact(
 ) -> int:
     """Remove query text, hash and filters from stored entries; returns the number changed.
 
-    Args:
-        conn: a connection.
-        ns: number of the namespace.
-        query_contains: only entries with this in their text, ignoring case; None for all.
-        ids: only entries of these searches; None for all.
+    Only from entries with `query_contains` in their text, ignoring case, and of the searches `ids`; None for all.
     """
     parameters = {"ns": ns, "ids": None if ids is None else list(ids), "part": query_contains}
     return (await conn.execute(_REDACT, parameters)).rowcount

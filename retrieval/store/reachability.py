@@ -62,11 +62,7 @@ class Reachability:
         return not self._is_back.is_set()
 
     async def check(self) -> None:
-        """Return if the database is reachable, or becomes so now.
-
-        Raises:
-            StoreUnavailable: it is not.
-        """
+        """Return if the database is reachable, or becomes so now; raises StoreUnavailable if not."""
         if self._is_silent:
             raise StoreUnavailable("the database does not answer")
         if self.is_lost:
@@ -100,11 +96,7 @@ class Reachability:
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
-        """A block in which a caller waits for a connection.
-
-        Raises:
-            StoreUnavailable: the database is lost in the meantime.
-        """
+        """A block in which a caller waits for a connection; raises StoreUnavailable if the database is lost."""
         try:
             async with asyncio.timeout(None) as limit:
                 self._waiting[limit] = time.monotonic()

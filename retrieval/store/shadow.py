@@ -34,7 +34,8 @@ _RECORD: LiteralString = """
     from numbered
 """
 
-# Over all namespaces, as profiles are shared by all; reveals nothing that a namespace holds.
+# In the order of `ShadowSummary`'s fields. Over all namespaces, as profiles are shared by all; reveals nothing that a
+# namespace holds.
 _SUMMARY: LiteralString = """
     select count(*), avg(overlap), avg((live_ids[1] is not distinct from candidate_ids[1])::integer::real), avg(rbo),
         avg(tau), percentile_cont(0.5) within group (order by live_ms),
@@ -52,17 +53,14 @@ class ShadowRanking:
     total_ms: float
 
 
-class ShadowSummary(Struct, frozen=True, kw_only=True):
-    """How a candidate profile compares with a live one over `n` queries; the figures are null if `n` is 0.
+class ShadowSummary(Struct, frozen=True):
+    """How a candidate profile compares with a live one over `n` queries that both ranked; figures are null if `n` is 0.
 
     Attributes:
-        n: queries that both ranked.
         mean_overlap: share of ids in common, in [0, 1].
         same_first: share of queries with the same memory first.
         mean_rank_biased_overlap: with p = 0.9, in [0, 1].
         mean_tau: Kendall's tau of the ids in common, in [-1, 1], over the queries with two or more.
-        median_live_ms: of the live profile's answers.
-        median_candidate_ms: of the candidate's.
     """
 
     live: str
@@ -79,14 +77,9 @@ class ShadowSummary(Struct, frozen=True, kw_only=True):
 async def record(
     conn: AsyncConnection[Any], ns: int, search_id: str, *, live: ShadowRanking, candidate: ShadowRanking
 ) -> None:
-    """Insert one comparison and delete those beyond the limit. Does nothing if the namespace is gone.
+    """Insert one comparison and delete those beyond the limit; `conn` is in autocommit mode.
 
-    Args:
-        conn: in autocommit mode.
-        ns: number of the namespace.
-        search_id: of the search that both answered.
-        live: the ranking that was returned.
-        candidate: the ranking that was not.
+    Does nothing if the namespace is gone.
     """
     parameters = {
         "ns": ns,
@@ -107,18 +100,5 @@ async def record(
 
 async def summary(conn: AsyncConnection[Any], live: str, candidate: str) -> ShadowSummary:
     """Compare two profiles, given by label, over all namespaces."""
-    row = await (await conn.execute(_SUMMARY, {"live": live, "candidate": candidate})).fetchone()
-    if row is None:
-        raise RuntimeError("an aggregate returned no row")
-    n, mean_overlap, same_first, mean_rbo, mean_tau, live_ms, candidate_ms = row
-    return ShadowSummary(
-        live=live,
-        candidate=candidate,
-        n=n,
-        mean_overlap=mean_overlap,
-        same_first=same_first,
-        mean_rank_biased_overlap=mean_rbo,
-        mean_tau=mean_tau,
-        median_live_ms=live_ms,
-        median_candidate_ms=candidate_ms,
-    )
+    [row] = await (await conn.execute(_SUMMARY, {"live": live, "candidate": candidate})).fetchall()
+    return ShadowSummary(live, candidate, *row)

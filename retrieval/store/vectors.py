@@ -58,25 +58,17 @@ class Stored(NamedTuple):
 
 async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> Stored:
     """The vectors of some memories, in any order; those deleted in the meantime are absent."""
-    row = await (await conn.execute(_READ, {"ns": ns, "docs": array_text(docs)}, binary=True)).fetchone()
-    if row is None:
-        raise RuntimeError("an aggregate without groups gave no row")
+    [row] = await (await conn.execute(_READ, {"ns": ns, "docs": array_text(docs)}, binary=True)).fetchall()
     return stored(*row)
 
 
 async def read_moved(conn: AsyncConnection[Any], ns: int, docs: Sequence[int], ids: Sequence[str]) -> Stored:
-    """The current vectors of memories that were updated.
+    """The current vectors of memories that were updated, given by former ordinals, which key the result, and ids.
 
-    Args:
-        conn: connection to read with.
-        ns: number of the namespace.
-        docs: former ordinals, by which the result is keyed.
-        ids: their ids, in the same order; those deleted in the meantime are absent.
+    Those deleted in the meantime are absent.
     """
     parameters = {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}
-    row = await (await conn.execute(_READ_MOVED, parameters, binary=True)).fetchone()
-    if row is None:
-        raise RuntimeError("an aggregate without groups gave no row")
+    [row] = await (await conn.execute(_READ_MOVED, parameters, binary=True)).fetchall()
     return stored(*row)
 
 
@@ -130,16 +122,11 @@ _AMONG: LiteralString = """
 
 
 def breadth(ef_search: int, memories: int, share: float) -> int:
-    """The `ef_search` to use for a namespace.
+    """The `ef_search` to use for a namespace of `memories`, of which a `share` in (0, 1] is eligible.
 
     It grows with the number of memories, so that nearly all of the ten nearest are found; a better graph would do too,
     but at a cost to every insert (docs/decisions/0009-vector-at-scale.md). With few eligible memories, one broad search
     finds more, and sooner, than successive narrow ones.
-
-    Args:
-        ef_search: the requested value.
-        memories: number of memories in the namespace.
-        share: eligible share of them, in (0, 1].
 
     >>> [breadth(64, memories, 1.0) for memories in (10_000, 100_000, 1_000_000)], breadth(64, 100_000, 0.5)
     ([120, 384, 648], 768)
@@ -150,15 +137,10 @@ def breadth(ef_search: int, memories: int, share: float) -> int:
 async def by_index(
     conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, eligible: Mapping[str, Any], ef_search: int
 ) -> list[tuple[int, float]]:
-    """Approximate nearest neighbours by the index, as (ordinal, cosine), roughly in order.
+    """Approximate nearest neighbours of a unit vector by the index, as (ordinal, cosine), roughly in order.
 
-    Args:
-        conn: in no transaction.
-        ns: number of the namespace.
-        embedding: the query's unit vector.
-        k: most memories returned; fewer if the index finds no more.
-        eligible: the parameters of `eligibility`.
-        ef_search: breadth of the search, at most `MAX_EF_SEARCH`.
+    At most `k`, and fewer if the index finds no more; `conn` is in no transaction. `eligible` are the parameters of
+    `eligibility`, `ef_search` is the breadth of the search, at most `MAX_EF_SEARCH`.
     """
     statement = _BY_INDEX[0] + eligible_by(eligible) + _BY_INDEX[1]
     # A pipeline is one round trip and one transaction, which the local settings need.

@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from typing import Any, LiteralString
 
 import numpy as np
@@ -23,8 +24,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
-from retrieval.store.bm25.blocks import pack
-from retrieval.store.bm25.merging import Merge, term_ranges
+from retrieval.store.bm25.blocks import joined, pack, unpack
 from retrieval.store.bm25.postings import TAIL, tail_docs, unpack_tail
 from retrieval.store.bm25.segments import NamespaceDeleted, Segment, Segments
 
@@ -83,15 +83,8 @@ async def namespaces_to_compact(conn: AsyncConnection[Any], *, least: int) -> li
 async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int:
     """Pack a namespace's tail if it has at least `least` memories, then merge the segments that are due.
 
-    Does nothing if another process is compacting the namespace; stops if the namespace is deleted.
-
-    Args:
-        conn: in autocommit mode.
-        ns: number of the namespace.
-        least: fewest memories in the tail that are packed.
-
-    Returns:
-        The number of memories removed from the tail.
+    Does nothing if another process is compacting the namespace; stops if the namespace is deleted. `conn` is in
+    autocommit mode. Returns the number of memories removed from the tail.
     """
     packed = 0
     async with _compaction_lock(conn, ns) as locked:
@@ -114,8 +107,7 @@ async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int
 @asynccontextmanager
 async def _compaction_lock(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[bool]:
     """Hold the namespace's compaction lock; yields False if another process holds it."""
-    row = await (await conn.execute(_LOCK, {"ns": ns})).fetchone()
-    locked = row is not None and bool(row[0])
+    [(locked,)] = await (await conn.execute(_LOCK, {"ns": ns})).fetchall()
     try:
         yield locked
     finally:
@@ -133,8 +125,8 @@ class _Compaction:
 
     async def count(self, statement: LiteralString) -> int:
         """Run a counting statement for the namespace."""
-        row = await (await self._conn.execute(statement, {"ns": self._ns})).fetchone()
-        return int(row[0]) if row else 0
+        [(count,)] = await (await self._conn.execute(statement, {"ns": self._ns})).fetchall()
+        return int(count)
 
     async def pack(self, after: int) -> tuple[int, int]:
         """Pack the memories of the tail with ordinals above `after`; returns how many, and the last ordinal."""
@@ -173,9 +165,9 @@ class _Compaction:
         everything = len(segments) == len(await self.segments.live())
         purged = dead if everything else dead[(dead >= first) & (dead <= last)]
         numbers = [segment.segment for segment in segments]
-        merge = Merge(await self._alive(first, last), first)
+        merge = _Merge(await self._alive(first, last), first)
         merged = await self.segments.begin()
-        for first_term, last_term in term_ranges(math.ceil(sum(each.docs for each in segments) / MERGED_AT_ONCE)):
+        for first_term, last_term in _term_ranges(math.ceil(sum(each.docs for each in segments) / MERGED_AT_ONCE)):
             rows = await self.segments.rows(numbers, first_term, last_term)
             await self.segments.write(merged, await asyncio.to_thread(merge.step, rows, last_term))
         async with self.segments.holding():
@@ -206,3 +198,41 @@ def _packed(tail: bytes, alive: NDArray[np.bool_], first_doc: int) -> list[tuple
     """Build the segment rows for the memories of a tail that still exist."""
     table = unpack_tail(tail)
     return list(pack(table.only(alive[table.docs - first_doc]).sorted()))
+
+
+def _term_ranges(number: int) -> Iterator[tuple[int, int]]:
+    """Split the 64-bit term space into `number` ranges of equal size; yields (first, last) of each."""
+    bounds = [2**64 * step // number - 2**63 for step in range(number + 1)] if number else []
+    for first, end in pairwise(bounds):
+        yield first, end - 1
+
+
+class _Merge:
+    """A merge of several segments, one range of terms at a time, so that memory use does not depend on their size."""
+
+    def __init__(self, alive: NDArray[np.bool_], first_doc: int) -> None:
+        """`alive` is a mask over the ordinals from `first_doc`; it covers all postings."""
+        self._alive = alive
+        self._first_doc = first_doc
+        self._seen = np.zeros(alive.size, np.bool_)
+        self._left = unpack([])
+
+    @property
+    def docs(self) -> int:
+        """Distinct memories merged so far."""
+        return int(np.count_nonzero(self._seen))
+
+    def step(self, rows: Sequence[bytes], last_term: int) -> list[tuple[int, bytes]]:
+        """Merge the next range of terms; returns rows of the merged segment, each with its first term.
+
+        Args:
+            rows: all rows whose first term is above the previous step's `last_term` and at most this one's.
+            last_term: last term of the range; later terms in the last rows are kept for the next step.
+        """
+        table = joined([self._left, unpack(rows)])
+        table = table.only(self._alive[table.docs - self._first_doc])
+        in_range = table.terms <= last_term
+        self._left = table.only(~in_range)
+        table = table.only(in_range).sorted()
+        self._seen[table.docs - self._first_doc] = True
+        return list(pack(table))

@@ -90,14 +90,9 @@ async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> 
 
 
 def decode_terms(rows: Iterable[tuple[int | None, bytes]], terms: Collection[int]) -> dict[int, PostingArrays]:
-    """Decode the rows of `FETCH_TERMS`.
+    """Decode the rows of `FETCH_TERMS`, in any order: postings by requested term.
 
-    Args:
-        rows: in any order.
-        terms: the terms that were requested.
-
-    Returns:
-        Postings by term; terms without postings are absent. May include deleted memories.
+    Terms without postings are absent. May include deleted memories.
     """
     parts: dict[int, list[PostingArrays]] = {}
     for term, postings in rows:

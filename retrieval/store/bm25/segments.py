@@ -40,14 +40,7 @@ class NamespaceDeleted(Exception):
 
 
 class Segment(NamedTuple):
-    """A live segment.
-
-    Attributes:
-        segment: its number.
-        docs: number of memories packed into it.
-        first_doc: lower bound of their ordinals.
-        last_doc: upper bound of their ordinals.
-    """
+    """A live segment: its number, how many memories are packed into it, and bounds of their ordinals."""
 
     segment: int
     docs: int
@@ -75,11 +68,7 @@ class Segments:
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
-        """A transaction that keeps the namespace from being deleted.
-
-        Raises:
-            NamespaceDeleted: it is deleted already.
-        """
+        """A transaction that keeps the namespace from being deleted; raises NamespaceDeleted if it is already."""
         async with self._conn.transaction():
             if not await namespaces.hold(self._conn, self._ns):
                 raise NamespaceDeleted
@@ -88,10 +77,8 @@ class Segments:
     async def begin(self) -> int:
         """Create a segment that is not live; returns its number."""
         async with self.holding():
-            row = await (await self._conn.execute(_BEGIN, {"ns": self._ns})).fetchone()
-        if row is None:
-            raise RuntimeError("insert into bm25_segment returned no row")
-        return int(row[0])
+            [(segment,)] = await (await self._conn.execute(_BEGIN, {"ns": self._ns})).fetchall()
+        return int(segment)
 
     async def write(self, segment: int, rows: Iterable[tuple[int, bytes]]) -> None:
         """Add rows, given as (first term, row), to a segment that is not live."""

@@ -30,9 +30,7 @@ class ServerSettings(NamedTuple):
 
 async def server_settings(conn: AsyncConnection[Any]) -> ServerSettings:
     """Read the settings of the server that `conn` is connected to."""
-    row = await (await conn.execute(_SETTINGS)).fetchone()
-    if row is None:
-        raise RuntimeError("a select without a table gave no row")
+    [row] = await (await conn.execute(_SETTINGS)).fetchall()
     return ServerSettings(*row)
 
 

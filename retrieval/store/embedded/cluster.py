@@ -49,11 +49,7 @@ class Cluster:
         return self.pgdata / "server.log"
 
     def create(self) -> None:
-        """Create the data folder with initdb, atomically.
-
-        Raises:
-            EmbeddedPostgresError: initdb failed.
-        """
+        """Create the data folder with initdb, atomically; raises EmbeddedPostgresError if that fails."""
         if self.pgdata.exists():
             return
         unfinished = self.pgdata.with_name(self.pgdata.name + ".new")
@@ -75,8 +71,7 @@ class Cluster:
     def check_version(self) -> None:
         """Check that the bundled programs can read the data folder.
 
-        Raises:
-            EmbeddedPostgresError: it belongs to another major version, or is not PostgreSQL's.
+        Raises EmbeddedPostgresError if it belongs to another major version, or is not PostgreSQL's.
         """
         try:
             version = (self.pgdata / "PG_VERSION").read_text().strip()
@@ -125,8 +120,7 @@ class Cluster:
     def becomes_ready(self) -> bool:
         """Wait for a server that another process started until it answers or exits; returns whether it answers.
 
-        Raises:
-            EmbeddedPostgresError: it does neither within `START_TIMEOUT_S`.
+        Raises EmbeddedPostgresError if it does neither within `START_TIMEOUT_S`.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         while self.is_running():
@@ -138,11 +132,7 @@ class Cluster:
         return False
 
     def stop(self) -> None:
-        """Stop the server, rolling back open transactions.
-
-        Raises:
-            EmbeddedPostgresError: it does not stop.
-        """
+        """Stop the server, rolling back open transactions; raises EmbeddedPostgresError if it does not stop."""
         arguments = ("stop", "-w", "-t", str(STOP_TIMEOUT_S), "-m", "fast", "-D", self.pgdata)
         socket_folder = Path(self.socket_folder())
         try:
@@ -213,8 +203,7 @@ def _replace(file: Path, content: str) -> None:
 def _kill_orphans(folder: Path) -> None:
     """Kill leftover processes in a folder without a server: backends of a killed server, an interrupted start.
 
-    Raises:
-        EmbeddedPostgresError: they do not exit.
+    Raises EmbeddedPostgresError if they do not exit.
     """
     deadline = time.monotonic() + ORPHANS_TIMEOUT_S
     while orphans := list(_at_work_in(folder)):

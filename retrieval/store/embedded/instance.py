@@ -71,27 +71,15 @@ class EmbeddedPostgres:
         self._share: int | None = None
         self._leaving = threading.Event()
         self._watcher = threading.Thread()
-        self._failure: str | None = None
-        self._is_lost = False
-
-    @property
-    def failure(self) -> str | None:
+        self.failure: str | None = None
         """Why the server ended and could not be restarted in several attempts; None if it runs."""
-        return self._failure
-
-    @property
-    def is_lost(self) -> bool:
+        self.is_lost = False
         """Whether the data folder itself is gone, so that restarting is pointless; `stop` then raises."""
-        return self._is_lost
 
     def start(self) -> str:
-        """Start the server, or join the running one, and create its database if missing.
+        """Start the server, or join the running one, and create its database if missing; returns its libpq URL.
 
-        Returns:
-            A libpq URL of the database.
-
-        Raises:
-            EmbeddedPostgresError: the folder is unsuitable, or the server does not start.
+        Raises EmbeddedPostgresError if the folder is unsuitable, or the server does not start.
         """
         with self._turn:
             self._check_folder()
@@ -99,7 +87,8 @@ class EmbeddedPostgres:
                 share = _open(self.data_dir / "users.lock")
                 try:
                     self._join(share)
-                    self._create()
+                    with self._translated_errors():
+                        self._cluster.create()
                     self._ensure_running()
                     url = self._ensure_database()
                 except BaseException:
@@ -116,8 +105,7 @@ class EmbeddedPostgres:
     def stop(self) -> None:
         """Leave; the last process to leave stops the server. Does nothing if `start` did not succeed.
 
-        Raises:
-            EmbeddedPostgresError: the server does not stop, or its data folder is gone.
+        Raises EmbeddedPostgresError if the server does not stop, or its data folder is gone.
         """
         with self._turn:
             if self._share is None:
@@ -127,8 +115,8 @@ class EmbeddedPostgres:
             self._leaving.set()
             atexit.unregister(self.stop)
             try:
-                if self._is_lost:
-                    raise EmbeddedPostgresError(self._failure)
+                if self.is_lost:
+                    raise EmbeddedPostgresError(self.failure)
                 with _locked(self.data_dir / "change.lock"):
                     if _try_lock(share, fcntl.LOCK_EX) and self._cluster.is_running():
                         self._cluster.stop()
@@ -140,11 +128,7 @@ class EmbeddedPostgres:
     async def running(self) -> AsyncIterator[str]:
         """Run the server for the duration of the block; SIGTERM, Ctrl-C and cancellation leave the block.
 
-        Yields:
-            A libpq URL of its database, which is not migrated yet.
-
-        Raises:
-            EmbeddedPostgresError: see `start` and `stop`.
+        Yields the libpq URL of its database, which is not migrated yet; raises as `start` and `stop` do.
         """
         with _sigterm_raises():
             try:
@@ -179,11 +163,6 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(f"the data folder {self.data_dir} is in use by another machine or container")
         fcntl.flock(share, fcntl.LOCK_SH)
 
-    def _create(self) -> None:
-        """Create the cluster if it does not exist."""
-        with self._translated_errors():
-            self._cluster.create()
-
     def _ensure_running(self) -> None:
         """Start the server unless it runs."""
         with self._translated_errors():
@@ -201,13 +180,13 @@ class EmbeddedPostgres:
 
     def _start_watching(self) -> None:
         """Start watching the server, until `stop`."""
-        self._failure, self._is_lost, self._leaving = None, False, threading.Event()
+        self.failure, self.is_lost, self._leaving = None, False, threading.Event()
         self._watcher = threading.Thread(target=self._watch, args=(self._leaving,), name="watch-postgres", daemon=True)
         self._watcher.start()
 
     def _watch(self, leaving: threading.Event) -> None:
         """Restart the server whenever it ends, until this process leaves or the data folder is gone."""
-        while not leaving.wait(WATCH_INTERVAL_S) and not self._is_lost:
+        while not leaving.wait(WATCH_INTERVAL_S) and not self.is_lost:
             try:
                 has_ended = not self._cluster.is_running()
             except OSError as exc:  # this process may have too many open files
@@ -228,19 +207,19 @@ class EmbeddedPostgres:
                     self._start_again()
                 except Exception as exc:  # whatever it is, the next attempt may succeed
                     log.error("PostgreSQL could not be started again, attempt %d: %s", attempt, exc)
-                    if self._is_lost or attempt >= FAILURES_TOLERATED:
-                        self._failure = str(exc)
+                    if self.is_lost or attempt >= FAILURES_TOLERATED:
+                        self.failure = str(exc)
                 else:
-                    self._failure = None
+                    self.failure = None
                     return
-            if self._is_lost or leaving.wait(pause_s):
+            if self.is_lost or leaving.wait(pause_s):
                 return
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _start_again(self) -> None:
         """Start the server unless another process has; never in a recreated folder, which would be empty."""
         if not self._cluster.pgdata.is_dir():
-            self._is_lost = True
+            self.is_lost = True
             raise EmbeddedPostgresError(f"the database's folder {self._cluster.pgdata} is gone")
         with _locked(self.data_dir / "change.lock"):
             self._ensure_running()
@@ -259,12 +238,7 @@ class EmbeddedPostgres:
 
 
 def running(data_dir: Path, *, settings: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[str]:
-    """`EmbeddedPostgres.running` of a folder.
-
-    Args:
-        data_dir: see `EmbeddedPostgres`.
-        settings: PostgreSQL settings that override the tuned ones, if this process starts the server.
-    """
+    """`EmbeddedPostgres.running` of a folder."""
     return EmbeddedPostgres(data_dir, settings=settings).running()
 
 

