@@ -71,12 +71,9 @@ class _LegResults(NamedTuple):
     """The output of the legs and of the classifier.
 
     Attributes:
-        context: what the legs searched.
         explicit: the weighting if it does not depend on the query, else None.
-        prediction: the query's intent.
         embedding: the query's, shape (dimensions,); None if there is none.
         vectors: the memory vectors read so far.
-        rankings: by leg.
         degraded: legs that failed, and why.
     """
 
@@ -95,12 +92,9 @@ class Answer:
 
     Attributes:
         found: the memories, best first.
-        prediction: the query's intent.
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
         rescored: the rescorer's scores; None if no rescorer ran.
-        weighting: the fusion weights and the reason for them.
-        rrf_k: smoothing constant of the fusion.
         fan_out: most hits taken from a leg.
         leg_rankings: the legs' rankings, at most `fan_out` hits each.
         fused_rankings: the same rankings without noise, as they were fused.
@@ -141,17 +135,9 @@ class Pipeline:
         leg_timeout_s: float,
         inline_legs: Collection[Leg] = (),
     ) -> None:
-        """Assemble a pipeline.
+        """Assemble a pipeline whose legs each have a deadline of `leg_timeout_s` seconds.
 
-        Args:
-            pool: of the database.
-            indexes: in-memory indexes of the namespaces.
-            embedder: for queries.
-            profile_registry: looks up profiles.
-            model_registry: loads their models.
-            retrievers: the legs.
-            leg_timeout_s: deadline of each leg, seconds.
-            inline_legs: legs that wait for nothing but the query's embedding; they run without a task if it is ready.
+        `inline_legs` wait for nothing but the query's embedding; they run without a task if it is ready.
         """
         self._pool = pool
         self._indexes = indexes

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from postgres.prepared import PendingResult
 from retrieval.index.registry import NamespaceSnapshot
-from retrieval.index.slots import Slots
 from retrieval.store import memories
 from retrieval.store.memories import Hydrated, HydratedMemory
 from retrieval.store.pool import Connection, Pool, translated
@@ -22,13 +20,11 @@ class TextReader:
     def __init__(self, pool: Pool, snapshot: NamespaceSnapshot, request: SearchOptions) -> None:
         """Prepare to read; no connection is taken yet.
 
-        Args:
-            pool: of the database.
-            snapshot: the namespace as of the query.
-            request: its filters apply to memories that are updated during the search.
+        The request's filters apply to memories that are updated during the search.
         """
         self._pool = pool
         self._snapshot = snapshot
+        self._ns, self._slots = snapshot.namespace.ns, snapshot.index.memories.slots
         self._request = request
         self._conn: Connection | None = None
         self._prefetched: PendingResult | None = None
@@ -60,14 +56,9 @@ class TextReader:
             self._asked = frozenset(ordinals)
 
     async def read(self, docs: Sequence[int], ids: Sequence[str]) -> list[HydratedMemory | None]:
-        """Read the content of memories; one that was updated during the search is read as it is now.
+        """Read the content of memories, given by slots and ids; one updated during the search is read as it is now.
 
-        Args:
-            docs: their slots.
-            ids: their ids, in the same order.
-
-        Returns:
-            One per memory; None if it was deleted or must no longer be shown.
+        Returns None for a memory that was deleted or must no longer be shown.
         """
         ordinals = self._slots.ordinals_of(docs)
         with translated():
@@ -87,7 +78,9 @@ class TextReader:
             updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
             if not updated:
                 return rows
-            now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, self._eligibility)
+            asked = self._request
+            eligible = eligibility(asked.filters, as_of=asked.as_of, include_superseded=asked.include_superseded)
+            now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, eligible)
         return [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
 
     def has_expired(self, memory: HydratedMemory) -> bool:
@@ -95,19 +88,6 @@ class TextReader:
         if memory.expires_at is None or self._request.as_of is not None:
             return False
         return memory.expires_at <= self._snapshot.time()
-
-    @property
-    def _ns(self) -> int:
-        return self._snapshot.namespace.ns
-
-    @property
-    def _slots(self) -> Slots:
-        return self._snapshot.index.memories.slots
-
-    @property
-    def _eligibility(self) -> dict[str, Any]:
-        request = self._request
-        return eligibility(request.filters, as_of=request.as_of, include_superseded=request.include_superseded)
 
     async def _connection(self) -> Connection:
         if self._conn is None:

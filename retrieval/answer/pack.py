@@ -19,13 +19,9 @@ DUPLICATE_OF = "duplicate_of:"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Packed:
-    """A rendered pack.
+    """A rendered pack, never above the budget; its text is empty if nothing fits.
 
-    Attributes:
-        context: the text; empty if nothing fits.
-        tokens_used: tokens of `context`, never above the budget.
-        items: its entries in the order shown; `tokens` counts the entry alone.
-        dropped: memories left out, and why.
+    The items are in the order shown, and their `tokens` count the entry alone.
     """
 
     context: str
@@ -68,7 +64,7 @@ def pack(
     left = max_tokens - count(layout.render([]))
     per_source: Counter[tuple[str, str]] = Counter()
     for candidate in candidates:
-        source = source_of(candidate)
+        source = source_of(candidate.document_id, candidate.session_id)
         if source_cap is not None and source and per_source[source] >= source_cap:
             dropped.append(DroppedItem(id=candidate.id, reason=SOURCE_CAP))
             continue

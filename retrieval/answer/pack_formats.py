@@ -23,11 +23,9 @@ _INDENT = " " * 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackCandidate:
-    """A memory that may go into the pack.
+    """A memory that may go into the pack, with the ids of its duplicates, which are reported as dropped.
 
-    Attributes:
-        created_at: time of the event; shown as its date in UTC.
-        duplicates: ids of its duplicates, reported as dropped.
+    `created_at` is the time of the event, shown as its date in UTC.
     """
 
     id: str
@@ -43,11 +41,7 @@ class PackCandidate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """The format of a pack: opening + entries joined by separator + closing.
-
-    Attributes:
-        entry: renders one memory with its citation number.
-    """
+    """The format of a pack: opening + entries joined by separator + closing; `entry` renders one by its number."""
 
     opening: str
     separator: str

@@ -55,7 +55,6 @@ class Limits:
     """Size and variety of an answer.
 
     Attributes:
-        top_k: memories.
         source_cap: most of one session or document while others can take their place; None for no cap.
         diversity: in [0, 1]; 0 orders by relevance alone.
     """
@@ -108,7 +107,7 @@ async def select(
     texts, kept = await _distinct(reader, order, candidates, limits)  # no I/O from here on
     if limits.diversity:
         kept = _varied(kept, texts, order, candidates, vectors, limits.diversity)
-    kept = cap_sources(kept, lambda each: source_of(texts[each.id].memory), cap=limits.source_cap, top_k=limits.top_k)
+    kept = cap_sources(kept, lambda each: texts[each.id].source, cap=limits.source_cap, top_k=limits.top_k)
     ranks = Ranks(candidates, rankings)
     return [_found(each, texts, order, ranks) for each in kept[: limits.top_k]]
 
@@ -120,7 +119,7 @@ def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) ->
     shown: Counter[tuple[str, str] | None] = Counter()
     within = 0
     for position, each in enumerate(found, 1):
-        source = source_of(each.memory)
+        source = source_of(each.memory.document_id, each.memory.session_id)
         shown[source] += 1
         within += source is None or shown[source] <= cap
         if within == top_k:
@@ -155,6 +154,10 @@ class _Read(NamedTuple):
 
     memory: HydratedMemory
     place: int
+
+    @property
+    def source(self) -> tuple[str, str] | None:
+        return source_of(self.memory.document_id, self.memory.session_id)
 
 
 async def _distinct(

@@ -30,16 +30,7 @@ def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = M
 
     Whitespace is collapsed. A match is a word with a term of the query that is no stop word; without a match
     the snippet is the beginning of the text. Cuts fall between words if a space is near, and never split a
-    grapheme.
-
-    Args:
-        text: the memory.
-        query: the query, analysed like the memories.
-        language: the namespace's language of analysis.
-        max_chars: most characters of the result, including ellipses; at least 8.
-
-    Raises:
-        InvalidInput: an unknown language.
+    grapheme. `max_chars` includes the ellipses and is at least 8. Raises InvalidInput for an unknown language.
 
     >>> snippet("one two three four five six seven", "four", max_chars=16)
     '…four five…'

@@ -31,13 +31,9 @@ class TokenCounter:
     """
 
     def __init__(self, tokenizer_path: Path | None = None) -> None:
-        """Check that the file exists; the tokenizer, which takes 13 MB, is loaded at the first count.
+        """Check that the file, that of the bundled embedder by default, exists; FileNotFoundError if not.
 
-        Args:
-            tokenizer_path: a `tokenizers` JSON file; None for that of the bundled embedder.
-
-        Raises:
-            FileNotFoundError: there is no such file.
+        The tokenizer, which takes 13 MB, is loaded at the first count.
         """
         path = tokenizer_path or models_dir() / TOKENIZER_FILE
         if not path.is_file():

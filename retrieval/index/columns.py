@@ -18,8 +18,7 @@ from classifier.traits import pack_traits
 from postgres.arrays import array_text
 from retrieval.index.arrays import GrowableArray
 from retrieval.index.slots import NO_SLOT, Slots
-from retrieval.index.speaker_index import NameMatcher
-from retrieval.index.strings import NONE, CategoryColumn, StringColumn, cut
+from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.speakers import named_speakers
 from retrieval.types.search import Filters
@@ -195,12 +194,7 @@ class Columns:
         """The masks of visible and of eligible memories for a query, by slot; read-only.
 
         Implements the conditions of `store.visibility`, except for the filter by `metadata`, which needs the database.
-
-        Args:
-            filters: the caller's.
-            as_of: the time as of which the namespace is read; None for now.
-            include_superseded: whether superseded memories are visible.
-            now: microseconds since 2000.
+        `as_of` is None for now, and `now` in microseconds since 2000.
         """
         if not self._masks or now >= self._next_expiry:
             self._masks.clear()
@@ -292,11 +286,9 @@ async def _read(
 ) -> NDArray[np.int64]:
     read: LiteralString = "select " + COLUMNS + " from (" + MEMORIES + " and " + which + " order by doc) as m"
     linked: LiteralString = "select " + LINKS + " from turn where ns = %(ns)s and " + which
-    row = await (await conn.execute(read, params | {"short": SHORT_CHARS}, binary=True)).fetchone()
-    links = await (await conn.execute(linked, params, binary=True)).fetchone()
+    [row] = await (await conn.execute(read, params | {"short": SHORT_CHARS}, binary=True)).fetchall()
+    [links] = await (await conn.execute(linked, params, binary=True)).fetchall()
     unread = await (await conn.execute(_UNREAD + which, params, binary=True)).fetchall()
-    if row is None or links is None:
-        raise RuntimeError("an aggregate without groups gave no row")
     docs = columns.put(row)
     columns.link(*links)
     columns.read_traits(unread)

@@ -65,13 +65,10 @@ class NamespaceIndex:
     Attributes:
         ns: the namespace's number.
         snapshot: the database snapshot as of which it is exact.
-        memories: their columns.
-        graph: entities and the memories that mention them.
         terms: postings of the terms that queries have used.
         vectors: those read so far.
         changed: memories added, removed or altered since it was loaded.
         serial: unique within the process.
-        state: the current one.
     """
 
     ns: int
@@ -188,8 +185,7 @@ async def apply_changes(conn: AsyncConnection[Any], index: NamespaceIndex, chang
         conn: in a transaction with one snapshot. If each statement had its own, a memory updated between two of them
             could be missing under both its old and its new ordinal.
         index: of the same namespace.
-        changed: ordinals of memories added, removed or altered by transactions that the index's snapshot does not
-            include.
+        changed: ordinals of memories that transactions added, removed or altered which its snapshot does not include.
 
     Returns:
         False if the index must be loaded again, because a memory was added for which it has no slot.

@@ -59,11 +59,9 @@ class QuantizedVectors:
     """
 
     def __init__(self, slots: int, dimensions: int = DIMENSIONS) -> None:
-        """Reserve address space; pages are allocated as they are used.
+        """Reserve address space for an expected number of slots; pages are allocated as they are used.
 
-        Args:
-            slots: expected number of slots.
-            dimensions: components of a vector, an even number.
+        `dimensions` is an even number.
         """
         self._stored = _Rows(slots, dimensions, is_searched=True)
         self._own = _Rows(0, dimensions, is_searched=False)
@@ -164,13 +162,8 @@ class QuantizedVectors:
     def read(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Copy the stored and own vectors of memories into two arrays, packed at the front if some are missing.
 
-        Args:
-            docs: slots.
-            stored: output for the stored vectors, shape (n, dimensions).
-            own: output for the own vectors, shape (n, dimensions).
-
-        Returns:
-            A mask of the memories whose vectors are in memory, shape (n,).
+        Each array has shape (n, dimensions), for n slots. Returns a mask of the memories whose vectors are in memory,
+        shape (n,).
         """
         docs = np.ascontiguousarray(docs, np.int64)
         for out in (stored, own):
@@ -255,7 +248,9 @@ class _Rows:
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Store vectors, replacing those in the same rows."""
         self._ensure(int(rows.max()) + 1)
-        rows, vectors = _checked(rows, self.rows), np.ascontiguousarray(vectors, np.float32)
+        rows, vectors = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(vectors, np.float32)
+        if rows.min() < 0:
+            raise IndexError("a row below 0")
         if vectors.shape != (len(rows), self.dimensions):
             raise ValueError(f"expected {len(rows)} vectors of {self.dimensions} numbers, got shape {vectors.shape}")
         _pack(self.layout, address(vectors), address(rows), len(rows))
@@ -308,8 +303,7 @@ class _Search:
     def submit(self, pool: int | None, ticket: int) -> None:
         """Submit the search to the worker pool at address `pool`, or run it in this thread if that is None.
 
-        Raises:
-            MemoryError: allocation failed.
+        Raises MemoryError if an allocation failed.
         """
         failed = _nearest(
             pool, ticket, self._layout, address(self._mask), len(self._mask), self._among, address(self._query),
@@ -322,10 +316,3 @@ class _Search:
         """The rows, best first, and their inner products."""
         size = int(self._size[0])
         return self._rows[:size], self._products[:size]
-
-
-def _checked(rows: NDArray[np.int64], room: int) -> NDArray[np.int64]:
-    rows = np.ascontiguousarray(rows, np.int64)
-    if rows.size and not (rows.min() >= 0 and rows.max() < room):
-        raise IndexError(f"a row beyond {room}")
-    return rows

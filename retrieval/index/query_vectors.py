@@ -137,12 +137,8 @@ def cosines(
 ) -> NDArray[np.float32]:
     """Cosines of unit vectors with one more; equal vectors get equal cosines wherever they are stored.
 
-    A matrix product does not guarantee that.
-
-    Args:
-        vectors: shape (n, dimensions).
-        embedding: shape (dimensions,).
-        places: indices of the vectors to compare, in [0, n); None for all.
+    A matrix product does not guarantee that. `vectors` has shape (n, dimensions); `places` are indices of the vectors
+    to compare, in [0, n); None for all.
     """
     if embedding.shape != vectors.shape[1:]:
         raise ValueError(f"vectors of shape {vectors.shape} do not match an embedding of shape {embedding.shape}")

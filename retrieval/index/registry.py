@@ -82,8 +82,7 @@ class NamespaceSnapshot:
     """A namespace as of a query.
 
     Attributes:
-        namespace: its row.
-        index: its index, which later queries may update.
+        index: which later queries may update.
         postings: of the query's terms.
         now: microseconds since 2000, by the database's clock.
         asked_at: seconds of the local monotonic clock, shortly before `now`.
@@ -148,8 +147,7 @@ class _Entry:
 class _CheckExtras:
     """What a check fetches besides the changes: postings of terms, and matches of metadata filters.
 
-    Attributes:
-        with_metadata: slots by `metadata_key`, complete after `take_in`.
+    `with_metadata` has their slots by `metadata_key`, complete after `take_in`.
     """
 
     def __init__(

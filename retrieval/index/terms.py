@@ -45,8 +45,7 @@ class TermPostings:
     def layout(self) -> bytes:
         """The arrays as the beginning of `struct part` of native/bm25.h; its pointers are valid as long as they are.
 
-        Raises:
-            ValueError: wrong types, or arrays of different sizes.
+        Raises ValueError for wrong types, or arrays of different sizes.
         """
         arrays = (self.docs, np.int32), (self.tfs, np.uint16), (self.lengths, np.int32)
         if any(
@@ -132,12 +131,9 @@ class TermCache:
         self._added = _Additions()
 
     def put(self, fetched: Mapping[int, PostingArrays], terms: Collection[int], *, additions: int) -> None:
-        """Add the postings of terms that were missing.
+        """Add the postings of terms that were missing, as they were fetched after `additions` had the given value.
 
-        Args:
-            fetched: as stored, by ordinal; may include dead and unknown memories, and lack a term without postings.
-            terms: the terms fetched.
-            additions: the value of `additions` before they were fetched.
+        They are by ordinal; they may include dead and unknown memories, and lack a term without postings.
         """
         nothing = np.empty(0, np.int32), np.empty(0, np.uint16)
         for term in terms:

@@ -44,9 +44,7 @@ class WordIndex:
     def shares(self, codes: NDArray[np.int32], asked: Collection[str]) -> NDArray[np.float32]:
         """The share of each string's words that are in `asked`; 0 for a missing string or one without words.
 
-        Args:
-            codes: of strings of the column, `NONE` for a missing one; contiguous, shape (n,).
-            asked: words, no repeats.
+        `codes` of the column are contiguous, shape (n,), `NONE` for a missing string; `asked` has no repeats.
         """
         if not self._strings or not asked or codes.max(initial=NONE) == NONE:
             return np.zeros(len(codes), np.float32)

@@ -70,21 +70,15 @@ class LegQuery:
     """The query as every leg gets it.
 
     Attributes:
-        snapshot: the namespace as of the query.
-        text: the query.
-        query_terms: its terms, all of which the index has loaded.
+        query_terms: all of which the index has loaded.
         embedding: awaits the query's unit vector, shape (dimensions,). A leg awaits it only where it
             needs it, so that it starts without. Raises what the embedder raised.
         filters: conditions applied before the cut to `fan_out`.
         as_of: the time as of which the namespace is read; None for now.
-        include_superseded: whether superseded memories are eligible.
-        view: the memories that the query may see.
         fan_out: most memories a leg returns.
         ef_search: breadth of the search for the nearest vectors.
         max_hops: hops of the graph walk beyond the memories that mention the query's entities.
         min_similarity: least cosine similarity of the vector leg's hits; None for no bound.
-        explain: whether to return paths and details.
-        profile: parameters of the legs.
         rules: inference rules over the relations that memories state.
         pending_lookup: awaits the query's entity matches in the namespace of an index; None if no lookup
             was started.
@@ -92,7 +86,6 @@ class LegQuery:
             that failed or are late.
         optional_wait_s: how long a leg waits for inputs that it can do without, seconds.
         vectors: of memories, shared by the legs, so that each is read once.
-        stopwatch: records a leg's own stages.
     """
 
     snapshot: NamespaceSnapshot
@@ -130,10 +123,6 @@ class LegQuery:
     def eligibility(self) -> dict[str, Any]:
         """Parameters of the SQL predicate for eligible memories."""
         return eligibility(self.filters, as_of=self.as_of, include_superseded=self.include_superseded)
-
-    def masks(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """The masks of visible and of eligible memories, by slot."""
-        return self.view.visible, self.view.eligible
 
 
 class Hit(NamedTuple):

@@ -57,7 +57,8 @@ def _hits(query: LegQuery, memories: Columns, weighed: bm25_scoring.TermQuery) -
     docs, scores = bm25_scoring.ranked(
         weighed,
         memories,
-        *query.masks(),
+        query.view.visible,
+        query.view.eligible,
         count=query.fan_out,
         near=BESIDE,
         share=profile.neighbour_share,

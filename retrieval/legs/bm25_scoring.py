@@ -134,11 +134,8 @@ def weigh(found: Postings, *, periods: Collection[int] = (), period_weight: floa
     idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
     Framework: BM25 and Beyond", 2009, in the form that cannot be negative.
 
-    Args:
-        found: postings of the terms.
-        periods: terms that stand for a calendar period. They are scored as one term, present or absent:
-            having been written then is a preference, not a filter.
-        period_weight: the score of that term, times its idf.
+    `periods` are the terms that stand for a calendar period. They are scored as one term, present or absent, with
+    `period_weight` times its idf: having been written then is a preference, not a filter.
     """
     terms = [
         TermWeight(postings, _idf(found.memories, postings.docs.size))

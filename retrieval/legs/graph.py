@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.neighbourhood import Bounds, View
-from graph.resolution import MENTIONS_CAP, Seed, resolve
+from graph.resolution import MENTIONS_CAP, resolve
 from graph.traversal import Walk, begin, walk
 from native import Array, address, function
 from retrieval.index.query_vectors import cosines
 from retrieval.legs.base import Hit, LegQuery, LegRanking
 from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
-from retrieval.legs.path_explanations import Reason, reasons
+from retrieval.legs.path_explanations import explained
 from retrieval.store.pool import Pool
 from retrieval.types.search import Leg
 
@@ -90,23 +90,14 @@ class GraphRetriever:
             await query.vectors.read(docs.tolist())
         hits = _ranked(query, docs, activations, embedding)
         if query.explain:
-            hits = await self._explained(query, found, seeds, hits)
+            async with self._pool.connection() as conn:
+                hits = await explained(conn, query.snapshot.index, found, seeds, hits)
         return LegRanking(hits=hits, details=details, entity_idfs=entity_idfs)
-
-    async def _explained(
-        self, query: LegQuery, found: Walk, seeds: Sequence[Seed], hits: Sequence[Hit]
-    ) -> tuple[Hit, ...]:
-        """The hits with their paths."""
-        async with self._pool.connection() as conn:
-            why = await reasons(conn, query.snapshot.index, found, seeds, [hit.doc for hit in hits])
-        nothing = Reason((), None)
-        reason = [why.get(hit.doc, nothing) for hit in hits]
-        return tuple(hit._replace(path=each.path, why=each.text) for hit, each in zip(hits, reason, strict=True))
 
     def _view(self, query: LegQuery) -> View:
         """The part of the graph that the query may see."""
-        _, eligible = query.masks()
-        return View(graph=query.snapshot.index.graph, memories=max(query.docs_given_out, 1), eligible=eligible)
+        size = max(query.docs_given_out, 1)
+        return View(graph=query.snapshot.index.graph, memories=size, eligible=query.view.eligible)
 
     async def _embedding(self, query: LegQuery) -> NDArray[np.float32] | None:
         try:
@@ -170,15 +161,10 @@ def spread_to_neighbours(
     links: tuple[NDArray[np.int32], NDArray[np.int32]],
     eligible: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Add the turns adjacent to the first memories, and pass a share of the activation on to them.
+    """Add the turns adjacent to the first `passing` memories, and pass a share of the activation on to them.
 
-    Args:
-        near: slots, no repeats, nearest first.
-        activations: by memory of `near`.
-        share: passed on in each direction; the result is scaled by 1 / (1 + 2 * share).
-        passing: how many memories pass on.
-        links: by slot, the turn before and the one after; negative for none.
-        eligible: by slot, whether a memory may be returned.
+    A `share` is passed on in each direction, and the result is scaled by 1 / (1 + 2 * share). `near` are slots, nearest
+    first, without repeats; `links`, by slot, the turn before and the one after, negative for none.
     """
     count = len(near)
     docs, parts = np.empty(count + 2 * passing, np.int64), np.empty(count + 3 * passing)

@@ -50,13 +50,6 @@ _STEPS = 2 * (BESIDE + len(bm25_scoring.BEFORE_SHARES))
 _TOTALS: LiteralString = "select clock_timestamp(), coalesce(sum(length), 0)::bigint from memory where ns = %(ns)s"
 
 
-class Partial(NamedTuple):
-    """A partially loaded namespace, and the legs that cannot run on it."""
-
-    snapshot: NamespaceSnapshot
-    degraded: Sequence[Degradation]
-
-
 class PartialReader:
     """Reads what queries need, one query at a time: each needs memory for all ordinals of the namespace."""
 
@@ -75,12 +68,10 @@ class PartialReader:
         embedding: Callable[[], Awaitable[NDArray[np.float32]]],
         *,
         fan_out: int,
-    ) -> Partial:
-        """Read what the legs need to find `fan_out` memories each.
+    ) -> tuple[NamespaceSnapshot, Sequence[Degradation]]:
+        """Read what the legs need to find `fan_out` memories each; returns also the legs that cannot run on it.
 
-        Raises:
-            NotFound: the namespace is gone.
-            TimeoutError: not even the list of its memories came in time.
+        Raises NotFound if the namespace is gone, TimeoutError if not even the list of its memories came in time.
         """
         legs, deadline_s = request.mode.legs, self._leg_timeout_s
         async with asyncio.timeout(deadline_s):
@@ -106,7 +97,7 @@ class PartialReader:
             if isinstance(docs, np.ndarray):  # of a later snapshot: leave out memories added since
                 async with self._pool.connection() as conn:
                     await _read(conn, snapshot, snapshot.index.memories.slots.of(docs[np.isin(docs, ordinals)]))
-            return Partial(snapshot, degraded)
+            return snapshot, degraded
         finally:
             self._turn.release()
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 import numpy as np
@@ -15,24 +14,17 @@ from graph.resolution import Seed
 from graph.traversal import Walk
 from postgres.arrays import array_text
 from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.legs.base import Hit
 
 _NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """The names on the path to a memory, and the path as a sentence."""
-
-    path: tuple[str, ...]
-    text: str | None
-
-
-async def reasons(
-    conn: AsyncConnection[Any], index: NamespaceIndex, found: Walk, seeds: Sequence[Seed], docs: Iterable[int]
-) -> dict[int, Reason]:
-    """Why each of these memories was reached, by slot; memories reached only as adjacent turns have no path."""
+async def explained(
+    conn: AsyncConnection[Any], index: NamespaceIndex, found: Walk, seeds: Sequence[Seed], hits: Sequence[Hit]
+) -> tuple[Hit, ...]:
+    """The hits with their paths; memories reached only as adjacent turns have none."""
     collected = set(found.neighbourhood.docs)
-    paths = {doc: found.path(doc) for doc in docs if doc in collected}
+    paths = {hit.doc: found.path(hit.doc) for hit in hits if hit.doc in collected}
     links = [link for path in paths.values() for link in path]
     relations = [link.met.joined_by for link in links if link.met.joined_by is not None]
     through = sorted({link.through for link in links if link.through is not None})
@@ -43,19 +35,18 @@ async def reasons(
     names = {seed.entity: seed.name for seed in seeds}
     unnamed = {"ns": index.ns, "entities": array_text(sorted(entities - names.keys()))}
     names |= dict(await (await conn.execute(_NAMES, unnamed, binary=True)).fetchall())
-    return {
-        doc: Reason(tuple(_name(link, names) for link in path), describe(path, ids, names))
-        for doc, path in paths.items()
-    }
+    return tuple(
+        hit._replace(path=tuple(_name(link, names) for link in path), why=describe(path, ids, names))
+        if (path := paths.get(hit.doc)) is not None
+        else hit
+        for hit in hits
+    )
 
 
 def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, str]) -> str:
-    """A path as a sentence.
+    """A path, as `Walk.path` returns it, as a sentence, given ids of the memories and names of the entities on it.
 
-    Args:
-        path: as `Walk.path` returns it.
-        ids: of the memories on it.
-        names: of the entities on it and in its relations; a missing one is shown by its number.
+    An entity without a name is shown by its number.
     """
     if not path:
         return "This memory is among the closest of the other legs."

@@ -53,7 +53,7 @@ class VectorRetriever:
         """The eligible memories most similar to the query; scores are cosines in [-1, 1]."""
         embedding = await query.embedding()
         memories, vectors = query.snapshot.index.memories, query.snapshot.index.vectors
-        _, eligible = query.masks()
+        eligible = query.view.eligible
         if vectors.among(eligible).missing.size <= READ_BY_QUERY:
             found, details = await self._in_memory(query, eligible, embedding)
         else:

@@ -66,13 +66,7 @@ class Candidates:
         return cls(rankings, list(found), list(found.values()), findings, by_leg, numbers_by_leg)
 
     def fuse(self, kept: Mapping[Leg, LegRanking], weights: Mapping[Leg, float], *, rrf_k: float) -> FusedOrder:
-        """Fuse the legs' rankings as `weighted_rrf` does.
-
-        Args:
-            kept: the prefix of each ranking that is fused.
-            weights: one per leg.
-            rrf_k: smoothing constant.
-        """
+        """Fuse the prefix of each ranking that is `kept`, as `weighted_rrf` does."""
         parts = []
         start = 0
         for leg, of_leg in self.by_leg.items():

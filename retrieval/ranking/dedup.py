@@ -48,28 +48,23 @@ _mark_alike = native.function(
 )
 
 
-class DuplicateCandidate(Protocol):
-    """A memory to compare, with its speaker and its source."""
+class _Comparable(Protocol):
+    """A memory to compare; a title is that of its document or chat."""
 
     @property
-    def id(self) -> str:
-        """Its id."""
+    def id(self) -> str: ...
 
     @property
-    def text(self) -> str:
-        """Its text."""
+    def text(self) -> str: ...
 
     @property
-    def speaker(self) -> str | None:
-        """Who said it, if known."""
+    def speaker(self) -> str | None: ...
 
     @property
-    def title(self) -> str | None:
-        """The title of its document or chat, if any."""
+    def title(self) -> str | None: ...
 
     @property
-    def kind(self) -> Kind:
-        """Its kind; "message" is a chat turn."""
+    def kind(self) -> Kind: ...
 
 
 class DuplicateGroup(NamedTuple):
@@ -88,7 +83,7 @@ class _Survivor(msgspec.Struct):
     duplicates: list[str]
 
 
-def deduplicate(candidates: Sequence[DuplicateCandidate], *, threshold: float = THRESHOLD) -> list[DuplicateGroup]:
+def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHOLD) -> list[DuplicateGroup]:
     """Group duplicates; the best ranked of each group survives, and the order is kept.
 
     Exact duplicates are equal after NFKC, case folding and collapsing whitespace and punctuation (texts
@@ -121,7 +116,7 @@ def deduplicate(candidates: Sequence[DuplicateCandidate], *, threshold: float = 
     ]
 
 
-def _alike(candidates: Sequence[DuplicateCandidate], threshold: float) -> bytes:
+def _alike(candidates: Sequence[_Comparable], threshold: float) -> bytes:
     """One byte per candidate: 1 if it may be a duplicate of another, else 0."""
     if len(candidates) < 2:
         return bytes(len(candidates))
@@ -132,7 +127,7 @@ def _alike(candidates: Sequence[DuplicateCandidate], threshold: float) -> bytes:
     return marks.raw
 
 
-def _survivors(candidates: Iterable[DuplicateCandidate], threshold: float) -> list[_Survivor]:
+def _survivors(candidates: Iterable[_Comparable], threshold: float) -> list[_Survivor]:
     """The best ranked memory of each group of duplicates, with the others of the group."""
     survivors: list[_Survivor] = []
     by_words: dict[tuple[str, ...], list[_Survivor]] = {}
@@ -158,12 +153,12 @@ def _survivors(candidates: Iterable[DuplicateCandidate], threshold: float) -> li
     return survivors
 
 
-def _same_origin(survivor: _Survivor, candidate: DuplicateCandidate) -> bool:
+def _same_origin(survivor: _Survivor, candidate: _Comparable) -> bool:
     """Whether speaker and title are compatible; a group without one adopts the first that a duplicate has."""
     return _may_be(survivor.speaker, candidate.speaker) and _may_be(survivor.title, _title(candidate))
 
 
-def _title(candidate: DuplicateCandidate) -> str | None:
+def _title(candidate: _Comparable) -> str | None:
     """The title, which separates equal texts; None for a message, since a chat's title says nothing about a turn."""
     return None if candidate.kind == "message" else candidate.title
 
@@ -172,9 +167,7 @@ def _may_be(one: str | None, other: str | None) -> bool:
     return not one or not other or one == other
 
 
-def _same(
-    candidate: DuplicateCandidate, normalized: NormalizedText, survivors: Sequence[_Survivor]
-) -> _Survivor | None:
+def _same(candidate: _Comparable, normalized: NormalizedText, survivors: Sequence[_Survivor]) -> _Survivor | None:
     """The best-ranked survivor with the same text, among those with the same words."""
     for survivor in survivors:
         if survivor.wording == normalized and _same_origin(survivor, candidate):
@@ -183,7 +176,7 @@ def _same(
 
 
 def _near(
-    candidate: DuplicateCandidate,
+    candidate: _Comparable,
     normalized: NormalizedText,
     shingles: frozenset[Shingle],
     prefix: Sequence[Shingle],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +15,11 @@ UNIT_TOLERANCE = 0.01
 """How far a unit vector's length may be from 1; rounding to half precision stays far below."""
 
 
-class HasSource(Protocol):
-    """Something that may belong to a document or a session."""
-
-    @property
-    def document_id(self) -> str | None:
-        """Its document, if any."""
-
-    @property
-    def session_id(self) -> str | None:
-        """Its session, if any."""
-
-
-def source_of(memory: HasSource) -> tuple[str, str] | None:
+def source_of(document_id: str | None, session_id: str | None) -> tuple[str, str] | None:
     """The document or else the session of a memory; None if it has neither."""
-    if memory.document_id:
-        return "document", memory.document_id
-    return ("session", memory.session_id) if memory.session_id else None
+    if document_id:
+        return "document", document_id
+    return ("session", session_id) if session_id else None
 
 
 def cap_sources(ranked: Sequence[T], source: Callable[[T], Hashable | None], *, cap: int | None, top_k: int) -> list[T]:

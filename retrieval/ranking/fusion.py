@@ -31,12 +31,7 @@ _fuse = native.function(
 
 
 class Fused(msgspec.Struct, frozen=True, gc=False):
-    """A fused memory.
-
-    Attributes:
-        id: of the memory.
-        score: the fused score, > 0.
-    """
+    """A fused memory; its score is above 0."""
 
     id: str
     score: float
@@ -103,10 +98,7 @@ def fuse(ids: Sequence[str], numbers_by_leg: bytes, rankings: Sequence[RankingSl
         ids: of the candidates, by number.
         numbers_by_leg: candidate numbers as int32, the rankings concatenated; no repeats within a ranking.
         rankings: up to three slices of `numbers_by_leg`, with weights that are finite and >= 0.
-        rrf_k: smoothing constant, > 0.
-
-    Raises:
-        FusionError: rrf_k not above 0, or scores that overflow.
+        rrf_k: smoothing constant; FusionError if it is not above 0, or if scores overflow.
     """
     if not (isfinite(rrf_k) and rrf_k > 0):
         raise FusionError(f"rrf_k is {rrf_k}, must be above 0", loc=("rrf_k",))
@@ -130,11 +122,7 @@ def fuse(ids: Sequence[str], numbers_by_leg: bytes, rankings: Sequence[RankingSl
 
 
 def checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:
-    """The weight of a leg.
-
-    Raises:
-        FusionError: it is missing, negative or not finite.
-    """
+    """The weight of a leg; raises FusionError if it is missing, negative or not finite."""
     if leg not in weights:
         raise FusionError(f"no weight for {leg}", loc=("weights", leg))
     weight = weights[leg]
@@ -156,10 +144,8 @@ _blend = native.function(
 def blend_rankings(ids: Sequence[str], scores: Mapping[str, float], confidence: float) -> FusedOrder:
     """Blend two rankings: score(d) = (1 - c) / (k + fused rank) + c / (k + rescored rank).
 
-    Args:
-        ids: candidates in the order of the fusion, best first; the result numbers them from 0 in this order.
-        scores: the rescorer's, by id; ids without a score rank last, in the order of the fusion.
-        confidence: c in [0, 1]; 0 keeps the order of the fusion, 1 takes the rescorer's.
+    The result numbers `ids`, best first by the fusion, from 0; ids without a rescorer's score rank last, in the order
+    of the fusion. A confidence c of 0 keeps the order of the fusion, 1 takes the rescorer's.
 
     >>> blend_rankings(["a", "b"], {"a": 0.1, "b": 0.2}, 1.0).numbers
     [1, 0]

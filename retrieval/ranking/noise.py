@@ -17,16 +17,11 @@ def truncate(rankings: Mapping[Leg, LegRanking], length: int) -> dict[Leg, LegRa
 
 
 def cut_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: int) -> dict[Leg, LegRanking]:
-    """Cut each ranking below its noise threshold.
+    """Cut each ranking below the profile's noise threshold for its leg.
 
     Ranks alone do not separate the last real match from the first of many memories that share a common word
     or are equally near to the query, so these must not reach the fusion. The best hit of a leg always stays.
-    If only one leg has hits, it is not cut; and if fewer than `enough` memories would be left, nothing is cut.
-
-    Args:
-        rankings: of the legs that answered.
-        profile: its `vector_noise` and `bm25_noise`.
-        enough: least number of distinct memories to leave.
+    If only one leg has hits, it is not cut; and if fewer than `enough` distinct memories would be left, nothing is cut.
     """
     if sum(bool(ranking.hits) for ranking in rankings.values()) == 1:
         return dict(rankings)

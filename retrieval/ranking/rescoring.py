@@ -38,12 +38,7 @@ def candidate_inputs(
 ) -> CandidateInputs | None:
     """Features of the memories that the legs ranked; None if all of them have been deleted.
 
-    Args:
-        memories: of the namespace.
-        vectors: has read those of the candidates if there is an embedding.
-        query: its text.
-        embedding: the query's, shape (dimensions,); None if there is none.
-        candidates: the legs' hits.
+    `vectors` has read those of the candidates if there is an `embedding` of the query, shape (dimensions,).
     """
     ids, docs, rankings = candidates.ids, np.array(candidates.docs, np.int64), candidates.rankings
     is_read = np.ones(docs.size, np.bool_)
@@ -93,12 +88,9 @@ def _among(codes: NDArray[np.int32], wanted: Sequence[int]) -> NDArray[np.bool_]
 
 
 def favouring_period(rescored: Rescored, rankings: Mapping[Leg, LegRanking], weight: float) -> Rescored:
-    """Add a bonus to memories of the query's period, which the model does not see.
+    """Add a bonus to memories of the query's period, which BM25 knows and the model does not see.
 
-    Args:
-        rescored: the model's scores.
-        rankings: by leg; BM25's has the period.
-        weight: the profile's `period_weight`.
+    It is scaled by `weight`, the profile's `period_weight`.
     """
     terms = rankings[Leg.BM25].terms if Leg.BM25 in rankings else None
     if not weight or terms is None or terms.query is None or not terms.query.period_docs.size:

@@ -46,11 +46,7 @@ class Weighting:
 
 
 def check_weights(weights: LegWeights | None) -> None:
-    """Reject explicit weights that cannot rank anything.
-
-    Raises:
-        InvalidInput: a weight that is negative or not finite, or all of them 0.
-    """
+    """Raise InvalidInput for explicit weights that cannot rank anything: negative, not finite, or all of them 0."""
     if weights is None:
         return
     for leg in Leg:

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from graph.names import normalize
 from retrieval.index.arrays import GrowableArray
 from retrieval.index.columns import NEVER, Columns, microseconds
-from retrieval.index.speaker_index import NameMatcher
-from retrieval.index.strings import NONE, CategoryColumn, StringColumn, cut
+from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.types.search import Filters
 
 # --- strings

@@ -1,12 +1,9 @@
 """Caps of sources, and maximal marginal relevance by hand."""
 
-from datetime import UTC, datetime
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from retrieval.answer.pack_formats import PackCandidate
 from retrieval.ranking.diversity import cap_sources, maximal_marginal_relevance, source_of
 
 
@@ -24,9 +21,7 @@ def test_a_document_or_session_without_a_name_is_none(
     document_id: str | None, session_id: str | None, expected: tuple[str, str] | None
 ) -> None:
     """As the first versions stored them."""
-    created_at = datetime(2024, 1, 1, tzinfo=UTC)
-    memory = PackCandidate(id="a", text="", created_at=created_at, document_id=document_id, session_id=session_id)
-    assert source_of(memory) == expected
+    assert source_of(document_id, session_id) == expected
 
 
 def capped(ranked: str, cap: int | None, top_k: int) -> str:
