@@ -52,11 +52,7 @@ def function(name: str, *arguments: Any, result: Any = None, is_long: bool = Fal
 
 
 def address(array: NDArray[Any]) -> int:
-    """The address of an array's first element. The caller ensures its type, and that it outlives the call.
-
-    Raises:
-        ValueError: the array is not C-contiguous.
-    """
+    """The address of an array's first element; the caller ensures type and life. ValueError if it is not contiguous."""
     try:
         return ctypes.addressof(_no_bytes(array))  # type: ignore[arg-type]  # not declared as a buffer by NumPy
     except TypeError:  # not contiguous, or read-only: NumPy's own address takes six times as long

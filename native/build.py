@@ -33,11 +33,7 @@ _PROBE = "#include <math.h>\n#include <pthread.h>\ndouble probe(double x) { retu
 
 
 def build() -> None:
-    """Compile all C files for each processor level.
-
-    Raises:
-        subprocess.CalledProcessError: the compiler failed; its messages are on standard error.
-    """
+    """Compile all C files for each processor level; a failing compiler raises CalledProcessError."""
     strict = ("-Werror",) if os.environ.get("CI") == "true" else ()
     sources = sorted(str(path) for path in _HERE.glob("*.c"))
     compiler = system_compiler()

@@ -26,11 +26,7 @@ class WorkerPool:
     """A fixed number of threads that serve the event loop running when the pool is created."""
 
     def __init__(self, threads: int) -> None:
-        """Start the threads.
-
-        Raises:
-            MemoryError: the threads cannot be started.
-        """
+        """Start the threads; raises MemoryError if that fails."""
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[int, tuple[asyncio.Future[None], Any]] = {}
         self._tickets = count()
@@ -43,14 +39,10 @@ class WorkerPool:
         self._loop.add_reader(self._read_fd, self._resolve_finished)
 
     async def run(self, submit: Callable[[int, int], None], arrays: object) -> None:
-        """Run a job and wait for it.
+        """Run a job and wait for it; raises RuntimeError if the pool is closed.
 
-        Args:
-            submit: submits the job, given the pool's address and a ticket.
-            arrays: what the job reads and writes; kept alive until it is done, even if the caller is cancelled.
-
-        Raises:
-            RuntimeError: the pool is closed.
+        `submit` submits the job, given the pool's address and a ticket. `arrays` are what the job reads and writes;
+        they are kept alive until it is done, even if the caller is cancelled.
         """
         if self._pool is None:
             raise RuntimeError("the worker pool is closed")

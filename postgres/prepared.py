@@ -38,11 +38,7 @@ _DROPPED_WITHIN_S = 1.0
 
 
 class PreparedStatement:
-    """A statement with psycopg's named parameters, `%(name)s`.
-
-    Attributes:
-        text: the statement as sent, with numbered parameters.
-    """
+    """A statement with psycopg's named parameters, `%(name)s`; `text` is sent, with numbered ones."""
 
     def __init__(self, statement: LiteralString) -> None:
         self._parameters = list(dict.fromkeys(_PLACE.findall(statement)))
@@ -50,11 +46,7 @@ class PreparedStatement:
         self.text = numbered.replace("%%", "%")
 
     async def rows(self, conn: AsyncConnection[Any], parameters: Parameters) -> list[tuple[Any, ...]]:
-        """Execute the statement and fetch all rows.
-
-        Raises:
-            psycopg.Error: as a cursor's `execute` does.
-        """
+        """Execute the statement and fetch all rows; raises as a cursor's `execute` does."""
         return (await fetch_pipelined(conn, [(self, parameters)]))[0]
 
     async def name_on(self, conn: AsyncConnection[Any]) -> bytes:
@@ -69,11 +61,7 @@ class PreparedStatement:
         return name
 
     def values(self, parameters: Parameters) -> list[bytes | None]:
-        """The parameters in the order of their numbers.
-
-        Raises:
-            psycopg.DataError: one contains a null byte, at which libpq would truncate it.
-        """
+        """The parameters in the order of their numbers; DataError for a null byte, at which libpq would truncate."""
         values = [None if (value := parameters[name]) is None else str(value).encode() for name in self._parameters]
         if any(value and b"\x00" in value for value in values):
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
@@ -150,11 +138,7 @@ class PendingResult:
 
 
 async def send(conn: AsyncConnection[Any], statement: PreparedStatement, parameters: Parameters) -> PendingResult:
-    """Send a statement without waiting for its result.
-
-    Raises:
-        psycopg.Error: as a cursor's `execute` does.
-    """
+    """Send a statement without waiting for its result; raises as a cursor's `execute` does."""
     sent = PendingResult(conn, statement, statement.values(parameters))
     await sent._send()
     return sent
@@ -163,8 +147,7 @@ async def send(conn: AsyncConnection[Any], statement: PreparedStatement, paramet
 async def fetch_pipelined(conn: AsyncConnection[Any], asked: Sequence[BoundStatement]) -> list[list[tuple[Any, ...]]]:
     """Execute several statements in one pipeline, in one transaction unless one is open; returns the rows of each.
 
-    Raises:
-        psycopg.Error: as a cursor's `execute` does; statements after a failed one are not executed.
+    Raises as a cursor's `execute` does; statements after a failed one are not executed.
     """
     sent = [(statement, statement.values(parameters)) for statement, parameters in asked]
     try:

@@ -174,11 +174,7 @@ class Trivet:
         return await self.get_namespace(name)
 
     async def get_namespace(self, name: str) -> NamespaceInfo:
-        """A namespace with its counts.
-
-        Raises:
-            NotFound: there is none of that name.
-        """
+        """A namespace with its counts; raises NotFound if there is none of that name."""
         check_name(name)
         async with self._pool.connection() as conn:
             described = await namespaces.describe(conn, name)
@@ -187,11 +183,7 @@ class Trivet:
         return described[0]
 
     async def delete_namespace(self, name: str) -> NamespaceReceipt:
-        """Delete a namespace with everything in it.
-
-        Raises:
-            NotFound: there is none of that name.
-        """
+        """Delete a namespace with everything in it; raises NotFound if there is none of that name."""
         check_name(name)
         async with self._pool.connection() as conn:
             return await namespaces.delete(conn, name)
@@ -199,18 +191,13 @@ class Trivet:
     async def add(self, namespace: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
         """Add or replace memories; an invalid one is rejected alone. All legs find them when this returns.
 
-        Raises:
-            InvalidInput: a bad name.
+        Raises InvalidInput for a bad name.
         """
         check_new_name(namespace)
         return await self._ingest.add(namespace, batch)
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
-        """One memory.
-
-        Raises:
-            NotFound: no such namespace or memory.
-        """
+        """One memory; raises NotFound if there is no such namespace or memory."""
         check_name(namespace)
         check_storable(memory_id, ("id",))
         async with self._pool.connection() as conn:
@@ -247,11 +234,7 @@ class Trivet:
         return await self._ingest.patch(namespace, memory_id, patch)
 
     async def delete(self, namespace: str, memory_id: str) -> None:
-        """Delete a memory from every leg.
-
-        Raises:
-            NotFound: no such namespace or memory.
-        """
+        """Delete a memory from every leg; raises NotFound if there is no such namespace or memory."""
         check_name(namespace)
         check_storable(memory_id, ("id",))
         await self._ingest.delete(namespace, memory_id)
@@ -322,11 +305,7 @@ class Trivet:
         return context_response(answer, packed, search, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
-        """The intent of a query and the fusion weights for it.
-
-        Raises:
-            InvalidInput: an unknown profile.
-        """
+        """The intent of a query and the fusion weights for it; raises InvalidInput for an unknown profile."""
         stopwatch = Stopwatch()
         profile = await self.profiles.find(request.profile)
         prediction = await self._pipeline.classify(request.query, profile, stopwatch)
@@ -341,8 +320,7 @@ class Trivet:
     async def shadow(self, name: str) -> ProfileShadow:
         """The shadow version of a profile, and how it compares with the live one.
 
-        Raises:
-            NotFound: there is no profile of that name.
+        Raises NotFound if there is no profile of that name.
         """
         found = await self.profiles.describe(name)
         compared = None
