@@ -33,8 +33,7 @@ struct search {
     int64_t count, room;
 };
 
-static int by_bound(const void *one, const void *other)
-{
+static int by_bound(const void *one, const void *other) {
     double a = (*(struct list *const *)one)->bound, b = (*(struct list *const *)other)->bound;
     return (a > b) - (a < b);
 }
@@ -42,8 +41,7 @@ static int by_bound(const void *one, const void *other)
 static int hopeful(const struct search *search, double most) { return most * ROUNDING >= search->least; }
 
 /* Add a score to the heap. */
-static void count_in(struct search *search, double score)
-{
+static void count_in(struct search *search, double score) {
     double *heap = search->heap;
     if (search->held < search->wanted) {
         int64_t at = search->held++;
@@ -65,8 +63,7 @@ static void count_in(struct search *search, double score)
         search->least = heap[0];
 }
 
-static void keep_hopeful(struct search *search)
-{
+static void keep_hopeful(struct search *search) {
     int64_t kept = 0;
     for (int64_t i = 0; i < search->count; i++)
         if (hopeful(search, search->found[i].score))
@@ -75,14 +72,12 @@ static void keep_hopeful(struct search *search)
 }
 
 /* Upper bound of what the optional lists add together. */
-static double others(const struct search *search)
-{
+static double others(const struct search *search) {
     return search->optional ? search->bounds[search->optional - 1]->below : 0;
 }
 
 /* Add a memory, with its score from the optional lists, if it can be among the best; 0 if out of memory. */
-static int consider(struct search *search, int64_t doc, double score)
-{
+static int consider(struct search *search, int64_t doc, double score) {
     if (!(score > 0) || doc < 0 || doc >= search->ordinals || !search->allowed[doc])
         return 1;
     for (int64_t i = search->optional; i--;) {
@@ -111,8 +106,7 @@ static int consider(struct search *search, int64_t doc, double score)
 }
 
 /* Make lists optional that cannot lift a memory among the best alone, if they are long enough for lookups to pay. */
-static void settle(struct search *search)
-{
+static void settle(struct search *search) {
     int64_t left = 0, parts = search->query->parts;
     for (int64_t i = search->optional; i < parts; i++)
         left += search->bounds[i]->part->size - search->bounds[i]->at;
@@ -127,8 +121,7 @@ static void settle(struct search *search)
 }
 
 /* The next ordinal in the lists that are not optional; INT64_MAX at their ends. */
-static int64_t next_doc(const struct search *search)
-{
+static int64_t next_doc(const struct search *search) {
     int64_t first = INT64_MAX;
     for (const struct list *list = search->lists; list < search->lists + search->query->parts; list++)
         if (!list->is_optional && list->at < list->part->size && list->part->docs[list->at] < first)
@@ -138,8 +131,7 @@ static int64_t next_doc(const struct search *search)
 
 /* Add a list's postings in the window to the sums, and new memories to `met`; returns the length of `met`. */
 static int64_t add_up(const struct query *query, struct list *list, int64_t first, double *restrict sums,
-                      uint16_t *restrict met, int64_t count)
-{
+                      uint16_t *restrict met, int64_t count) {
     const struct query about = *query; /* copies stay in registers */
     const struct part part = *list->part;
     int64_t at = list->at;
@@ -158,8 +150,7 @@ static int64_t add_up(const struct query *query, struct list *list, int64_t firs
 /* Sum up the lists that are not optional, window by window; 0 if out of memory. Branch mispredictions cost more than
    the arithmetic: memories are collected without branches, and only those that can be among the best are put in order,
    looked up in the optional lists and checked against the mask. */
-static int collect(struct search *search)
-{
+static int collect(struct search *search) {
     double sums[WINDOW];
     uint16_t met[WINDOW + 1];
     uint64_t hope[WORDS];
@@ -192,8 +183,7 @@ static int collect(struct search *search)
 }
 
 /* Recompute the scores by summing in the order of the parts, so that ties are exact. */
-static void add_up_in_order(struct search *search)
-{
+static void add_up_in_order(struct search *search) {
     for (struct scored *found = search->found; found < search->found + search->count; found++) {
         found->score = 0;
         for (const struct list *list = search->lists; list < search->lists + search->query->parts; list++) {
@@ -205,8 +195,7 @@ static void add_up_in_order(struct search *search)
 }
 
 /* Keep the best `wanted` and those tied with the last one. */
-static void cut(struct search *search)
-{
+static void cut(struct search *search) {
     keep_hopeful(search);
     if (search->optional)
         add_up_in_order(search);
@@ -221,8 +210,7 @@ static void cut(struct search *search)
     search->count = kept;
 }
 
-static int prepare(struct search *search)
-{
+static int prepare(struct search *search) {
     int64_t parts = search->query->parts, postings = 0;
     double below = 0;
     search->lists = malloc(parts * sizeof *search->lists);
@@ -249,8 +237,7 @@ static int prepare(struct search *search)
 }
 
 int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t ordinals, int64_t wanted,
-                    struct scored **best)
-{
+                    struct scored **best) {
     struct search search = {.query = query, .allowed = allowed, .ordinals = ordinals, .wanted = wanted, .room = 256};
     int64_t count = -1;
     *best = NULL;
@@ -273,8 +260,7 @@ int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t o
    as a share of the query's greatest. `attainable` and `terms` are totals over all terms, including those in no
    memory. */
 void trivet_bm25_coverage(const struct query *query, double attainable, double terms, const int64_t *docs, int64_t count,
-                          float *covered, float *shared, float *rarest)
-{
+                          float *covered, float *shared, float *rarest) {
     double greatest = 0;
     for (const struct part *part = query->part; part < query->part + query->parts; part++)
         if (part->tfs && part->weight > greatest)

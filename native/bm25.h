@@ -19,14 +19,12 @@ struct query {
     struct part part[];
 };
 
-static inline double saturation(const struct query *query, int64_t length)
-{
+static inline double saturation(const struct query *query, int64_t length) {
     return query->k1 * (query->base + query->slope * (double)length);
 }
 
 /* What a part adds to the memory at an index. */
-static inline double added(const struct query *query, const struct part *part, int64_t at)
-{
+static inline double added(const struct query *query, const struct part *part, int64_t at) {
     if (!part->tfs)
         return part->weight;
     double tf = part->tfs[at];
@@ -51,8 +49,7 @@ int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t o
                     struct scored **best);
 
 /* The index of the first memory >= doc, from index `at` on; galloping search, as it is usually near. */
-static inline int64_t reached(const struct part *part, int64_t at, int64_t doc)
-{
+static inline int64_t reached(const struct part *part, int64_t at, int64_t doc) {
     int64_t step = 1, end = part->size;
     while (at + step < end && part->docs[at + step] < doc) {
         at += step;
@@ -71,8 +68,7 @@ static inline int64_t reached(const struct part *part, int64_t at, int64_t doc)
 }
 
 /* The same within the indices [from, to), without data-dependent branches. */
-static inline int64_t reached_among(const struct part *part, int64_t from, int64_t to, int64_t doc)
-{
+static inline int64_t reached_among(const struct part *part, int64_t from, int64_t to, int64_t doc) {
     const int32_t *docs = part->docs + from;
     int64_t left = to - from;
     while (left > 1) {
@@ -84,8 +80,7 @@ static inline int64_t reached_among(const struct part *part, int64_t from, int64
 }
 
 /* The index of a memory within [from, to), or -1. */
-static inline int64_t place(const struct part *part, int64_t from, int64_t to, int64_t doc)
-{
+static inline int64_t place(const struct part *part, int64_t from, int64_t to, int64_t doc) {
     int64_t at = reached_among(part, from, to, doc);
     return at < to && part->docs[at] == doc ? at : -1;
 }

@@ -31,8 +31,7 @@ struct cell {
 #define FEW 128
 
 /* The next visible turn in one direction, or -1. */
-static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible, int64_t ordinals)
-{
+static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible, int64_t ordinals) {
     for (int64_t steps = 0; turn >= 0 && steps < ordinals; steps++) { /* bounded, in case the links form a cycle */
         turn = links[turn];
         if (turn < 0 || turn >= ordinals)
@@ -44,8 +43,7 @@ static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible
 }
 
 static void look_around(struct windows *windows, const struct memories *memories, const uint8_t *visible,
-                        int64_t ordinals)
-{
+                        int64_t ordinals) {
     for (int64_t i = 0; i < windows->count; i++) {
         int64_t *middle = windows->docs + i * windows->width + windows->reach, before = *middle, after = *middle;
         for (int64_t distance = 1; distance <= windows->reach; distance++) {
@@ -56,8 +54,7 @@ static void look_around(struct windows *windows, const struct memories *memories
 }
 
 /* Look up the terms of the windows; turns of a session are usually near each other in the postings too. */
-static void look_up(struct windows *windows, const struct query *query)
-{
+static void look_up(struct windows *windows, const struct query *query) {
     uint16_t *tfs = windows->tfs;
     for (const struct part *part = query->part; part < query->part + query->parts; part++)
         for (const int64_t *row = windows->docs; row < windows->docs + windows->cells; row += windows->width) {
@@ -75,14 +72,12 @@ static void look_up(struct windows *windows, const struct query *query)
         }
 }
 
-static int by_doc(const void *one, const void *other)
-{
+static int by_doc(const void *one, const void *other) {
     const struct cell *a = one, *b = other;
     return (a->doc > b->doc) - (a->doc < b->doc);
 }
 
-static int by_score(const void *one, const void *other)
-{
+static int by_score(const void *one, const void *other) {
     const struct scored *a = one, *b = other;
     if (a->score != b->score)
         return a->score < b->score ? 1 : -1;
@@ -90,8 +85,7 @@ static int by_score(const void *one, const void *other)
 }
 
 /* Sort scores; small arrays by insertion, which the branch predictor handles best. */
-static void sort(struct scored *scores, int64_t count)
-{
+static void sort(struct scored *scores, int64_t count) {
     if (count > FEW) {
         qsort(scores, count, sizeof *scores, by_score);
         return;
@@ -106,8 +100,7 @@ static void sort(struct scored *scores, int64_t count)
 }
 
 /* The distinct memories within `near` of the middle of the windows, ascending; returns their number. */
-static int64_t near_the_middle(const struct windows *windows, int64_t near, struct cell *cells)
-{
+static int64_t near_the_middle(const struct windows *windows, int64_t near, struct cell *cells) {
     int64_t held = 0, kept = 0, is_sorted = 1;
     for (int64_t i = 0; i < windows->count; i++)
         for (int64_t distance = -near; distance <= near; distance++) {
@@ -127,8 +120,7 @@ static int64_t near_the_middle(const struct windows *windows, int64_t near, stru
 
 /* The score of a memory in the windows; term frequencies of its neighbours are added before saturation. */
 static double in_context(const struct query *query, const struct windows *windows, const struct context *context,
-                         const struct cell *cell, int64_t length)
-{
+                         const struct cell *cell, int64_t length) {
     double score = 0, saturated = saturation(query, length);
     const uint16_t *own = windows->tfs + cell->at;
     for (const struct part *part = query->part; part < query->part + query->parts; part++, own += windows->cells) {
@@ -150,8 +142,7 @@ static double in_context(const struct query *query, const struct windows *window
    number, or -1 if out of memory; the caller frees `turns`. */
 static int64_t turns_in_context(const struct query *query, const struct memories *memories, const uint8_t *visible,
                                 const uint8_t *eligible, int64_t ordinals, const struct context *context,
-                                const struct scored *first, int64_t count, struct scored **turns)
-{
+                                const struct scored *first, int64_t count, struct scored **turns) {
     int64_t given = -1, more = context->befores > context->afters ? context->befores : context->afters;
     struct windows windows = {.reach = context->near + more, .width = 2 * (context->near + more) + 1};
     windows.docs = malloc((count * windows.width + 1) * sizeof *windows.docs);
@@ -183,16 +174,14 @@ static int64_t turns_in_context(const struct query *query, const struct memories
 }
 
 /* If there are more than `enough` memories, move the best to the front; returns the number to use. */
-static int64_t first_ones(struct scored *scores, int64_t count, int64_t enough)
-{
+static int64_t first_ones(struct scored *scores, int64_t count, int64_t enough) {
     if (count <= enough)
         return count;
     sort(scores, count);
     return enough;
 }
 
-static int is_among(const struct scored *turns, int64_t count, int64_t doc)
-{
+static int is_among(const struct scored *turns, int64_t count, int64_t doc) {
     int64_t low = 0, high = count;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
@@ -205,8 +194,7 @@ static int is_among(const struct scored *turns, int64_t count, int64_t doc)
 }
 
 /* The factor on a memory's score from its speaker and form. */
-static double prior(const struct memories *memories, int64_t doc, const struct preferences *preferences)
-{
+static double prior(const struct memories *memories, int64_t doc, const struct preferences *preferences) {
     double prior = 1;
     for (int64_t i = 0; i < preferences->count; i++)
         if (memories->speakers[doc] == preferences->speakers[i])
@@ -221,8 +209,7 @@ static double prior(const struct memories *memories, int64_t doc, const struct p
 int64_t trivet_bm25_ranked(const struct query *query, const struct memories *memories, const uint8_t *visible,
                            const uint8_t *eligible, int64_t ordinals, int64_t wanted, int64_t near, int64_t befores,
                            int64_t afters, const double *shares, double asking, int64_t named, const int32_t *speakers,
-                           double boost, int64_t capacity, void *out)
-{
+                           double boost, int64_t capacity, void *out) {
     struct context context = {near, befores, afters, shares};
     struct preferences preferences = {asking, boost, named, speakers};
     struct scored *found, *seen = NULL, *turns = NULL, *all = NULL;

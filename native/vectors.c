@@ -15,8 +15,7 @@ typedef struct {
 } Scored;
 
 /* `ask` ensures that no sum overflows. */
-static int32_t coarse_product(const int8_t *high, const int16_t *query, int64_t dimensions)
-{
+static int32_t coarse_product(const int8_t *high, const int16_t *query, int64_t dimensions) {
     int32_t sum = 0;
     for (int64_t i = 0; i < dimensions; i++)
         sum += high[i] * query[i];
@@ -35,16 +34,14 @@ struct kept {
 static int64_t words_of(int64_t dimensions) { return (dimensions + 63) / 64; }
 
 /* One bit per component; the last word may have unused bits. */
-static void put_signs(uint64_t *signs, const float *vector, int64_t dimensions)
-{
+static void put_signs(uint64_t *signs, const float *vector, int64_t dimensions) {
     memset(signs, 0, (size_t)words_of(dimensions) * sizeof *signs);
     for (int64_t i = 0; i < dimensions; i++)
         signs[i / 64] |= (uint64_t)(vector[i] > 0) << (i % 64);
 }
 
 /* Store n vectors in the given rows. */
-void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *rows, int64_t n)
-{
+void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *rows, int64_t n) {
     int64_t dimensions = kept->dimensions, half = dimensions / 2, words = words_of(dimensions);
     for (int64_t at = 0; at < n; at++, vectors += dimensions) {
         int8_t *h = kept->high + rows[at] * dimensions;
@@ -65,8 +62,7 @@ void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *r
     }
 }
 
-static void unpack(const struct kept *kept, int64_t row, float *out)
-{
+static void unpack(const struct kept *kept, int64_t row, float *out) {
     int64_t half = kept->dimensions / 2;
     const int8_t *high = kept->high + row * kept->dimensions;
     const uint8_t *low = kept->low + row * half;
@@ -77,8 +73,7 @@ static void unpack(const struct kept *kept, int64_t row, float *out)
     }
 }
 
-static void prefetch(const struct kept *kept, int64_t row)
-{
+static void prefetch(const struct kept *kept, int64_t row) {
     int64_t dimensions = kept->dimensions, half = dimensions / 2;
     for (int64_t i = 0; i < dimensions; i += 64)
         __builtin_prefetch(kept->high + row * dimensions + i);
@@ -90,8 +85,7 @@ static void prefetch(const struct kept *kept, int64_t row)
    row means that the two are equal. */
 void trivet_read_vectors(const struct kept *stored, const struct kept *own, const uint8_t *known,
                          const int32_t *own_rows, int64_t ordinals, const int64_t *docs, int64_t n,
-                         float *stored_out, float *own_out, uint8_t *is_known)
-{
+                         float *stored_out, float *own_out, uint8_t *is_known) {
     for (int64_t at = 0; at < n; at++) {
         is_known[at] = docs[at] >= 0 && docs[at] < ordinals && docs[at] < stored->rows && known[docs[at]];
         if (!is_known[at])
@@ -137,14 +131,12 @@ typedef struct {
 /* Per part, a histogram of the rows by differing signs, with a slot for ineligible rows. It is first counted in four
    interleaved tables, as neighbouring rows often have equal counts and would wait for each other's increments in one
    table. */
-static int32_t *counts_of(const Search *search, int64_t part)
-{
+static int32_t *counts_of(const Search *search, int64_t part) {
     return search->with + part * TABLES * (search->counts + 1);
 }
 
 /* Specialised for the dimensions of the bundled embedder, which saves a tenth of a search. */
-static inline __attribute__((always_inline)) void count_words(const Search *search, int64_t part, const int64_t words)
-{
+static inline __attribute__((always_inline)) void count_words(const Search *search, int64_t part, const int64_t words) {
     int64_t first = part * PART, end = lesser(first + PART, search->n);
     int64_t counts = search->counts;
     const uint64_t *signs = search->kept.signs + first * words, *asked = search->asked;
@@ -169,13 +161,11 @@ static inline __attribute__((always_inline)) void count_words(const Search *sear
     }
 }
 
-static __attribute__((noinline)) void count_bundled(const Search *search, int64_t part)
-{
+static __attribute__((noinline)) void count_bundled(const Search *search, int64_t part) {
     count_words(search, part, BUNDLED_WORDS);
 }
 
-static void count_differing(Search *search, int64_t part)
-{
+static void count_differing(Search *search, int64_t part) {
     int64_t words = words_of(search->kept.dimensions);
     if (words == BUNDLED_WORDS)
         count_bundled(search, part);
@@ -184,8 +174,7 @@ static void count_differing(Search *search, int64_t part)
 }
 
 /* Choose the rows with at most `bound` differing signs, and the first of those with one more. */
-static void choose(Search *search)
-{
+static void choose(Search *search) {
     int64_t chosen = 0;
     int counts = (int)search->counts;
     for (search->bound = -1; search->bound + 1 < counts; search->bound++) {
@@ -208,14 +197,12 @@ static void choose(Search *search)
     }
 }
 
-static int is_better(Scored one, Scored other)
-{
+static int is_better(Scored one, Scored other) {
     return one.score != other.score ? one.score > other.score : one.row < other.row;
 }
 
 /* A heap with its minimum at the top. */
-static void sink(Scored *heap, int64_t size, int64_t at)
-{
+static void sink(Scored *heap, int64_t size, int64_t at) {
     Scored sinking = heap[at];
     for (int64_t below; (below = 2 * at + 1) < size; at = below) {
         if (below + 1 < size && is_better(heap[below], heap[below + 1]))
@@ -228,8 +215,7 @@ static void sink(Scored *heap, int64_t size, int64_t at)
 }
 
 /* Add to a heap of at most `most`; returns its new size. */
-static int64_t keep(Scored *heap, int64_t size, int64_t most, Scored next)
-{
+static int64_t keep(Scored *heap, int64_t size, int64_t most, Scored next) {
     if (size < most) {
         heap[size++] = next;
         if (size == most)
@@ -242,8 +228,7 @@ static int64_t keep(Scored *heap, int64_t size, int64_t most, Scored next)
     return size;
 }
 
-static void compare(Search *search, int64_t part)
-{
+static void compare(Search *search, int64_t part) {
     int64_t first = part * PART, end = lesser(first + PART, search->n), room = search->room[part], among = 0, size = 0;
     int64_t *chosen = search->chosen + search->first[part], dimensions = search->kept.dimensions;
     for (int64_t row = first; row < end; row++) {
@@ -270,14 +255,12 @@ static void compare(Search *search, int64_t part)
     search->size[part] = size;
 }
 
-static int best_first(const void *a, const void *b)
-{
+static int best_first(const void *a, const void *b) {
     return is_better(*(const Scored *)b, *(const Scored *)a) - is_better(*(const Scored *)a, *(const Scored *)b);
 }
 
 /* Merge the results of the parts, ordered by the exact dot products. */
-static void finish(Search *search)
-{
+static void finish(Search *search) {
     Scored *best = search->best;
     int64_t size = search->size[0];
     for (int64_t part = 1; part < search->job.parts; part++)
@@ -295,14 +278,12 @@ static void finish(Search *search)
     *search->found = size;
 }
 
-static void search_run_part(Job *job, int64_t part)
-{
+static void search_run_part(Job *job, int64_t part) {
     Search *search = (Search *)job;
     (search->has_chosen ? compare : count_differing)(search, part);
 }
 
-static int search_next_stage(Job *job)
-{
+static int search_next_stage(Job *job) {
     Search *search = (Search *)job;
     if (search->has_chosen) {
         finish(search);
@@ -313,8 +294,7 @@ static int search_next_stage(Job *job)
     return 1;
 }
 
-static void search_discard(Job *job)
-{
+static void search_discard(Job *job) {
     Search *search = (Search *)job;
     free(search->query);
     free(search->rounded);
@@ -329,8 +309,7 @@ static void search_discard(Job *job)
     free(search);
 }
 
-static void ask(Search *search, const float *query)
-{
+static void ask(Search *search, const float *query) {
     int64_t dimensions = search->kept.dimensions;
     int32_t most = (int32_t)lesser(INT16_MAX, INT32_MAX / (128 * dimensions)); /* see coarse_product */
     float greatest = 0;
@@ -354,8 +333,7 @@ static void ask(Search *search, const float *query)
    arrays except the query must live until then. */
 int trivet_nearest(WorkerPool *pool, int64_t ticket, const struct kept *kept, const uint8_t *eligible, int64_t n,
                    int64_t count, const float *query, int64_t breadth, int64_t most, int64_t *rows, float *products,
-                   int64_t *found)
-{
+                   int64_t *found) {
     int64_t parts = n > PART ? (n + PART - 1) / PART : 1, dimensions = kept->dimensions, counts = dimensions + 1;
     Search *search = calloc(1, sizeof *search);
     if (!search)

@@ -19,14 +19,12 @@ struct trivet_worker_pool {
     pthread_t thread[];
 };
 
-static void start_stage(Job *job)
-{
+static void start_stage(Job *job) {
     job->started = 0;
     job->unfinished = job->parts;
 }
 
-void trivet_job_run(Job *job)
-{
+void trivet_job_run(Job *job) {
     do
         for (int64_t part = 0; part < job->parts; part++)
             job->run_part(job, part);
@@ -35,14 +33,12 @@ void trivet_job_run(Job *job)
 }
 
 /* Wake enough threads for this number of parts. */
-static void wake(WorkerPool *pool, int64_t parts)
-{
+static void wake(WorkerPool *pool, int64_t parts) {
     for (; parts > 0; parts -= PARTS_PER_THREAD)
         pthread_cond_signal(&pool->work_or_close);
 }
 
-void trivet_job_submit(WorkerPool *pool, Job *job, int64_t ticket)
-{
+void trivet_job_submit(WorkerPool *pool, Job *job, int64_t ticket) {
     job->ticket = ticket;
     job->next = NULL;
     start_stage(job);
@@ -53,15 +49,13 @@ void trivet_job_submit(WorkerPool *pool, Job *job, int64_t ticket)
     pthread_mutex_unlock(&pool->lock);
 }
 
-static void notify(const WorkerPool *pool, int64_t ticket)
-{
+static void notify(const WorkerPool *pool, int64_t ticket) {
     while (write(pool->notify_fd, &ticket, sizeof ticket) < 0 && errno == EINTR)
         ;
 }
 
 /* Take a part of the oldest job, with the lock held. */
-static Job *take_part(WorkerPool *pool, int64_t *part)
-{
+static Job *take_part(WorkerPool *pool, int64_t *part) {
     Job *job = pool->first;
     *part = job->started++;
     if (job->started == job->parts)
@@ -69,8 +63,7 @@ static Job *take_part(WorkerPool *pool, int64_t *part)
     return job;
 }
 
-static void *worker_main(void *argument)
-{
+static void *worker_main(void *argument) {
     WorkerPool *pool = argument;
     pthread_mutex_lock(&pool->lock);
     for (;;) {
@@ -107,8 +100,7 @@ static void *worker_main(void *argument)
 }
 
 /* Stop the threads after the parts they are running, and discard waiting jobs. */
-void trivet_worker_pool_close(WorkerPool *pool)
-{
+void trivet_worker_pool_close(WorkerPool *pool) {
     pthread_mutex_lock(&pool->lock);
     pool->is_closing = 1;
     pthread_cond_broadcast(&pool->work_or_close);
@@ -125,8 +117,7 @@ void trivet_worker_pool_close(WorkerPool *pool)
 }
 
 /* A pool of that many threads, writing tickets to `notify_fd`; NULL if they cannot all be started. */
-WorkerPool *trivet_worker_pool_open(int64_t threads, int notify_fd)
-{
+WorkerPool *trivet_worker_pool_open(int64_t threads, int notify_fd) {
     WorkerPool *pool = calloc(1, sizeof *pool + (size_t)threads * sizeof *pool->thread);
     if (!pool)
         return NULL;

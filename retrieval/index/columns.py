@@ -16,8 +16,7 @@ from psycopg import AsyncConnection
 import native
 from classifier.traits import pack_traits
 from postgres.arrays import array_text
-from retrieval.index.arrays import GrowableArray
-from retrieval.index.slots import NO_SLOT, Slots
+from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.speakers import named_speakers

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from native import Array, address, function
 from native.worker_pool import WorkerPool
 from retrieval.embedding.onnx import DIMENSIONS
-from retrieval.index.arrays import GrowableArray
+from retrieval.index.slots import GrowableArray
 
 NO_ROW = -1
 

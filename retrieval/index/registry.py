@@ -310,7 +310,13 @@ class IndexRegistry:
     async def _load(self, name: str, terms: Sequence[int] = (), former: NamespaceIndex | None = None) -> _Loaded:
         began_at = time.monotonic()
         async with self._pool.connection() as conn:
-            loaded = await _small(conn, name, terms, began_at) or await _large(conn, name)
+            small = await small_namespaces.read(conn, name, terms)
+            if small is not None:
+                namespace, stored, index, now = small
+                entry = _Entry(index, stored, namespace.settings, index.nbytes)
+                loaded = _Loaded(entry, _Fresh(namespace, index, now, began_at, {}))
+            else:
+                loaded = await _large(conn, name)
             if former is not None and loaded.checked is None:
                 await _take_over_vectors(conn, name, former, loaded.entry.index)
         entry = loaded.entry
@@ -443,19 +449,8 @@ class IndexRegistry:
             self._drop(*next(iter(self._entries.items())))
 
 
-async def _small(conn: Connection, name: str, terms: Sequence[int], began_at: float) -> _Loaded | None:
-    """Load a small namespace with the postings of some terms; None if it is not small."""
-    read = await small_namespaces.read(conn, name, terms)
-    if read is None:
-        return None
-    row, index = read
-    entry = _Entry(index, row.settings, _settings_decoder.decode(row.settings), index.nbytes)
-    namespace = Namespace(row.ns, name, entry.settings, row.next_doc, row.created_at)
-    return _Loaded(entry, _Fresh(namespace, index, row.now, began_at, {}))
-
-
 async def _large(conn: Connection, name: str) -> _Loaded:
-    """Load any other namespace; raises NotFound if there is none of that name."""
+    """Load a namespace that is not small; raises NotFound if there is none of that name."""
     namespace = await namespaces.find(conn, name)
     index = await namespace_index.read(conn, namespace.ns)
     if index is None:

@@ -6,10 +6,10 @@ One statement means one snapshot and one round trip, and leaves nothing to undo 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any, LiteralString, NamedTuple
 
+import msgspec
 from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
@@ -23,6 +23,8 @@ from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.store import vectors
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
+from retrieval.store.namespaces import Namespace
+from retrieval.types.namespace import NamespaceSettings
 
 MOST_ORDINALS = 1_000
 """Most ordinals of a small namespace."""
@@ -66,25 +68,16 @@ _WIDTHS = (8, 21, 1, 3, 3, 1, 3, 4, 2)
 """How many consecutive columns of the result belong together."""
 
 
-class NamespaceRow(NamedTuple):
-    """A namespace's row in the database, with undecoded settings, and when it was read.
+class SmallNamespace(NamedTuple):
+    """A namespace with its settings as stored too, its index, and when it was read, in microseconds since 2000."""
 
-    Attributes:
-        now: microseconds since 2000.
-        snapshot: the database's.
-    """
-
-    ns: int
-    settings: str
-    next_doc: int
-    created_at: datetime
+    namespace: Namespace
+    stored_settings: str
+    index: NamespaceIndex
     now: int
-    snapshot: DatabaseSnapshot
 
 
-async def read(
-    conn: AsyncConnection[TupleRow], name: str, terms: Collection[int]
-) -> tuple[NamespaceRow, NamespaceIndex] | None:
+async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int]) -> SmallNamespace | None:
     """Load the index of a namespace with the postings of some terms; None if it does not exist or is not small."""
     parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "short": SHORT_CHARS, "terms": array_text(terms)}
     rows = await _READ.rows(conn, parameters)
@@ -95,17 +88,17 @@ async def read(
         list(islice(sent, width)) for width in _WIDTHS
     )
     ns, settings, next_doc, created_at, now, *snapshot = namespace
-    row = NamespaceRow(ns, settings, next_doc, created_at, now, DatabaseSnapshot(*snapshot))
     columns = Columns()
     columns.put(memories)
     columns.link(*links)
     columns.read_traits(_transposed(unread))
     graph = Adjacency(edges_of(*mentions), [Stated(*relation) for relation in _transposed(relations)])
-    index = NamespaceIndex(row.ns, row.snapshot, columns, graph, QuantizedVectors(row.next_doc))
+    index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), columns, graph, QuantizedVectors(next_doc))
     if columns.count:
         index.vectors.put(*vectors.stored(memories[0], stored, links[0], own), version=index.vectors.version)
     index.terms.put(postings.decode_terms(_transposed(found), terms), terms, additions=0)
-    return row, index
+    decoded = msgspec.json.decode(settings, type=NamespaceSettings)
+    return SmallNamespace(Namespace(ns, name, decoded, next_doc, created_at), settings, index, now)
 
 
 def _transposed(arrays: Sequence[list[Any] | None]) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.names import normalize
-from retrieval.index.arrays import GrowableArray
+from retrieval.index.slots import GrowableArray
 
 NONE = -1
 """The code of a missing string."""

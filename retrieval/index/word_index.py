@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import native
-from retrieval.index.arrays import GrowableArray
+from retrieval.index.slots import GrowableArray
 from retrieval.index.strings import NONE, CategoryColumn
 
 UNKNOWN = -1

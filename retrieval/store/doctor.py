@@ -17,8 +17,8 @@ import psycopg
 from retrieval.errors import StoreError
 from retrieval.installation import CHECKSUMS, REMEDY, checksums, fault_of, models_dir
 from retrieval.settings import Settings
-from retrieval.store.embedded.advice import advice, server_settings
 from retrieval.store.embedded.instance import running
+from retrieval.store.embedded.tuning import advice, server_settings
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
 from retrieval.store.pool import Connection, connect, describe
 

@@ -12,7 +12,7 @@ import pytest
 from retrieval.settings import Settings
 from retrieval.store import doctor
 from retrieval.store.doctor import Finding, check_database, check_models, examine
-from retrieval.store.embedded.advice import ServerSettings, advice
+from retrieval.store.embedded.tuning import ServerSettings, advice
 from retrieval.store.pool import connect
 
 SECRET = "hunter2-of-the-database"

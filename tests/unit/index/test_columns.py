@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.names import normalize
-from retrieval.index.arrays import GrowableArray
 from retrieval.index.columns import NEVER, Columns, microseconds
+from retrieval.index.slots import GrowableArray
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.types.search import Filters
 
