@@ -34,17 +34,10 @@ class LibraryError(OSError):
 
 
 def function(name: str, *arguments: Any, result: Any = None, is_long: bool = False) -> Callable[..., Any]:
-    """Look up a function of the library.
+    """Look up a function of the library by its name in C; arguments and result are ctypes, `Array` for arrays.
 
-    Args:
-        name: its name in C.
-        arguments: ctypes of its arguments; `Array` for arrays.
-        result: ctypes of its result.
-        is_long: whether to release the GIL during the call. Short calls keep it, as releasing it again and again would
-            starve the other threads.
-
-    Raises:
-        LibraryError: the library or the function is missing.
+    With `is_long` it releases the GIL during the call. Short calls keep it, as releasing it again and again would
+    starve the other threads. Raises LibraryError if the library or the function is missing.
     """
     found: Any = _found(_library(ctypes.CDLL if is_long else ctypes.PyDLL), name)
     found.argtypes, found.restype = arguments, result

@@ -101,11 +101,7 @@ class PendingResult:
         self._is_awaited = False
 
     async def rows(self) -> Rows:
-        """Wait for the result; call once.
-
-        Raises:
-            psycopg.Error: as a cursor's `execute` does.
-        """
+        """Wait for the result; call once. Raises as a cursor's `execute` does."""
         try:
             return Rows(self._conn, await self._answer())
         except psycopg.Error as exc:

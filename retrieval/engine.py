@@ -160,9 +160,8 @@ class Trivet:
     async def put_namespace(self, name: str, settings: NamespaceSettings) -> NamespaceInfo:
         """Create a namespace or change its settings.
 
-        Raises:
-            InvalidInput: a bad name, an unknown language or profile, an invalid rule.
-            Conflict: the language of a namespace that has memories would change.
+        Raises InvalidInput for a bad name, an unknown language or profile or an invalid rule, Conflict if the language
+        of a namespace that has memories would change.
         """
         check_new_name(name)
         check_storable(settings)
@@ -207,9 +206,7 @@ class Trivet:
     async def list(self, namespace: str, filters: Filters, *, cursor: str | None, limit: int) -> MemoryPage:
         """A page of memories in order of insertion.
 
-        Raises:
-            NotFound: no such namespace.
-            InvalidInput: a malformed cursor.
+        Raises NotFound if there is no such namespace, InvalidInput for a malformed cursor.
         """
         check_name(namespace)
         check_storable(filters, ("filters",))
@@ -225,9 +222,7 @@ class Trivet:
     async def patch(self, namespace: str, memory_id: str, patch: MemoryPatch) -> Memory:
         """Change some fields of a memory.
 
-        Raises:
-            NotFound: no such namespace or memory.
-            InvalidInput: the changed memory is not a valid one.
+        Raises NotFound if there is no such namespace or memory, InvalidInput if the changed memory is not a valid one.
         """
         check_name(namespace)
         check_storable(memory_id, ("id",))
@@ -242,9 +237,7 @@ class Trivet:
     async def delete_matching(self, namespace: str, filters: Filters) -> int:
         """Delete all memories that match the filters, and return their number.
 
-        Raises:
-            NotFound: no such namespace.
-            InvalidInput: empty filters.
+        Raises NotFound if there is no such namespace, InvalidInput for empty filters.
         """
         check_name(namespace)
         check_storable(filters, ("filters",))
@@ -253,10 +246,8 @@ class Trivet:
     async def search(self, namespace: str, request: SearchRequest) -> SearchResponse:
         """Ranked memories for a query.
 
-        Raises:
-            NotFound: no such namespace.
-            InvalidInput: a request that cannot be answered.
-            AllLegsFailed: no leg answered.
+        Raises NotFound if there is no such namespace, InvalidInput for a request that cannot be answered, AllLegsFailed
+        if no leg answered.
         """
         answer = await self.answer(namespace, request)
         self._log(answer, request, answer.found)

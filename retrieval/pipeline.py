@@ -56,9 +56,19 @@ Eight keep an event loop busy: with 64 clients they answer 300 searches a second
 """
 
 
+class _Asked(NamedTuple):
+    """A request, and what was begun for it at once."""
+
+    request: SearchRequest
+    embedding: Embedding
+    pending_lookup: PendingLookup
+    stopwatch: Stopwatch
+
+
 class _RequestContext(NamedTuple):
     """Everything a search needs before its legs run; `degraded` lists the legs that cannot run on this snapshot."""
 
+    asked: _Asked
     snapshot: NamespaceSnapshot
     query_terms: QueryTerms
     view: SearchView
@@ -154,25 +164,23 @@ class Pipeline:
     async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
         """Search a namespace.
 
-        Raises:
-            NotFound: no namespace of that name.
-            InvalidInput: a blank query, unusable weights or strings, an unknown profile.
-            AllLegsFailed: none of the mode's legs answered.
+        Raises NotFound if there is none of that name, InvalidInput for a blank query, unusable weights or strings or an
+        unknown profile, AllLegsFailed if none of the mode's legs answered.
         """
         check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
         embedding = self._embedding(request, stopwatch)
-        with self._pending_lookup(name, request) as pending_lookup:
+        ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
+        with PendingLookup(self._entity_lookup, request.query, ahead=ahead) as pending_lookup:
             # The context holds its view until the answer is complete.
-            context = await self._request_context(name, request, embedding, stopwatch)
+            context = await self._request_context(name, _Asked(request, embedding, pending_lookup, stopwatch))
             async with self._turns:
-                leg_results = await self._ask(context, request, embedding, pending_lookup, stopwatch)
-                return await self._answer(leg_results, request, stopwatch)
+                return await self._answer(await self._ask(context))
 
-    async def _answer(self, leg_results: _LegResults, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
+    async def _answer(self, leg_results: _LegResults) -> Answer:
         """Weigh, fuse, rescore and select from the legs' results."""
-        snapshot, profile = leg_results.context.snapshot, leg_results.context.profile
+        (request, _, _, stopwatch), snapshot, _, _, profile, _, _ = leg_results.context
         prediction = leg_results.prediction
         weighting = leg_results.explicit or adaptive_weighting(prediction, profile)
         # The weights of an intent may be 0 for every leg that answered.
@@ -189,10 +197,8 @@ class Pipeline:
                 likely = candidates.fuse(candidates.rankings, weighting.weights, rrf_k=rrf_k)
                 await reader.prefetch(candidates.docs_of(likely, limits.read_ahead(rescores=rescores)))
             evidence = evidence_of(request.query, candidates, prediction)
-            rescored = (
-                await self._rescore(leg_results, request.query, candidates, evidence, stopwatch) if rescores else None
-            )
-            learned_weights = _learned_weights(leg_results, candidates, evidence, stopwatch)
+            rescored = await self._rescore(leg_results, candidates, evidence) if rescores else None
+            learned_weights = _learned_weights(leg_results, candidates, evidence)
             if learned_weights is not None:
                 in_domain = rescored.in_domain if rescored else 1.0
                 weighting = with_learned_weights(weighting, learned_weights, profile, in_domain=in_domain)
@@ -228,16 +234,15 @@ class Pipeline:
             stopwatch=stopwatch,
         )
 
-    async def _request_context(
-        self, name: str, request: SearchRequest, embedding: Embedding, stopwatch: Stopwatch
-    ) -> _RequestContext:
+    async def _request_context(self, name: str, asked: _Asked) -> _RequestContext:
         """Bring the namespace up to date; find the query's terms, profile and models."""
-        with stopwatch.span("namespace"):
+        request = asked.request
+        with asked.stopwatch.span("namespace"):
             try:
                 snapshot, query_terms = await self._snapshot(name, request)
             except StillReading as reading:
                 if request.mode is not Mode.GRAPH:
-                    return await self._partial_context(reading.namespace, request, embedding)
+                    return await self._partial_context(reading.namespace, asked)
                 try:
                     async with asyncio.timeout(self._leg_timeout_s):
                         snapshot, query_terms = await self._snapshot(name, request, waits=True)
@@ -246,47 +251,32 @@ class Pipeline:
             view = SearchView.from_request(snapshot, request)
             profile = await self._profile_registry.find(request.profile or snapshot.namespace.settings.profile)
             learned = await self._model_registry.learned(profile.models)
-        return _RequestContext(snapshot, query_terms, view, profile, learned, ())
+        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, ())
 
-    async def _partial_context(
-        self, namespace: Namespace, request: SearchRequest, embedding: Embedding
-    ) -> _RequestContext:
+    async def _partial_context(self, namespace: Namespace, asked: _Asked) -> _RequestContext:
         """The context of a query whose namespace is still being loaded."""
+        request = asked.request
         query_terms = _query_terms(request, namespace.settings.language)
         profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
         learned = await self._model_registry.learned(profile.models)
         fan_out = _legs_fan_out(explicit_weighting(request.mode, request.weights, profile), profile, request)
         try:
             snapshot, degraded = await self._partial.read(
-                namespace, request, query_terms, profile, embedding, fan_out=fan_out
+                namespace, request, query_terms, profile, asked.embedding, fan_out=fan_out
             )
         except TimeoutError as exc:
             raise AllLegsFailed("the namespace is still being read, and the database does not answer in time") from exc
         view = SearchView.from_request(snapshot, request)
-        return _RequestContext(snapshot, query_terms, view, profile, learned, degraded)
+        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, degraded)
 
-    async def _ask(
-        self,
-        context: _RequestContext,
-        request: SearchRequest,
-        embedding: Embedding,
-        pending_lookup: PendingLookup,
-        stopwatch: Stopwatch,
-    ) -> _LegResults:
+    async def _ask(self, context: _RequestContext) -> _LegResults:
         """Run the legs and the classifier concurrently."""
-        profile = context.profile
+        (request, embedding, _, stopwatch), profile = context.asked, context.profile
         explicit = explicit_weighting(request.mode, request.weights, profile)
         legs = _weighing_legs(explicit, profile, request, missing={each.leg for each in context.degraded})
         running: dict[Leg, asyncio.Future[LegRanking | Degradation]] = {}
-        query = self._leg_query(
-            context,
-            request,
-            embedding,
-            pending_lookup,
-            stopwatch,
-            fan_out=_legs_fan_out(explicit, profile, request),
-            other_hits=partial(self._other_hits, running),
-        )
+        fan_out = _legs_fan_out(explicit, profile, request)
+        query = self._leg_query(context, fan_out=fan_out, other_hits=partial(self._other_hits, running))
         inline = [leg for leg in legs if leg in self._inline_legs and embedding.is_ready]
         reads = wants_rescoring(request, profile)
         async with asyncio.TaskGroup() as group:
@@ -311,15 +301,12 @@ class Pipeline:
     def _leg_query(
         self,
         context: _RequestContext,
-        request: SearchRequest,
-        embedding: Embedding,
-        pending_lookup: PendingLookup,
-        stopwatch: Stopwatch,
         *,
         fan_out: int,
         other_hits: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]],
     ) -> LegQuery:
         """The query as the legs get it."""
+        request, embedding, pending_lookup, stopwatch = context.asked
         snapshot, profile = context.snapshot, context.profile
         return LegQuery(
             snapshot=snapshot,
@@ -359,21 +346,17 @@ class Pipeline:
         return snapshot, query_terms[snapshot.namespace.settings.language]
 
     async def _rescore(
-        self,
-        leg_results: _LegResults,
-        query: str,
-        candidates: Candidates,
-        evidence: QueryPerformanceFeatures,
-        stopwatch: Stopwatch,
+        self, leg_results: _LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures
     ) -> Rescored | None:
         """Score the candidates with the rescorer; a failure is recorded in `degraded` and does not fail the search."""
-        (snapshot, _, _, profile, learned, _), vectors = leg_results.context, leg_results.vectors
+        (request, _, _, stopwatch), snapshot, _, _, profile, learned, _ = leg_results.context
+        vectors, embedding = leg_results.vectors, leg_results.embedding
 
         async def rescored() -> Rescored | None:
             with stopwatch.span("particulars"):
-                if leg_results.embedding is not None:
+                if embedding is not None:
                     await vectors.read(candidates.docs)
-                known = candidate_inputs(snapshot.index.memories, vectors, query, leg_results.embedding, candidates)
+                known = candidate_inputs(snapshot.index.memories, vectors, request.query, embedding, candidates)
             with stopwatch.span("rescore"):
                 if known is None or learned.rescorer is None:
                     return None
@@ -401,10 +384,6 @@ class Pipeline:
 
     def _embedding(self, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
         return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
-
-    def _pending_lookup(self, name: str, request: SearchRequest) -> PendingLookup:
-        ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
-        return PendingLookup(self._entity_lookup, request.query, ahead=ahead)
 
     async def _classify(
         self, request: SearchRequest, classifier: IntentClassifier, embedding: Embedding, stopwatch: Stopwatch
@@ -439,12 +418,12 @@ class Pipeline:
 
 
 def _learned_weights(
-    leg_results: _LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures, stopwatch: Stopwatch
+    leg_results: _LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures
 ) -> Mapping[str, float] | None:
     """Weights predicted from the legs' scores; None if the weights are explicit or a leg is missing."""
     if leg_results.explicit is not None or len(candidates.rankings) < len(Leg):
         return None
-    with stopwatch.span("weigh"):
+    with leg_results.context.asked.stopwatch.span("weigh"):
         return leg_results.context.learned.leg_weights.weights(evidence)
 
 

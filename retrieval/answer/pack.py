@@ -138,18 +138,13 @@ def pack(
 ) -> Packed:
     """Fill the budget greedily by relevance and render the chosen memories.
 
-    A memory that does not fit is skipped; smaller ones after it may still fit. The budget covers the whole
-    text with headers and citations. The text is counted again when complete: if the joined parts cost more
-    than their sum, the least relevant are removed. `order` arranges the chosen memories and numbers their
+    A memory that does not fit is skipped; smaller ones after it may still fit. The budget covers the whole text with
+    headers and citations. The text is counted again when complete: if the joined parts cost more than their sum, the
+    least relevant are removed. `order` arranges the chosen memories, by relevance or oldest first, and numbers their
     citations; it does not affect the choice.
 
-    Args:
-        candidates: best first, ids unique.
-        max_tokens: budget of the rendered text.
-        format: markdown, xml or json.
-        order: relevance, or time (oldest first).
-        count: counts the tokens of a text; at least 1 per whitespace-separated word.
-        source_cap: most memories of one document or session; None for no cap.
+    The candidates are best first, with unique ids. `count` counts the tokens of a text, at least 1 per
+    whitespace-separated word; `source_cap` is the most memories of one document or session, None for no cap.
     """
     layout = _LAYOUTS[format]
     dropped = [

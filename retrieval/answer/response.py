@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import UNSET
 
@@ -34,13 +35,7 @@ def search_response(answer: Answer, request: SearchRequest) -> SearchResponse:
     """The response of the search endpoint."""
     return SearchResponse(
         results=search_results(answer, request),
-        intent=intent_to_wire(answer.prediction),
-        weights=rounded_weights(answer),
-        profile=answer.profile.label,
-        degraded=list(answer.degraded),
-        explanation=explanation(answer) if request.explain else UNSET,
-        timings_ms=answer.stopwatch.timings_ms(),
-        search_id=answer.search_id,
+        **_about(answer, request),
     )
 
 
@@ -53,14 +48,21 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
         items=packed.items,
         dropped=packed.dropped,
         results=search_results(answer, request) if request.explain else UNSET,
-        intent=intent_to_wire(answer.prediction),
-        weights=rounded_weights(answer),
-        profile=answer.profile.label,
-        degraded=list(answer.degraded),
-        explanation=explanation(answer) if request.explain else UNSET,
-        timings_ms=answer.stopwatch.timings_ms(),
-        search_id=answer.search_id,
+        **_about(answer, request),
     )
+
+
+def _about(answer: Answer, request: SearchRequest) -> dict[str, Any]:
+    """What both responses tell of a search besides its results."""
+    return {
+        "intent": intent_to_wire(answer.prediction),
+        "weights": rounded_weights(answer),
+        "profile": answer.profile.label,
+        "degraded": list(answer.degraded),
+        "explanation": explanation(answer) if request.explain else UNSET,
+        "timings_ms": answer.stopwatch.timings_ms(),
+        "search_id": answer.search_id,
+    }
 
 
 def searched(answer: Answer, request: SearchRequest, shown: Sequence[RankedMemory]) -> Searched:
@@ -102,18 +104,9 @@ def explanation(answer: Answer) -> Explanation:
 
 def pack_candidates(found: Sequence[RankedMemory]) -> list[PackCandidate]:
     """The memories found, as input of `pack`."""
+    shown = ("id", "text", "title", "speaker", "created_at", "kind", "session_id", "document_id")
     return [
-        PackCandidate(
-            id=each.memory.id,
-            text=each.memory.text,
-            title=each.memory.title,
-            speaker=each.memory.speaker,
-            created_at=each.memory.created_at,
-            kind=each.memory.kind,
-            session_id=each.memory.session_id,
-            document_id=each.memory.document_id,
-            duplicates=tuple(each.duplicates),
-        )
+        PackCandidate(**{name: getattr(each.memory, name) for name in shown}, duplicates=tuple(each.duplicates))
         for each in found
     ]
 

@@ -136,10 +136,6 @@ class Ranks:
             for leg, ranking in rankings.items()
         ]
 
-    def evidence_of(self, number: int) -> dict[Leg, tuple[int, Hit]]:
-        """A candidate's rank and hit in each leg that returned it."""
-        return {leg: (rank, hits[rank - FIRST_RANK]) for leg, hits, ranks in self._legs if (rank := ranks.get(number))}
-
     def best(self, numbers: Sequence[int]) -> dict[Leg, tuple[int, Hit]]:
         """The best rank in each leg that any of some duplicates has, with its hit."""
         evidence: dict[Leg, tuple[int, Hit]] = {}
@@ -183,10 +179,7 @@ def _found(kept: DuplicateGroup, texts: Mapping[str, _Read], order: RankedCandid
     """A memory of the answer with its ranks and scores."""
     memory, place = texts[kept.id]
     number, rank = order.numbers[place], order.fused_ranks[place]
-    if kept.duplicates:
-        evidence = ranks.best([number, *(order.numbers[texts[each].place] for each in kept.duplicates)])
-    else:
-        evidence = ranks.evidence_of(number)
+    evidence = ranks.best([number, *(order.numbers[texts[each].place] for each in kept.duplicates)])
     return RankedMemory(
         memory=memory,
         score=order.scores[place],

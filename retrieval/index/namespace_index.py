@@ -181,14 +181,10 @@ def _by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> t
 async def apply_changes(conn: AsyncConnection[Any], index: NamespaceIndex, changed: Sequence[int]) -> bool:
     """Bring an index up to date; the caller then sets its snapshot.
 
-    Args:
-        conn: in a transaction with one snapshot. If each statement had its own, a memory updated between two of them
-            could be missing under both its old and its new ordinal.
-        index: of the same namespace.
-        changed: ordinals of memories that transactions added, removed or altered which its snapshot does not include.
-
-    Returns:
-        False if the index must be loaded again, because a memory was added for which it has no slot.
+    `conn` is in a transaction with one snapshot. If each statement had its own, a memory updated between two of them
+    could be missing under both its old and its new ordinal. `changed` are the ordinals of memories that transactions
+    added, removed or altered which the index's snapshot does not include. Returns False if the index must be loaded
+    again, because a memory was added for which it has no slot.
     """
     memories, ordinals = index.memories, np.array(changed, np.int64)
     slots = memories.slots.of(ordinals)

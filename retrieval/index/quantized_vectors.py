@@ -192,15 +192,10 @@ class QuantizedVectors:
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """The memories of a mask by slot that are nearest to an embedding, best first, and their cosines.
 
-        Memories whose vectors are not in memory are left out.
-
-        Args:
-            mask: must not change afterwards.
-            embedding: a unit vector, shape (dimensions,).
-            count: most memories returned.
-            breadth: how many are compared by the upper 8 of 12 bits, after a first pass by the signs of the components;
-                the best `count` of them are ordered by all bits.
-            workers: if given, run the search in these threads without blocking the event loop.
+        Memories whose vectors are not in memory are left out. The `embedding` is a unit vector, shape (dimensions,),
+        and the mask must not change afterwards. After a first pass by the signs of the components, `breadth` memories
+        are compared by the upper 8 of 12 bits, and the best `count` of them, at most that many, are ordered by all
+        bits. With `workers` the search runs in these threads without blocking the event loop.
         """
         search = self._stored.search(self.among(mask), embedding, count, max(breadth, count))
         if workers is None:

@@ -59,18 +59,12 @@ RELOAD_PAUSE_S = 30.0
 Terms = Callable[[str], Sequence[int]]
 """The terms of a query, given the namespace's language of analysis."""
 
-# The fifth column is the time in microseconds since 2000, as PostgreSQL stores it.
 _CHECK = PreparedStatement(
-    """
-    select n.ns, n.settings::text, n.next_doc, n.created_at,
-        (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint,
-        pg_current_snapshot()::text, """ + changes.IS_CONTINUED + ", " + changes.CHANGED + """
-    from namespace n where n.name = %(name)s
-    """
+    "select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED + ", " + changes.CHANGED
+    + " from namespace n where n.name = %(name)s"
 )  # fmt: skip
 
 _FETCH = PreparedStatement(postings.FETCH_TERMS)
-
 
 _USUAL = NamespaceSettings()
 
@@ -207,14 +201,10 @@ class IndexRegistry:
         self._most_bytes = most_bytes
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loads: SingleFlight[str, _Loaded] = SingleFlight()
-        self._nbytes = 0
+        self.nbytes = 0
+        """Bytes that all indexes take, approximately."""
         self.are_warm = True
         """False while the largest namespaces are being loaded at startup."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that all indexes take, approximately."""
-        return self._nbytes
 
     def last(self, name: str) -> NamespaceIndex | None:
         """The index of a namespace as of its last check; None if it is not loaded."""
@@ -226,9 +216,8 @@ class IndexRegistry:
     ) -> NamespaceSnapshot:
         """A namespace as of now, with the postings of some terms and the memories that match a metadata filter.
 
-        Raises:
-            NotFound: there is none of that name.
-            StillReading: a large one is not loaded yet, and `waits` is false.
+        Raises NotFound if there is none of that name, StillReading if a large one is not loaded yet and `waits` is
+        false.
         """
         former: NamespaceIndex | None = None
         while True:
@@ -312,9 +301,8 @@ class IndexRegistry:
         async with self._pool.connection() as conn:
             small = await small_namespaces.read(conn, name, terms)
             if small is not None:
-                namespace, stored, index, now = small
-                entry = _Entry(index, stored, namespace.settings, index.nbytes)
-                loaded = _Loaded(entry, _Fresh(namespace, index, now, began_at, {}))
+                entry = _Entry(small.index, small.stored_settings, small.namespace.settings, small.index.nbytes)
+                loaded = _Loaded(entry, _Fresh(small.namespace, small.index, small.now, began_at, {}))
             else:
                 loaded = await _large(conn, name)
             if former is not None and loaded.checked is None:
@@ -325,7 +313,7 @@ class IndexRegistry:
         if name in self._entries:
             self._drop(name, self._entries[name])
         self._entries[name] = entry
-        self._nbytes += entry.nbytes
+        self.nbytes += entry.nbytes
         self._make_room()
         self._start_vector_load(name, entry)
         return loaded
@@ -433,7 +421,7 @@ class IndexRegistry:
     def _drop(self, name: str, entry: _Entry) -> None:
         if self._entries.get(name) is entry:
             del self._entries[name]
-            self._nbytes -= entry.nbytes
+            self.nbytes -= entry.nbytes
         if entry.vector_load is not None:
             entry.vector_load.cancel()
 
@@ -441,11 +429,11 @@ class IndexRegistry:
         """Update the size of an index."""
         before, entry.nbytes = entry.nbytes, nbytes
         if self._entries.get(name) is entry:
-            self._nbytes += entry.nbytes - before
+            self.nbytes += entry.nbytes - before
 
     def _make_room(self) -> None:
         """Evict the least recently used indexes until the rest fits the budget."""
-        while len(self._entries) > 1 and self._nbytes > self._most_bytes:
+        while len(self._entries) > 1 and self.nbytes > self._most_bytes:
             self._drop(*next(iter(self._entries.items())))
 
 

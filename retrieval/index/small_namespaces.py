@@ -6,8 +6,9 @@ One statement means one snapshot and one round trip, and leaves nothing to undo 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 import msgspec
 from psycopg import AsyncConnection
@@ -23,19 +24,15 @@ from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.store import vectors
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
-from retrieval.store.namespaces import Namespace
+from retrieval.store.namespaces import CURRENT, Namespace
 from retrieval.types.namespace import NamespaceSettings
 
 MOST_ORDINALS = 1_000
 """Most ordinals of a small namespace."""
 
-# The fifth column is the number of microseconds since 2000.
-_NAMESPACE: LiteralString = """
-    select ns, settings::text, next_doc, created_at,
-        (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint,
-        """ + SNAPSHOT + """
-    from namespace where name = %(name)s and next_doc <= %(most)s
-"""  # fmt: skip
+_NAMESPACE: LiteralString = (
+    "select " + CURRENT + ", " + SNAPSHOT + " from namespace where name = %(name)s and next_doc <= %(most)s"
+)
 _MEMORIES: LiteralString = (
     "select "
     + COLUMNS
@@ -68,7 +65,8 @@ _WIDTHS = (8, 21, 1, 3, 3, 1, 3, 4, 2)
 """How many consecutive columns of the result belong together."""
 
 
-class SmallNamespace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SmallNamespace:
     """A namespace with its settings as stored too, its index, and when it was read, in microseconds since 2000."""
 
     namespace: Namespace

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import native
 from retrieval.index.columns import Columns
 from retrieval.index.slots import NO_SLOT
-from retrieval.store.bm25.blocks import PostingArrays
+from retrieval.store.bm25.blocks import PostingArrays, PostingTable, joined, unpack
 
 MOST_BYTES = 32 * 1024 * 1024
 """Budget for the decoded postings of one namespace; the least recently used terms are evicted first."""
@@ -53,13 +53,7 @@ class TermPostings:
             for each, dtype in arrays
         ):
             raise ValueError("the postings of a term are not three contiguous arrays of one size and of their types")
-        return _LAYOUT.pack(
-            native.address(self.docs),
-            native.address(self.tfs),
-            native.address(self.lengths),
-            self.docs.size,
-            *self.extremes,
-        )
+        return _LAYOUT.pack(*(native.address(each) for each, _ in arrays), self.docs.size, *self.extremes)
 
     @property
     def nbytes(self) -> int:
@@ -188,11 +182,11 @@ class _Additions:
 
     def __init__(self) -> None:
         self.count = 0
-        self._parts: list[tuple[int, NDArray[np.int64], NDArray[np.int32], NDArray[np.uint16]]] = []
+        self._parts: list[tuple[int, PostingTable]] = []
 
     @property
     def nbytes(self) -> int:
-        return sum(terms.nbytes + docs.nbytes + tfs.nbytes for _, terms, docs, tfs in self._parts)
+        return sum(part.terms.nbytes + part.docs.nbytes + part.tfs.nbytes for _, part in self._parts)
 
     def append(
         self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]
@@ -200,27 +194,17 @@ class _Additions:
         sizes = [len(each) for each in terms]
         if not sum(sizes):
             return
-        part = (self.count, np.concatenate(terms), np.repeat(np.array(docs, np.int32), sizes), np.concatenate(tfs))
+        by_posting = np.repeat(np.array(docs, np.int32), sizes)
+        start, part = self.count, PostingTable(np.concatenate(terms), by_posting, np.concatenate(tfs))
         self.count += sum(sizes)
         # Merging keeps the parts few, however small the writes.
-        while self._parts and len(self._parts[-1][1]) <= 2 * len(part[1]):
-            before = self._parts.pop()
-            part = (
-                before[0],
-                np.concatenate([before[1], part[1]]),
-                np.concatenate([before[2], part[2]]),
-                np.concatenate([before[3], part[3]]),
-            )
-        self._parts.append(part)
+        while self._parts and self._parts[-1][1].terms.size <= 2 * part.terms.size:
+            start, before = self._parts.pop()
+            part = joined([before, part])
+        self._parts.append((start, part))
 
     def since(self, term: int, *, since: int) -> PostingArrays:
         """The postings of a term, from addition number `since` on."""
-        hits = [
-            (docs[position], tfs[position])
-            for start, terms, docs, tfs in self._parts
-            if start + len(terms) > since
-            for position in [np.flatnonzero(terms == term)]
-        ]
-        if not hits:
-            return np.empty(0, np.int32), np.empty(0, np.uint16)
-        return np.concatenate([docs for docs, _ in hits]), np.concatenate([tfs for _, tfs in hits])
+        parts = [part for start, part in self._parts if start + part.terms.size > since]
+        hits = joined([unpack([]), *(part.only(np.flatnonzero(part.terms == term)) for part in parts)])
+        return hits.docs, hits.tfs

@@ -60,13 +60,9 @@ class WordIndex:
         self._count.ensure(len(self._strings))
         known = array("i", [self._number_of[word] for word in asked if word in self._number_of])
         unknown: int = _shares(
-            len(codes),
-            native.address(codes),
-            *self._layout(),
-            len(known),
-            known.buffer_info()[0],
+            len(codes), native.address(codes), *self._layout(), len(known), known.buffer_info()[0],
             native.address(shares),
-        )
+        )  # fmt: skip
         return unknown
 
     def _layout(self) -> tuple[int, ...]:

@@ -19,8 +19,7 @@ class KeyedFifo:
     def enter(self, keys: Collection[Hashable]) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """Queue behind all running calls that share one of these keys, which must be unique.
 
-        Yields:
-            A function that waits until the calls before are done, whether or not they failed.
+        Yields a function that waits until the calls before are done, whether or not they failed.
         """
         before = {event for key in keys for event in self._running.get(key, ())}
         done = asyncio.Event()

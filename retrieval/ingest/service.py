@@ -23,7 +23,6 @@ from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.transaction import Analysed, Written
 from retrieval.store import locking, memories, namespaces
-from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
@@ -89,9 +88,7 @@ class Ingest:
     async def patch(self, name: str, memory_id: str, patch: MemoryPatch) -> Memory:
         """Change some fields of a memory, in all legs.
 
-        Raises:
-            NotFound: no such namespace or memory.
-            InvalidInput: the changed memory is invalid.
+        Raises NotFound if there is no such namespace or memory, InvalidInput if the changed memory is invalid.
         """
         check_storable(patch)
         changes = {name: value for name, value in msgspec.structs.asdict(patch).items() if value is not UNSET}
@@ -104,8 +101,10 @@ class Ingest:
             unchanged = {field: getattr(current, field) for field in MemoryInput.__struct_fields__}
             changed = without_empty_names(msgspec.structs.replace(MemoryInput(**unchanged), **changes))
             check_meaning(changed)
-            if changes.get("supersedes") is not None:
-                await self._check_stored(namespace, changes["supersedes"])
+            if (superseded := changes.get("supersedes")) is not None:
+                async with self._pool.connection() as conn:
+                    if not await locking.versions(conn, namespace.ns, [superseded]):
+                        raise InvalidInput(f"there is no memory {superseded!r}", loc=("supersedes",))
             draft = Draft(position=0, id=memory_id, input=changed, fingerprint=fingerprint(changed))
             try:
                 await self._write(name, [draft], _no_wait, expected={memory_id: stored.fingerprint})
@@ -114,11 +113,6 @@ class Ingest:
             async with self._pool.connection() as conn:
                 return (await memories.get(conn, namespace, memory_id)).memory
         raise Conflict("other writers kept changing the same memory")
-
-    async def _check_stored(self, namespace: Namespace, superseded: str) -> None:
-        async with self._pool.connection() as conn:
-            if not await locking.versions(conn, namespace.ns, [superseded]):
-                raise InvalidInput(f"there is no memory {superseded!r}", loc=("supersedes",))
 
     async def delete(self, name: str, memory_id: str) -> None:
         """Delete one memory from all legs; raises NotFound if there is no such namespace or memory."""
@@ -132,9 +126,7 @@ class Ingest:
     async def delete_matching(self, name: str, filters: Filters) -> int:
         """Delete all memories that match the filters; returns the number deleted.
 
-        Raises:
-            NotFound: no such namespace.
-            InvalidInput: filters that match every memory.
+        Raises NotFound if there is no such namespace, InvalidInput for filters that match every memory.
         """
         if filters.is_empty:
             raise InvalidInput("must not be empty; delete the namespace to delete all", loc=("filters",))

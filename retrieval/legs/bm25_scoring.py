@@ -38,17 +38,9 @@ _HEAD, _WEIGHT, _LAST = struct.Struct("q3d"), struct.Struct("d"), struct.Struct(
 _integer, _number = ctypes.c_int64, ctypes.c_double
 _ranked = function(
     "trivet_bm25_ranked",
-    *[Array] * 4,
-    *[_integer] * 5,
-    Array,
-    _number,
-    _integer,
-    Array,
-    _number,
-    _integer,
-    Array,
+    *[Array] * 4, *[_integer] * 5, Array, _number, _integer, Array, _number, _integer, Array,
     result=_integer,
-)
+)  # fmt: skip
 _coverage = function("trivet_bm25_coverage", Array, _number, _number, Array, _integer, *[Array] * 3)
 
 

@@ -37,15 +37,9 @@ THRESHOLD = 0.85
 
 _mark_alike = native.function(
     "trivet_alike",
-    ctypes.c_char_p,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.c_double,
-    native.Array,
+    ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array,
     result=ctypes.c_int64,
-)
+)  # fmt: skip
 
 
 class _Comparable(Protocol):
@@ -89,14 +83,10 @@ def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHO
     Exact duplicates are equal after NFKC, case folding and collapsing whitespace and punctuation (texts
     longer than `MAX_SQUEEZED` are compared as they are). Texts that differ in a number, a negation, a name
     or in being a question are never duplicates, nor are those of different speakers or, except for
-    messages, of different titles.
+    messages, of different titles. Candidates are best first, with unique ids.
 
-    Args:
-        candidates: best first, ids unique.
-        threshold: least Jaccard similarity of near duplicates, in (0, 1]; 1 still finds exact ones.
-
-    Raises:
-        ValueError: threshold outside (0, 1].
+    `threshold` is the least Jaccard similarity of near duplicates; 1 still finds exact ones. Raises ValueError if it is
+    outside (0, 1].
 
     >>> from types import SimpleNamespace as Said
     >>> said = {"a": "I like tea.", "b": "i like  TEA"}
@@ -169,10 +159,8 @@ def _may_be(one: str | None, other: str | None) -> bool:
 
 def _same(candidate: _Comparable, normalized: NormalizedText, survivors: Sequence[_Survivor]) -> _Survivor | None:
     """The best-ranked survivor with the same text, among those with the same words."""
-    for survivor in survivors:
-        if survivor.wording == normalized and _same_origin(survivor, candidate):
-            return survivor
-    return None
+    same = (each for each in survivors if each.wording == normalized and _same_origin(each, candidate))
+    return next(same, None)
 
 
 def _near(

@@ -25,20 +25,10 @@ def source_of(document_id: str | None, session_id: str | None) -> tuple[str, str
 def cap_sources(ranked: Sequence[T], source: Callable[[T], Hashable | None], *, cap: int | None, top_k: int) -> list[T]:
     """Move what exceeds the cap of its source behind the first `top_k`, as long as others can take its place.
 
-    The order is otherwise kept: what is moved comes right after the first `top_k`, before everything that
-    ranked lower. If too few others follow, the best of what exceeds the cap fills the first `top_k`.
-
-    Args:
-        ranked: best first.
-        source: the document or session of an item; None for an item without one, which is never capped.
-        cap: most items of one source among the first `top_k`, at least 1; None for no cap.
-        top_k: length of the answer, not negative.
-
-    Returns:
-        All of `ranked`, each once.
-
-    Raises:
-        ValueError: cap below 1 or top_k below 0.
+    The order is otherwise kept: what is moved comes right after the first `top_k`, before everything that ranked lower.
+    If too few others follow, the best of what exceeds the cap fills the first `top_k`. All of `ranked` is returned,
+    each once. `source` gives an item's document or session, None if it has none and is never capped. Raises ValueError
+    for a cap below 1 (None for no cap), or `top_k` below 0.
 
     >>> cap_sources(["a1", "a2", "a3", "b1", "c1"], lambda one: one[0], cap=1, top_k=3)
     ['a1', 'b1', 'c1', 'a2', 'a3']
@@ -77,17 +67,9 @@ def maximal_marginal_relevance(
     with relevance scaled so that the worst is 0 and the best 1. MMR: Carbonell and Goldstein, SIGIR 1998,
     doi:10.1145/290941.291025.
 
-    Args:
-        relevance: (n,), finite, best first.
-        vectors: (n, d), unit rows.
-        diversity: in [0, 1]; 0 keeps the order, 1 goes by similarity alone after the first choice.
-        count: how many to choose, not negative; at most n are chosen.
-
-    Returns:
-        Indices into `relevance` in the order chosen, the best first; ties go to the lower index.
-
-    Raises:
-        ValueError: a value outside its range, shapes that do not fit, relevance not best first, rows not unit.
+    `relevance` has shape (n,), finite and best first; `vectors` (n, d), with unit rows. A `diversity` in [0, 1] of 0
+    keeps the order, 1 goes by similarity alone after the first choice. Returns `count` indices into `relevance`, at
+    most n, in the order chosen, the best first; ties go to the lower index. Raises ValueError for anything else.
 
     >>> vectors = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     >>> maximal_marginal_relevance(np.array([3.0, 2.0, 1.0]), vectors, diversity=0.5, count=2)

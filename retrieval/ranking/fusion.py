@@ -62,16 +62,8 @@ def weighted_rrf(
     rounded, so it does not depend on the order of the legs. Unweighted form: Cormack, Clarke and Buettcher,
     SIGIR 2009, doi:10.1145/1571941.1572114.
 
-    Args:
-        rankings: best-first ids per leg, no repeats.
-        weights: finite, >= 0, one per leg present; they need not sum to 1.
-        rrf_k: smoothing constant, > 0.
-
-    Returns:
-        Each id once, score descending, ties by id.
-
-    Raises:
-        FusionError: a repeated id, a missing, negative or non-finite weight, or rrf_k not above 0.
+    The rankings have ids best first; the weights need not sum to 1. Returns each id once, score descending, ties by id.
+    Raises FusionError for a repeated id, a missing, negative or non-finite weight, or rrf_k not above 0.
 
     >>> [f.id for f in weighted_rrf({"bm25": ["a", "b"], "vector": ["b"]}, {"bm25": 1.0, "vector": 1.0})]
     ['b', 'a']
@@ -94,11 +86,9 @@ def weighted_rrf(
 def fuse(ids: Sequence[str], numbers_by_leg: bytes, rankings: Sequence[RankingSlice], *, rrf_k: float) -> FusedOrder:
     """Fuse rankings of numbered candidates, as `weighted_rrf` does for ids.
 
-    Args:
-        ids: of the candidates, by number.
-        numbers_by_leg: candidate numbers as int32, the rankings concatenated; no repeats within a ranking.
-        rankings: up to three slices of `numbers_by_leg`, with weights that are finite and >= 0.
-        rrf_k: smoothing constant; FusionError if it is not above 0, or if scores overflow.
+    `numbers_by_leg` are candidate numbers as int32, the rankings concatenated, without repeats within one; `rankings`
+    are up to three slices of it, with weights that are finite and >= 0. Raises FusionError if rrf_k is not above 0, or
+    if scores overflow.
     """
     if not (isfinite(rrf_k) and rrf_k > 0):
         raise FusionError(f"rrf_k is {rrf_k}, must be above 0", loc=("rrf_k",))

@@ -137,29 +137,12 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemo
             given = memory.input
             await copy.write_row(
                 (
-                    ns,
-                    memory.doc,
-                    memory.id,
-                    given.kind,
-                    given.text,
-                    given.title,
-                    given.speaker,
-                    given.session_id,
-                    given.position,
-                    given.document_id,
-                    memory.created_at,
-                    given.expires_at,
-                    given.tags,
-                    Jsonb(given.metadata, msgspec.json.encode),
-                    Jsonb(given.entities, msgspec.json.encode),
-                    Jsonb(given.relations, msgspec.json.encode),
-                    given.supersedes,
-                    memory.fingerprint,
-                    memory.length,
-                    HalfVector(memory.embedding),
-                    memory.traits,
+                    ns, memory.doc, memory.id, given.kind, given.text, given.title, given.speaker, given.session_id,
+                    given.position, given.document_id, memory.created_at, given.expires_at, given.tags,
+                    *(Jsonb(each, msgspec.json.encode) for each in (given.metadata, given.entities, given.relations)),
+                    given.supersedes, memory.fingerprint, memory.length, HalfVector(memory.embedding), memory.traits,
                 )
-            )
+            )  # fmt: skip
 
 
 async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import LiteralString
+from typing import LiteralString, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.rows import TupleRow, class_row
+from psycopg.rows import TupleRow
 
 from retrieval.errors import MigrationError
 from retrieval.store.pool import connect
@@ -62,8 +62,7 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Applied:
+class Applied(NamedTuple):
     """One row of `trivet_migration`."""
 
     version: int
@@ -144,9 +143,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
 async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
     """The versions that are not applied yet to a database, given by libpq URL or connection; read-only.
 
-    Raises:
-        StoreUnavailable: the database cannot be reached.
-        MigrationError: its history does not match, see `outstanding`.
+    Raises StoreUnavailable if it cannot be reached, MigrationError if its history does not match, see `outstanding`.
     """
     if isinstance(database, str):
         async with await connect(database) as db:
@@ -169,9 +166,7 @@ async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
 
 
 async def _applied(db: AsyncConnection[TupleRow]) -> list[Applied]:
-    async with db.cursor(row_factory=class_row(Applied)) as cursor:
-        await cursor.execute(_APPLIED)
-        return await cursor.fetchall()
+    return [Applied(*row) for row in await (await db.execute(_APPLIED)).fetchall()]
 
 
 async def _check_server(db: AsyncConnection[TupleRow]) -> None:

@@ -17,6 +17,12 @@ from retrieval.validation import check_names
 
 _NAME = re.compile(r"[\w.:@+\-]{1,128}")
 
+CURRENT: LiteralString = """
+    ns, settings::text, next_doc, created_at,
+        (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint
+"""
+"""Columns: a namespace with undecoded settings, and the time in microseconds since 2000, as PostgreSQL stores it."""
+
 _FIND = "select ns, name, settings, next_doc, created_at from namespace where name = %(name)s"
 
 _CREATE = """

@@ -70,11 +70,7 @@ class Pool(AsyncConnectionPool[Connection]):
         """A connection that the server has not closed; closed ones are replaced in the background.
 
         psycopg's own `check` pauses after each closed connection. After a restart, when all are closed, a caller would
-        wait until its timeout.
-
-        Raises:
-            StoreUnavailable: the database is lost.
-            PoolTimeout: all connections stayed in use.
+        wait until its timeout. Raises StoreUnavailable if the database is lost, PoolTimeout if all stayed in use.
         """
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while True:
@@ -198,11 +194,8 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
     """A pool of `size` connections to a migrated database, in autocommit mode, with pgvector's types registered.
 
     All are opened up front, because three legs run in parallel and none should wait for a handshake. A connection that
-    the server has closed is replaced when it is requested.
-
-    Raises:
-        StoreUnavailable: the database cannot be reached, or accepts fewer than `size` connections.
-        MigrationError: it has no extension `vector`, so it is not migrated.
+    the server has closed is replaced when it is requested. Raises StoreUnavailable if the database cannot be reached or
+    accepts fewer, MigrationError if it has no extension `vector`, so that it is not migrated.
     """
     async with await connect(url) as db:
         [(is_migrated,)] = await (await db.execute("select to_regtype('vector') is not null")).fetchall()

@@ -43,8 +43,8 @@ class PostingTable:
     docs: NDArray[np.int32]
     tfs: NDArray[np.uint16]
 
-    def only(self, chosen: NDArray[np.bool_] | slice) -> PostingTable:
-        """Select postings by mask or slice."""
+    def only(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> PostingTable:
+        """Select postings by mask or index."""
         return PostingTable(self.terms[chosen], self.docs[chosen], self.tfs[chosen])
 
     def sorted(self) -> PostingTable:

@@ -223,11 +223,9 @@ class _Merge:
         return int(np.count_nonzero(self._seen))
 
     def step(self, rows: Sequence[bytes], last_term: int) -> list[tuple[int, bytes]]:
-        """Merge the next range of terms; returns rows of the merged segment, each with its first term.
+        """Merge the next range of terms, up to `last_term`; returns the merged rows, each with its first term.
 
-        Args:
-            rows: all rows whose first term is above the previous step's `last_term` and at most this one's.
-            last_term: last term of the range; later terms in the last rows are kept for the next step.
+        `rows` are all whose first term is in the range; later terms in the last of them are kept for the next step.
         """
         table = joined([self._left, unpack(rows)])
         table = table.only(self._alive[table.docs - self._first_doc])

@@ -97,10 +97,8 @@ class Cluster:
         """Write the settings, start the server and wait until it answers, crash recovery included.
 
         Processes left behind by a killed server hold its shared memory and may still write, so they are killed first.
-
-        Raises:
-            EmbeddedPostgresError: it does not start; the message contains the end of its log.
-            OSError: the folder cannot be written.
+        Raises EmbeddedPostgresError, with the end of the log, if it does not start, OSError if the folder cannot be
+        written.
         """
         _kill_orphans(self.pgdata)
         socket_folder = _socket_folder(self.pgdata)
@@ -109,7 +107,7 @@ class Cluster:
         self._configure(settings, socket_folder)
         let_server_user_in(self.pgdata)
         arguments = ("start", "-w", "-t", str(START_TIMEOUT_S), "-l", self.log_file, "-D", self.pgdata)
-        seen = self._log_size()
+        seen = self.log_file.stat().st_size if self.log_file.exists() else 0
         try:
             run_program("pg_ctl", *arguments, owner=self.pgdata)
         except EmbeddedPostgresError as exc:
@@ -153,8 +151,8 @@ class Cluster:
     def _configure(self, settings: Mapping[str, str], socket_folder: Path) -> None:
         """Write `trivet.conf`: the settings, and a Unix socket as the only address."""
         fixed = {"listen_addresses": "", "port": "5432", "unix_socket_directories": f'"{socket_folder}"'}
-        lines = [_setting(name, value) for name, value in {**settings, **fixed}.items()]
-        _replace(self.pgdata / "trivet.conf", "".join(lines))
+        quoted = {name: value.replace("'", "''") for name, value in {**settings, **fixed}.items()}
+        _replace(self.pgdata / "trivet.conf", "".join(f"{name} = '{value}'\n" for name, value in quoted.items()))
 
     def _postmaster(self) -> list[str]:
         """The lines of postmaster.pid: process, folder, start, port, socket folder, ..., status."""
@@ -163,20 +161,12 @@ class Cluster:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def _log_size(self) -> int:
-        return self.log_file.stat().st_size if self.log_file.exists() else 0
-
     def _log_since(self, offset: int) -> str:
         if not self.log_file.exists():
             return ""
         with self.log_file.open("rb") as file:
             file.seek(offset)
             return file.read()[-2_000:].decode(errors="replace").strip()
-
-
-def _setting(name: str, value: str) -> str:
-    quoted = value.replace("'", "''")
-    return f"{name} = '{quoted}'\n"
 
 
 def _disown(lock_file: Path) -> None:

@@ -58,11 +58,9 @@ class EmbeddedPostgres:
     """One process's share in the server of a data folder. Methods block and may be called from any thread."""
 
     def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None) -> None:
-        """Touches nothing before `start`.
+        """Touches nothing before `start`, which creates `data_dir` with its parents unless it is there, empty or ours.
 
-        Args:
-            data_dir: created with its parents if missing; empty or created by Trivet.
-            settings: PostgreSQL settings that override the tuned ones, if this process starts the server.
+        The `settings` of PostgreSQL override the tuned ones, if this process starts the server.
         """
         self.data_dir = Path(os.path.abspath(data_dir.expanduser()))
         self._cluster = Cluster(self.data_dir / "postgres")
