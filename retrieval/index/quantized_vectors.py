@@ -121,10 +121,7 @@ class QuantizedVectors:
         fresh = self._is_fresh(turns, version)
         turns, own = turns[fresh], own[fresh]
         if turns.size:
-            rows = np.arange(self._own_rows, self._own_rows + turns.size)
-            self._own.put(rows, own)
-            self._own_row.put(turns, rows)
-            self._own_rows += turns.size
+            self._own.put(self._new_own_rows(turns), own)
 
     def take_over(self, docs: NDArray[np.int64], former: QuantizedVectors, former_docs: NDArray[np.int64]) -> None:
         """Copy the vectors of the same memories from another index, which may lack some; none is stored here yet."""
@@ -140,10 +137,13 @@ class QuantizedVectors:
         own_rows = former._own_row.values[former_docs]
         turns, own_rows = docs[own_rows != NO_ROW], own_rows[own_rows != NO_ROW]
         if turns.size:
-            rows = np.arange(self._own_rows, self._own_rows + turns.size)
-            self._own.copy(rows, former._own, own_rows)
-            self._own_row.put(turns, rows)
-            self._own_rows += turns.size
+            self._own.copy(self._new_own_rows(turns), former._own, own_rows)
+
+    def _new_own_rows(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = np.arange(self._own_rows, self._own_rows + turns.size)
+        self._own_row.put(turns, rows)
+        self._own_rows += turns.size
+        return rows
 
     def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:
         self._forgotten_in.ensure(int(docs.max(initial=-1)) + 1)

@@ -55,10 +55,10 @@ class QueryVectors:
 
     async def read(self, docs: Sequence[int]) -> None:
         """Read the vectors of memories; the current ones of a memory updated meanwhile, none of a deleted one."""
-        if not self._take(docs):
+        if not self.take(docs):
             return
         async with self._reading:  # another leg may be reading the same
-            if missing := self._take(docs):
+            if missing := self.take(docs):
                 await self._read_from_database(missing)
 
     async def _read_from_database(self, missing: Sequence[int]) -> None:
@@ -85,11 +85,7 @@ class QueryVectors:
             order = np.argsort(found.docs)
             own[order[np.searchsorted(found.docs, found.turns, sorter=order)]] = QuantizedVectors.rounded(found.own)
 
-    def take(self, docs: Iterable[int]) -> bool:
-        """Copy the vectors the index holds; True if none is missing."""
-        return not self._take(docs)
-
-    def _take(self, docs: Iterable[int]) -> list[int]:
+    def take(self, docs: Iterable[int]) -> list[int]:
         """Copy the vectors the index holds; returns the memories whose vectors are missing."""
         wanted = [doc for doc in docs if doc not in self._places and doc not in self._absent]
         if not wanted:

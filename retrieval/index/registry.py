@@ -111,8 +111,7 @@ class _Entry:
     """An index with its checks and background tasks.
 
     Attributes:
-        stored: the namespace's settings as stored, as of the last check.
-        settings: the same, decoded.
+        stored: the namespace's `settings` as stored, as of the last check.
         nbytes: as accounted in the registry.
         wanted: terms that the next check fetches.
         filters: metadata filters that the next check looks up, by `metadata_key`.
@@ -121,7 +120,6 @@ class _Entry:
         reload: the task that loads a new index to replace this one.
         reloaded_at: when that was last started, in seconds.
         is_broken: whether changes were applied only in part, so that the index must not be used.
-        vector_load: the task that reads its vectors.
     """
 
     index: NamespaceIndex

@@ -59,7 +59,6 @@ class Arrangement:
     """The updates that a change of some sessions requires.
 
     Attributes:
-        added: the new turns with their neighbours.
         relinked: stored turns whose neighbours changed.
         vectors: context unit vectors by ordinal, of new turns and of stored ones whose preceding turns changed.
     """

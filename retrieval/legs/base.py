@@ -148,7 +148,6 @@ class LegRanking:
 
     Attributes:
         hits: best first (score descending, ties by id ascending), each id once.
-        details: for `explain`.
         score_upper_bound: the highest possible score of any memory; 0 if the leg knows none.
         terms: the query as weighted terms, if the leg matches terms.
         entity_idfs: of the query's known entities, in [0, 1]: 1 for one that a single memory mentions.

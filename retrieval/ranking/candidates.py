@@ -19,7 +19,6 @@ class RankedCandidates(NamedTuple):
     """Candidates in the order of an answer, best first.
 
     Attributes:
-        numbers: of the candidates.
         scores: descending; the fused scores, or those blended with the rescorer's ranking.
         fused_ranks: each candidate's rank in the fusion, from 1.
         fused_scores: scores of the fusion in the fusion's order: that of rank r is at r - 1.
@@ -36,7 +35,6 @@ class Candidates:
     """The legs' hits as numbered candidates, in order of first appearance.
 
     Attributes:
-        rankings: by leg.
         docs, ids: slots and ids of the candidates, by number.
         findings: by leg, ids and scores of its hits, best first.
         by_leg: by leg, the numbers of its hits, best first.

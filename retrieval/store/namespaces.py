@@ -41,6 +41,7 @@ _ALLOCATE = """
     returning next_doc - %(docs)s, set_config('synchronous_commit', 'off', true)
 """
 
+# In the order of `NamespaceInfo`'s fields.
 _LIST = """
     select n.name, n.settings, n.created_at,
         (select count(*) from memory m where m.ns = n.ns),
@@ -152,19 +153,9 @@ async def allocate_docs(conn: AsyncConnection[Any], ns: int, docs: int) -> range
 
 async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Sequence[NamespaceInfo]:
     """All namespaces, or the one with that name, with their counts."""
-    cursor = await conn.execute(_LIST, {"name": name})
-    return [
-        NamespaceInfo(
-            name=row[0],
-            settings=msgspec.convert(row[1], NamespaceSettings),
-            created_at=row[2],
-            memories=row[3],
-            entities=row[4],
-            mentions=row[5],
-            relations=row[6],
-        )
-        for row in await cursor.fetchall()
-    ]
+    rows = await (await conn.execute(_LIST, {"name": name})).fetchall()
+    fields = NamespaceInfo.__struct_fields__
+    return [msgspec.convert(dict(zip(fields, row, strict=True)), NamespaceInfo) for row in rows]
 
 
 async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:
