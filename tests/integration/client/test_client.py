@@ -1,0 +1,105 @@
+"""The Python clients against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+import trivet
+from tests.serving import on_a_port, settings_for
+
+MAY = datetime(2025, 5, 20, 18, tzinfo=UTC)
+
+
+@pytest.fixture
+def url(database_url: str) -> Iterator[str]:
+    """The address of a server with a database of its own."""
+    with on_a_port(settings_for(database_url)) as address:
+        yield address
+
+
+@pytest.fixture
+def ana(url: str) -> Iterator[trivet.Client]:
+    with trivet.Client(url, namespace="ana") as client:
+        yield client
+
+
+def test_what_is_added_in_any_form_is_found(ana: trivet.Client) -> None:
+    memory = trivet.Memory(id="m1", text="My sister Ines moved to Porto.", speaker="Ana", created_at=MAY, tags=["home"])
+    results = ana.add([memory, {"id": "m2", "text": "The kettle is copper."}, "Slugs ate the lettuce."])
+    assert [result.status for result in results] == ["created"] * 3
+    answer = ana.search("Who moved to Porto?", top_k=1, explain=True)
+    [found] = answer.results
+    assert (found.id, found.speaker, found.created_at, found.tags) == ("m1", "Ana", MAY, ["home"])
+    assert answer.search_id
+    pack = ana.context("Who moved to Porto?", max_tokens=200)
+    assert pack.items[0].id == "m1"
+    assert "Porto" in pack.context
+    talk = [{"role": "user", "content": "Who moved to Porto?"}]
+    assert ana.context(messages=talk, max_tokens=200).items[0].id == "m1"
+    assert ana.classify("Who moved to Porto?").weights.keys() == {"vector", "bm25", "graph"}
+
+
+def test_a_memory_is_read_changed_and_added_elsewhere(ana: trivet.Client) -> None:
+    ana.add({"id": "a/b ?", "text": "The kettle is copper.", "title": "Kitchen"})
+    assert ana.update("a/b ?", text="The kettle is steel.", title=None).title is None
+    stored = ana.get("a/b ?")
+    assert (stored.text, stored.title) == ("The kettle is steel.", None)
+    [result] = ana.add(stored, namespace="ben")
+    assert (result.id, result.status) == ("a/b ?", "created")
+    ana.delete("a/b ?")
+    with pytest.raises(trivet.NotFound):
+        ana.get("a/b ?")
+    assert ana.get("a/b ?", namespace="ben").text == "The kettle is steel."
+
+
+def test_all_pages_are_read(ana: trivet.Client) -> None:
+    ana.add({"id": f"m{number:03}", "text": f"note {number}", "tags": ["odd"] * (number % 2)} for number in range(401))
+    assert [memory.id for memory in ana.get_all()] == [f"m{number:03}" for number in range(401)]
+    assert len(list(ana.get_all(tags_all=["odd"]))) == 200
+    assert ana.delete_all(tags_all=["odd"]) == 200
+    assert len(list(ana.get_all())) == 201
+    with pytest.raises(trivet.InvalidInput):
+        ana.delete_all()
+
+
+def test_feedback_on_a_search(ana: trivet.Client) -> None:
+    ana.add({"id": "m1", "text": "The kettle is copper."})
+    answer = ana.search("kettle")
+    shown = [result.id for result in answer.results]
+    receipt = ana.feedback(query="kettle", shown=shown, relevant=["m1"])
+    assert receipt.id
+
+
+def test_what_is_wrong_is_said_in_the_words_of_the_server(ana: trivet.Client) -> None:
+    with pytest.raises(trivet.NotFound, match="'ana'"):
+        ana.search("anything")
+    with pytest.raises(trivet.InvalidInput, match="there is no such field") as raised:
+        ana.search("anything", top=3)
+    assert raised.value.loc == ("top",)
+    results = ana.add([{"id": "good", "text": "x"}, {"id": "bad", "text": ""}])
+    assert [result.status for result in results] == ["created", "rejected"]
+    with pytest.raises(trivet.InvalidInput):
+        ana.add({"text": ""})
+
+
+def test_a_key_is_asked_for(database_url: str) -> None:
+    with on_a_port(settings_for(database_url, api_key="correct-key")) as url:
+        with trivet.Client(url, "correct-key", "ana") as client:
+            assert client.add("x")[0].status == "created"
+        with trivet.Client(url, "another-key", "ana") as client, pytest.raises(trivet.Unauthorized):
+            client.add("x")
+
+
+def test_the_asynchronous_client_does_the_same(url: str) -> None:
+    async def use() -> list[str]:
+        async with trivet.AsyncClient(url, namespace="ana") as client:
+            await client.add(["The kettle is copper.", "Slugs ate the lettuce."])
+            found, _ = await asyncio.gather(client.search("kettle"), client.context("kettle", max_tokens=100))
+            assert "kettle" in found.results[0].text
+            return [memory.text async for memory in client.get_all()]
+
+    assert asyncio.run(use()) == ["The kettle is copper.", "Slugs ate the lettuce."]

@@ -1,0 +1,162 @@
+"""What the clients send, and what they make of answers, on a transport that is no network."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+import trivet
+from trivet.generate import FOLDER, TARGET, synchronous
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+PAGE = {"memories": [], "next_cursor": None}
+
+
+def client(handler: Handler, **options: Any) -> trivet.Client:
+    return trivet.Client(namespace="ana", transport=httpx.MockTransport(handler), **options)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long a client waited, without the waiting."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    return waited
+
+
+def test_the_synchronous_client_is_the_one_that_is_made_of_the_other() -> None:
+    assert (FOLDER / TARGET).read_text(encoding="utf-8") == synchronous()
+
+
+@pytest.mark.parametrize("name", ["a/b", "../../admin", "?x=1", "#", "a b", "é", "%2F", "a%2e%2e"])
+def test_no_name_leaves_its_place_in_the_path(name: str) -> None:
+    paths = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        paths.append(request.url.raw_path)
+        return httpx.Response(204)
+
+    client(answer).delete(name, namespace=name)
+    [path] = paths
+    assert path.count(b"/") == 5
+    assert b"?" not in path
+    *_, namespace, memories, memory_id = path.split(b"/")
+    assert memories == b"memories"
+    assert httpx.URL(b"/".join([b"http://x", namespace]).decode()).path == f"/{name}"
+    assert namespace == memory_id
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_names_that_paths_cannot_carry_are_refused(name: str) -> None:
+    with pytest.raises(trivet.InvalidInput, match="is no name"):
+        client(lambda _: httpx.Response(204)).delete(name)
+
+
+def test_a_call_needs_a_namespace() -> None:
+    with pytest.raises(trivet.InvalidInput, match="name a namespace"):
+        trivet.Client().get("m1")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, trivet.InvalidInput),
+        (401, trivet.Unauthorized),
+        (404, trivet.NotFound),
+        (409, trivet.Conflict),
+        (413, trivet.BodyTooLarge),
+        (422, trivet.InvalidInput),
+        (429, trivet.RateLimited),
+        (500, trivet.ServerError),
+        (502, trivet.ServerError),
+        (503, trivet.Unavailable),
+    ],
+)
+@pytest.mark.parametrize(
+    "body", [b'{"title": "T", "status": 1, "detail": "what is wrong"}', b"<html>what is wrong", b""]
+)
+def test_every_status_has_its_error(status: int, kind: type[trivet.TrivetError], body: bytes) -> None:
+    with pytest.raises(trivet.TrivetError) as raised:
+        client(lambda _: httpx.Response(status, content=body), retries=0).search("x")
+    assert type(raised.value) is kind
+    assert ("what is wrong" if body.startswith(b"{") else f"{status}") in str(raised.value)
+
+
+def test_an_error_names_the_field() -> None:
+    problem = {"detail": "top_k: too large", "errors": [{"loc": ["top_k"], "msg": "too large"}]}
+    with pytest.raises(trivet.InvalidInput) as raised:
+        client(lambda _: httpx.Response(422, json=problem)).search("x", top_k=1_000)
+    assert raised.value.loc == ("top_k",)
+
+
+def test_nobody_at_the_address(pauses: list[float]) -> None:
+    """One clear error with the address in it, after some more attempts."""
+    with (
+        trivet.Client("http://127.0.0.1:9", namespace="ana") as away,
+        pytest.raises(trivet.Unreachable, match=r"no answer from http://127\.0\.0\.1:9"),
+    ):
+        away.add("x")
+    assert pauses == [0.1, 0.2, 0.4]
+
+
+@pytest.mark.parametrize("outcome", [503, 429, httpx.ReadTimeout("late"), httpx.RemoteProtocolError("cut off")])
+@pytest.mark.parametrize(("call", "is_repeated"), [("search", True), ("add", True), ("delete", False)])
+def test_what_may_be_sent_twice_is(
+    pauses: list[float], outcome: int | httpx.TransportError, call: str, is_repeated: bool
+) -> None:
+    """A write without an id gets one first, so that the server sees the same memory again."""
+    bodies = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        if isinstance(outcome, httpx.TransportError):
+            raise outcome
+        return httpx.Response(outcome, headers={"Retry-After": "7"} if outcome == 429 else {})
+
+    with pytest.raises(trivet.TrivetError):
+        getattr(client(answer, retries=2), call)("x")
+    assert len(bodies) == (3 if is_repeated else 1)
+    assert len(set(bodies)) == 1
+    assert pauses == (([7.0, 7.0] if outcome == 429 else [0.1, 0.2]) if is_repeated else [])
+
+
+def test_a_second_attempt_may_succeed(pauses: list[float]) -> None:
+    answers = iter([httpx.Response(503), httpx.Response(200, json=PAGE)])
+    assert list(client(lambda _: next(answers)).get_all()) == []
+    assert len(pauses) == 1
+
+
+def test_many_memories_are_sent_in_batches_as_they_come() -> None:
+    sizes: list[int] = []
+    progress: list[tuple[int, int]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        memories = msgspec.json.decode(request.content)["memories"]
+        sizes.append(len(memories))
+        return httpx.Response(201, json={"results": [{"id": each["id"], "status": "created"} for each in memories]})
+
+    texts = (f"text {number}" for number in range(450))
+    results = client(answer).add(texts, on_progress=lambda done: progress.append((done, len(sizes))))
+    assert sizes == [200, 200, 50]
+    assert progress == [(200, 1), (400, 2), (450, 3)]
+    assert len({result.id for result in results}) == 450
+
+
+def test_the_key_travels_and_is_not_shown() -> None:
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["authorization"])
+        return httpx.Response(401, json={"detail": "A valid key is needed"})
+
+    made = client(answer, api_key="secret-key")
+    with pytest.raises(trivet.Unauthorized) as raised:
+        made.search("x")
+    assert seen == ["Bearer secret-key"]
+    assert "secret" not in f"{raised.value!r} {made!r} {raised.value.__cause__!r}"

@@ -1,0 +1,46 @@
+"""Trivet from Python: clients of a server.
+
+with trivet.Client(namespace="ana") as memory:
+    memory.add("My sister Ines moved to Porto in May.")
+    print(memory.context("Where does my sister live?").context)
+"""
+
+from retrieval.types.memory import AddResult
+from retrieval.types.memory import Memory as StoredMemory
+from retrieval.types.memory import MemoryInput as Memory
+from retrieval.types.search import ContextResponse, SearchResponse, SearchResult
+from trivet._async_client import AsyncClient
+from trivet._client import Client
+from trivet.errors import (
+    BodyTooLarge,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    RateLimited,
+    ServerError,
+    TrivetError,
+    Unauthorized,
+    Unavailable,
+    Unreachable,
+)
+
+__all__ = [
+    "AddResult",
+    "AsyncClient",
+    "BodyTooLarge",
+    "Client",
+    "Conflict",
+    "ContextResponse",
+    "InvalidInput",
+    "Memory",
+    "NotFound",
+    "RateLimited",
+    "SearchResponse",
+    "SearchResult",
+    "ServerError",
+    "StoredMemory",
+    "TrivetError",
+    "Unauthorized",
+    "Unavailable",
+    "Unreachable",
+]

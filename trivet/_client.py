@@ -1,0 +1,165 @@
+"""The synchronous client, made of `_async_client.py` by `python trivet/generate.py`; edit that one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from retrieval.journal.feedback import FeedbackReceipt
+from retrieval.types.memory import AddResult, Memory
+from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
+from trivet import calls
+from trivet.calls import Call, NewMemory
+from trivet.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+class Client:
+    """A Trivet server over HTTP; a context manager that keeps its connections open.
+
+    Methods take the fields of the HTTP API by name and return its answers as typed objects. They raise `TrivetError`:
+    `InvalidInput`, `NotFound`, `Unreachable` and the others of `trivet.errors`.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8321",
+        api_key: str | None = None,
+        namespace: str | None = None,
+        timeout_s: float = 30.0,
+        *,
+        retries: int = 3,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Send nothing yet.
+
+        Args:
+            base_url: of the server.
+            api_key: its key, if it asks for one.
+            namespace: used where a call names none.
+            timeout_s: how long to wait for a connection, and for each part of an answer.
+            retries: how often to send a request again that may succeed then: no answer, 429 and 503, with growing
+                pauses, and only where sending it twice does what sending it once does.
+            transport: sends requests in another way than over a network.
+        """
+        self._namespace = namespace
+        self._retries = retries
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {api_key}"} if api_key else {})
+        self._http = httpx.Client(base_url=base_url, headers=headers, timeout=timeout_s, transport=transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def add(
+        self,
+        memories: NewMemory | Iterable[NewMemory],
+        *,
+        namespace: str | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[AddResult]:
+        """Add or replace memories; all legs see them when this returns.
+
+        Args:
+            memories: one or many: texts, mappings of fields, or `Memory` objects. Many are sent in batches as they are
+                iterated over.
+            namespace: created on first use.
+            on_progress: called after each batch with the number of memories sent so far.
+
+        Returns:
+            The outcome of each, in their order. A bad memory is `rejected` and the others are stored.
+
+        Raises:
+            InvalidInput: all memories of a batch are bad; batches before it are stored.
+        """
+        results: list[AddResult] = []
+        for batch in calls.with_ids(memories):
+            results += (self._send(calls.add(self._named(namespace), batch))).results
+            if on_progress is not None:
+                on_progress(len(results))
+        return results
+
+    def search(self, query: str, *, namespace: str | None = None, **fields: Any) -> SearchResponse:
+        """Ranked memories; `fields` are those of a search, such as `top_k`, `filters` and `explain`."""
+        return self._send(calls.search(self._named(namespace), {"query": query, **fields}))
+
+    def context(
+        self,
+        query: str | None = None,
+        messages: Iterable[Mapping[str, str]] | None = None,
+        *,
+        namespace: str | None = None,
+        **fields: Any,
+    ) -> ContextResponse:
+        """A context pack for a query or for a conversation; `fields` are those of a pack, such as `max_tokens`."""
+        asked = {} if query is None else {"query": query}
+        talk = {} if messages is None else {"messages": list(messages)}
+        return self._send(calls.context(self._named(namespace), {**asked, **talk, **fields}))
+
+    def classify(self, query: str, *, profile: str | None = None) -> ClassifyResponse:
+        """The intent of a query and the weights that it would get."""
+        return self._send(calls.classify({"query": query, "profile": profile}))
+
+    def get(self, id: str, *, namespace: str | None = None) -> Memory:
+        """One memory."""
+        return self._send(calls.get(self._named(namespace), id))
+
+    def get_all(self, *, namespace: str | None = None, **filters: Any) -> Iterator[Memory]:
+        """All memories that meet the filters, oldest insertion first; reads page after page."""
+        cursor = None
+        while True:
+            page = self._send(calls.page(self._named(namespace), filters, cursor))
+            yield from page.memories
+            if (cursor := page.next_cursor) is None:
+                return
+
+    def update(self, id: str, *, namespace: str | None = None, **fields: Any) -> Memory:
+        """Change fields of a memory; None clears one that may be empty, others stay as they are."""
+        return self._send(calls.update(self._named(namespace), id, fields))
+
+    def delete(self, id: str, *, namespace: str | None = None) -> None:
+        """Delete one memory."""
+        self._send(calls.delete(self._named(namespace), id))
+
+    def delete_all(self, *, namespace: str | None = None, **filters: Any) -> int:
+        """Delete all memories that meet the filters, of which there must be one; returns how many."""
+        return (self._send(calls.delete_all(self._named(namespace), filters))).deleted
+
+    def feedback(self, search_id: str | None = None, *, namespace: str | None = None, **fields: Any) -> FeedbackReceipt:
+        """Say what was relevant in an answer: `relevant`, `irrelevant`, `clicked` or `ratings`, by memory id."""
+        return self._send(calls.feedback(self._named(namespace), {"search_id": search_id, **fields}))
+
+    def _named(self, namespace: str | None) -> str:
+        name = namespace if namespace is not None else self._namespace
+        if name is None:
+            raise InvalidInput("name a namespace, here or when the client is made", loc=("namespace",))
+        return name
+
+    def _send(self, call: Call[T]) -> T:
+        """Send a call, again where that may help, and return its answer."""
+        outcome: httpx.Response | httpx.TransportError
+        for attempt in count():
+            try:
+                outcome = self._http.request(call.method, call.path, content=call.content, params=call.params)
+            except httpx.TransportError as exc:
+                outcome = exc
+            if attempt >= self._retries or not calls.may_succeed(call, outcome):
+                break
+            time.sleep(calls.pause_s(attempt, outcome))
+        if isinstance(outcome, httpx.TransportError):
+            raise calls.unreachable(self._http.base_url, outcome) from outcome
+        return call.result(outcome)

@@ -1,0 +1,198 @@
+"""The calls of the HTTP API without their sending: both clients send the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from retrieval.ids import uuid7
+from retrieval.journal.feedback import FeedbackReceipt
+from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage
+from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
+from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
+
+T = TypeVar("T")
+
+NewMemory = str | Mapping[str, Any] | MemoryInput | Memory
+"""What `add` takes: a text, the fields of a memory, or a memory."""
+
+BATCH = 200
+"""Memories sent in one request."""
+
+PAGE = 200
+"""Memories read in one request."""
+
+RETRIED = frozenset({429, 503})
+"""Answers after which the same request may succeed."""
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 10.0
+
+
+class _AddResponse(Struct, frozen=True):
+    results: list[AddResult]
+
+
+class _Deleted(Struct, frozen=True):
+    deleted: int
+
+
+class _Fault(Struct, frozen=True):
+    loc: list[str | int] = []
+    msg: str = ""
+
+
+class _Problem(Struct, frozen=True):
+    """An error of the server (RFC 9457), or as much of one as an intermediary sends."""
+
+    detail: str = ""
+    title: str = ""
+    errors: list[_Fault] | UnsetType = UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request and the type of its answer; `is_repeatable`: sending it twice does what sending it once does."""
+
+    method: str
+    path: str
+    answer: type[T]
+    body: Any = None
+    params: Mapping[str, str] = field(default_factory=dict)
+    is_repeatable: bool = True
+
+    @property
+    def content(self) -> bytes | None:
+        """The body as JSON."""
+        return None if self.body is None else msgspec.json.encode(self.body)
+
+    def result(self, response: httpx.Response) -> T:
+        """The answer.
+
+        Raises:
+            TrivetError: the server refused the request or failed.
+        """
+        if response.status_code >= 400:
+            raise error_of(response)
+        return msgspec.json.decode(response.content or b"null", type=self.answer)
+
+
+def error_of(response: httpx.Response) -> TrivetError:
+    """The error that a response tells of."""
+    try:
+        problem = msgspec.json.decode(response.content, type=_Problem)
+    except msgspec.DecodeError:  # of a proxy
+        problem = _Problem()
+    kind = CLASS_OF.get(response.status_code, ServerError)
+    message = problem.detail or problem.title or f"{response.status_code} {response.reason_phrase} from {response.url}"
+    if kind is InvalidInput and problem.errors:
+        return InvalidInput(message, loc=tuple(problem.errors[0].loc))
+    return kind(message)
+
+
+def unreachable(base_url: httpx.URL, error: httpx.TransportError) -> Unreachable:
+    """The error of a server that does not answer; names its address."""
+    return Unreachable(f"no answer from {base_url}: {type(error).__name__}{f': {error}' if str(error) else ''}")
+
+
+def may_succeed(call: Call[Any], outcome: httpx.Response | httpx.TransportError) -> bool:
+    """Whether to send a call again: after an answer that invites it, or none, if that cannot do it twice.
+
+    A request that found nobody listening did nothing.
+    """
+    if isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout):
+        return True
+    return call.is_repeatable and (isinstance(outcome, httpx.TransportError) or outcome.status_code in RETRIED)
+
+
+def pause_s(attempt: int, outcome: httpx.Response | httpx.TransportError) -> float:
+    """Seconds to wait before the next attempt: as the server asks in whole seconds, else doubling from a tenth."""
+    asked = "" if isinstance(outcome, httpx.TransportError) else outcome.headers.get("retry-after", "")
+    return min(float(asked) if asked.isdecimal() else FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
+
+
+def with_ids(memories: NewMemory | Iterable[NewMemory]) -> Iterator[list[dict[str, Any]]]:
+    """Batches of memories as JSON objects. Those without an id get one here, so that a batch may be sent twice."""
+    each = iter([memories] if isinstance(memories, str | Mapping | Struct) else memories)
+    while batch := [_with_id(memory) for memory in islice(each, BATCH)]:
+        yield batch
+
+
+def _with_id(memory: NewMemory) -> dict[str, Any]:
+    if isinstance(memory, str):
+        fields: dict[str, Any] = {"text": memory}
+    elif isinstance(memory, Mapping):
+        fields = dict(memory)
+    else:
+        fields = {name: value for name, value in msgspec.structs.asdict(memory).items() if name != "superseded_by"}
+    if fields.get("id") is None:
+        fields["id"] = uuid7()
+    return fields
+
+
+def add(namespace: str, memories: Sequence[Mapping[str, Any]]) -> Call[_AddResponse]:
+    """Add or replace memories that have ids."""
+    return Call("POST", _path(namespace, "memories"), _AddResponse, {"memories": memories})
+
+
+def search(namespace: str, fields: Mapping[str, Any]) -> Call[SearchResponse]:
+    """Search a namespace."""
+    return Call("POST", _path(namespace, "search"), SearchResponse, fields)
+
+
+def context(namespace: str, fields: Mapping[str, Any]) -> Call[ContextResponse]:
+    """Make a context pack."""
+    return Call("POST", _path(namespace, "context"), ContextResponse, fields)
+
+
+def classify(fields: Mapping[str, Any]) -> Call[ClassifyResponse]:
+    """Classify a query."""
+    return Call("POST", "/v1/classify", ClassifyResponse, fields)
+
+
+def get(namespace: str, memory_id: str) -> Call[Memory]:
+    """Read one memory."""
+    return Call("GET", _path(namespace, "memories", memory_id), Memory)
+
+
+def page(namespace: str, filters: Mapping[str, Any], cursor: str | None) -> Call[MemoryPage]:
+    """Read one page of memories."""
+    params = {"limit": str(PAGE), "filters": msgspec.json.encode(filters).decode()}
+    if cursor is not None:
+        params["cursor"] = cursor
+    return Call("GET", _path(namespace, "memories"), MemoryPage, params=params)
+
+
+def update(namespace: str, memory_id: str, fields: Mapping[str, Any]) -> Call[Memory]:
+    """Change fields of a memory."""
+    return Call("PATCH", _path(namespace, "memories", memory_id), Memory, fields)
+
+
+def delete(namespace: str, memory_id: str) -> Call[None]:
+    """Delete one memory; sent twice, the second answer would be that there is none."""
+    return Call("DELETE", _path(namespace, "memories", memory_id), type(None), is_repeatable=False)
+
+
+def delete_all(namespace: str, filters: Mapping[str, Any]) -> Call[_Deleted]:
+    """Delete memories by filters; sent twice, the second answer would count none."""
+    return Call("POST", _path(namespace, "memories", "delete"), _Deleted, {"filters": filters}, is_repeatable=False)
+
+
+def feedback(namespace: str, fields: Mapping[str, Any]) -> Call[FeedbackReceipt]:
+    """Say what was relevant; the same id with the same content is stored once."""
+    return Call("POST", _path(namespace, "feedback"), FeedbackReceipt, {"id": uuid7(), **fields})
+
+
+def _path(namespace: str, *parts: str) -> str:
+    """The path of a namespace or of what is in it; no id can leave its place in it."""
+    for name in (namespace, *parts):
+        if name in ("", ".", ".."):
+            raise InvalidInput(f"{name!r} is no name of a namespace or a memory")
+    return "/".join(("/v1/namespaces", *(quote(name, safe="") for name in (namespace, *parts))))
