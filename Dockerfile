@@ -3,12 +3,14 @@
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
+COPY hatch_build.py hatch_build.py
 COPY models models
 COPY native native
 COPY postgres postgres
 COPY graph graph
 COPY classifier classifier
 COPY retrieval retrieval
+COPY trivet trivet
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheel .
 
 FROM python:3.12-slim

@@ -126,7 +126,7 @@ $(LOCKED): requirements.lock
 	@touch $@
 
 # Compiles native/, too, with what pip fetches for the build alone.
-$(INSTALLED): $(LOCKED) pyproject.toml $(wildcard native/*.c native/*.h native/*.py)
+$(INSTALLED): $(LOCKED) pyproject.toml hatch_build.py $(wildcard native/*.c native/*.h native/*.py)
 	@$(PIP_INSTALL) --no-deps --editable .
 	@touch $@
 

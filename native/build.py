@@ -1,4 +1,4 @@
-"""Compiles the library at installation, as a hatchling build hook; by hand: `python native/build.py`.
+"""Compiles the library: at installation, called by hatch_build.py, or by hand: `python native/build.py`.
 
 The compiler is the one named by CC, else `cc` if it works, else zig's, a Python package installed only for the build.
 With CI=true in the environment warnings are errors; elsewhere a newer compiler's warnings must not prevent an
@@ -12,12 +12,8 @@ import runpy
 import shlex
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
-from typing import Any
-
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _HERE = Path(__file__).parent
 _CPU = runpy.run_path(str(_HERE / "cpu.py"))  # the package cannot be imported before it is built
@@ -28,7 +24,7 @@ _FLAGS = (
     "-ffp-contract=off",  # identical results on every processor
 )  # fmt: skip
 
-_ZIG = "ziglang>=0.13,<1"
+ZIG = "ziglang>=0.13,<1"
 _PROBE = "#include <math.h>\n#include <pthread.h>\ndouble probe(double x) { return log(x) + (pthread_self() == 0); }\n"
 
 
@@ -71,23 +67,6 @@ def _march(level: str) -> list[str]:
 
 def _zig(level: str) -> list[str]:
     return [sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=all", f"-mcpu={level.replace('-', '_')}"]
-
-
-class KernelsHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds the compiled library to the wheel, which becomes specific to the platform."""
-
-    def dependencies(self) -> list[str]:
-        """Build requirements in addition to hatchling."""
-        return [_ZIG] if self.target_name == "wheel" and system_compiler() is None else []
-
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile for a wheel or an editable installation."""
-        if self.target_name != "wheel":
-            return
-        build()
-        build_data["artifacts"] += [f"native/{library.name}" for library in libraries()]
-        build_data["pure_python"] = False
-        build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from retrieval.types.memory import Memory, MemoryInput
 from retrieval.types.namespace import NamespaceInfo
 from retrieval.types.search import Filters, SearchResult
 
-_TEXTS = msgspec.json.decode(resources.files("retrieval.api").joinpath("openapi.json").read_bytes())
+_TEXTS = msgspec.json.decode(resources.files(__package__).joinpath("openapi.json").read_bytes())
 """What is said of the whole and of each tag, and examples by operation: `request` and `response`."""
 
 _REQUEST_ID = "X-Request-Id"
@@ -173,7 +173,7 @@ def page(document: Mapping[str, Any]) -> bytes:
         f'<tr id="{type_of(status).removeprefix("/docs#")}"><td>{status}<td>{title}<td>{" ".join(causes[status])}'
         for status, title in TITLES.items()
     )
-    template = Template(resources.files("retrieval.api").joinpath("docs.html").read_text())
+    template = Template(resources.files(__package__).joinpath("docs.html").read_text())
     return template.substitute(
         version=escape(document["info"]["version"]),
         about=_prose(document["info"]["description"]),

@@ -28,7 +28,7 @@ from retrieval.store.embedded.instance import EmbeddedPostgres
 
 logger = logging.getLogger(__name__)
 
-APP = "retrieval.api.server:app_from_env"
+APP = f"{__name__}:app_from_env"
 GRACE_S = 10
 """How long requests under way may take to end once the server is told to stop."""
 

@@ -115,7 +115,7 @@ def serving_lines(port: int, environ: Mapping[str, str]) -> list[str]:
 
 def sample() -> EvaluationFolder:
     """The chat history that comes with Trivet, with questions and their evidence."""
-    with resources.as_file(resources.files("retrieval.cli") / "sample") as folder:
+    with resources.as_file(resources.files(__package__) / "sample") as folder:
         return read_folder(Path(folder))
 
 

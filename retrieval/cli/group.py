@@ -58,7 +58,7 @@ class TrivetGroup(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = import_module(f"retrieval.cli.{entry.module}").command
+        command: click.Command = import_module(f".{entry.module}", __package__).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -24,8 +24,8 @@ def _drawable(_context: click.Context, _parameter: click.Parameter, path: Path |
     """The page's path: what could hinder it is better known before a long run."""
     if path is not None:
         try:
-            import_module("retrieval.reporting.page")
-            import_module("retrieval.reporting.charts")
+            import_module("..reporting.page", __package__)
+            import_module("..reporting.charts", __package__)
         except ModuleNotFoundError as exc:
             if exc.name not in ("jinja2", "matplotlib"):
                 raise

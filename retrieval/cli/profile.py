@@ -41,7 +41,7 @@ class ProfileGroup(click.Group):
         """The command of this name."""
         if cmd_name != CHECK:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = import_module("retrieval.cli.profile_check").command
+        command: click.Command = import_module(".profile_check", __package__).command
         return command
 
 

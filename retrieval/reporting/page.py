@@ -43,7 +43,7 @@ class Section:
 def render_page(title: str, lead: Sequence[Part], facts: Mapping[str, Fact], sections: Sequence[Section]) -> str:
     """The page as HTML: every text is escaped, charts are taken as they are."""
     templates = Environment(
-        loader=PackageLoader("retrieval.reporting", "."),
+        loader=PackageLoader(__package__, "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -78,7 +78,7 @@ def bundled(folder: Traversable | None = None) -> list[Migration]:
     >>> bundled()[0].name
     'initial'
     """
-    folder = folder or resources.files("retrieval.store") / "sql" / "migrations"
+    folder = folder or resources.files(__package__) / "sql" / "migrations"
     found = []
     for file in sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name):
         match = _FILE_NAME.fullmatch(file.name)

@@ -15,7 +15,7 @@ from trivet.generate import FOLDER, TARGET, synchronous
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
-PAGE = {"memories": [], "next_cursor": None}
+PAGE: dict[str, object] = {"memories": [], "next_cursor": None}
 
 
 def client(handler: Handler, **options: Any) -> trivet.Client:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import native
-from native.build import KernelsHook, system_compiler
+from hatch_build import WheelHook
+from native.build import system_compiler
 from native.cpu import LEVELS, file_name
 
 ROOT = Path(__file__).parents[3]
@@ -94,7 +95,7 @@ def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build_requirements() -> list[str]:
-    return KernelsHook(str(ROOT), {}, None, None, "", "wheel").dependencies()  # type: ignore[arg-type]
+    return WheelHook(str(ROOT), {}, None, None, "", "wheel").dependencies()  # type: ignore[arg-type]
 
 
 def test_without_a_c_compiler_zig_is_a_build_requirement(cc: Path) -> None:
