@@ -23,6 +23,8 @@ from trivet.errors import (
     Unavailable,
     Unreachable,
 )
+from trivet.in_process import aopen
+from trivet.in_process import open_ as open
 
 __all__ = [
     "AddResult",
@@ -43,4 +45,6 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "Unreachable",
+    "aopen",
+    "open",
 ]

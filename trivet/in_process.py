@@ -1,0 +1,86 @@
+"""Trivet within the caller's process: the same clients, without a server and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from retrieval.errors import SettingsError
+from retrieval.settings import EMBEDDED, Settings
+from trivet._async_client import AsyncClient
+from trivet._client import Client
+
+_BASE_URL = "http://in-process"
+
+
+@asynccontextmanager
+async def aopen(
+    *, data_dir: Path | str | None = None, database_url: str | None = None, namespace: str | None = None
+) -> AsyncIterator[AsyncClient]:
+    """Open Trivet for the length of a block; its methods are those of `AsyncClient`.
+
+    Args:
+        data_dir: the folder of the embedded PostgreSQL, which several processes may share; None for that of
+            `TRIVET_DATA_DIR` or the default.
+        database_url: a libpq URL of an external PostgreSQL instead.
+        namespace: used where a call names none.
+
+    Raises:
+        SettingsError: both a folder and a URL, or a bad `TRIVET_` variable.
+        TrivetError: the database cannot be started or reached, or a model file is damaged.
+    """
+    async with (
+        _transport(_settings(data_dir, database_url)) as transport,
+        AsyncClient(_BASE_URL, namespace=namespace, retries=0, transport=transport) as client,
+    ):
+        yield client
+
+
+@contextmanager
+def open_(
+    *, data_dir: Path | str | None = None, database_url: str | None = None, namespace: str | None = None
+) -> Iterator[Client]:
+    """The same for synchronous code and notebooks: `trivet.open`; it works in a thread of its own."""
+    settings = _settings(data_dir, database_url)
+    with (
+        start_blocking_portal(backend_options={"use_uvloop": True}) as portal,
+        portal.wrap_async_context_manager(_transport(settings)) as transport,
+        Client(_BASE_URL, namespace=namespace, retries=0, transport=_Blocking(portal, transport)) as client,
+    ):
+        yield client
+
+
+class _Blocking(httpx.BaseTransport):
+    """Sends requests from synchronous code to an application in another thread."""
+
+    def __init__(self, portal: BlockingPortal, transport: httpx.AsyncBaseTransport) -> None:
+        self._portal = portal
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._portal.call(self._answer, request)
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        answer = await self._transport.handle_async_request(request)
+        return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
+
+
+@asynccontextmanager
+async def _transport(settings: Settings) -> AsyncIterator[httpx.AsyncBaseTransport]:
+    from retrieval.api.app import create_app  # brings all of Litestar
+
+    app = create_app(settings)
+    async with app.lifespan():
+        yield httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
+
+
+def _settings(data_dir: Path | str | None, database_url: str | None) -> Settings:
+    if data_dir is not None and database_url is not None:
+        raise SettingsError("give a data_dir or a database_url, not both")
+    url = EMBEDDED if data_dir is not None else database_url
+    return replace(Settings.from_env(data_dir=data_dir, database_url=url), api_key=None)
