@@ -34,8 +34,15 @@ async def aopen(
         SettingsError: both a folder and a URL, or a bad `TRIVET_` variable.
         TrivetError: the database cannot be started or reached, or a model file is damaged.
     """
+    async with opened(_settings(data_dir, database_url), namespace) as client:
+        yield client
+
+
+@asynccontextmanager
+async def opened(settings: Settings, namespace: str | None = None) -> AsyncIterator[AsyncClient]:
+    """`aopen` with all settings."""
     async with (
-        _transport(_settings(data_dir, database_url)) as transport,
+        _transport(settings) as transport,
         AsyncClient(_BASE_URL, namespace=namespace, retries=0, transport=transport) as client,
     ):
         yield client

@@ -20,6 +20,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "serve": Entry("serve", "Run the HTTP server."),
+    "mcp": Entry("mcp", "Give an assistant a namespace's memory as tools (Model Context Protocol)."),
     "demo": Entry("demo", "Show context packs from a sample chat history, then serve it."),
     "add": Entry("add", "Add or replace one memory."),
     "import": Entry("import_file", "Add memories from a JSON-lines file."),

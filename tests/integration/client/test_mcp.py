@@ -1,0 +1,97 @@
+"""The tools of the Model Context Protocol, asked by its own client."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+import trivet
+import trivet.mcp
+
+ROOT = Path(__file__).parents[3]
+TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
+Era = Literal["auto", "legacy"]
+eras = pytest.mark.parametrize("era", ["auto", "legacy"])
+
+
+@asynccontextmanager
+async def in_process(database_url: str, era: Era) -> AsyncIterator[Client]:
+    async with (
+        trivet.aopen(database_url=database_url) as client,
+        Client(trivet.mcp.server(client, lambda _: "ana"), mode=era) as assistant,
+    ):
+        yield assistant
+
+
+@asynccontextmanager
+async def over_stdio(database_url: str, era: Era) -> AsyncIterator[Client]:
+    """A process of its own: `trivet mcp`."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRIVET_DATABASE_URL": database_url}
+    command = ["-m", "trivet", "mcp", "-n", "ana"]
+    async with Client(
+        StdioServerParameters(command=sys.executable, args=command, env=environment, cwd=str(ROOT)), mode=era
+    ) as assistant:
+        yield assistant
+
+
+async def ask(assistant: Client, tool: str, **arguments: Any) -> str:
+    answer = await assistant.call_tool(tool, arguments)
+    text: str = answer.content[0].text  # type: ignore[union-attr]
+    assert not answer.is_error, text
+    return text
+
+
+@eras
+@pytest.mark.parametrize("connection", [in_process, over_stdio])
+async def test_an_assistant_remembers_and_forgets(database_url: str, connection: Any, era: Era) -> None:
+    async with connection(database_url, era) as assistant:
+        assert [tool.name for tool in (await assistant.list_tools()).tools] == TOOLS
+        assert json.loads(await ask(assistant, "recall", query="Where is Ines?")) == []
+        assert await ask(assistant, "get_context", query="Where is Ines?") == ""
+        memory_id = await ask(assistant, "remember", text="My sister Ines moved to Porto.", speaker="Ana")
+        [recalled] = json.loads(await ask(assistant, "recall", query="Where is Ines?"))
+        assert (recalled["id"], recalled["text"]) == (memory_id, "My sister Ines moved to Porto.")
+        assert "Porto" in await ask(assistant, "get_context", query="Where is Ines?", max_tokens=100)
+        [result] = json.loads(await ask(assistant, "search", query="Ines"))["results"]
+        assert result.keys() == {"id", "title", "url"}
+        fetched = json.loads(await ask(assistant, "fetch", id=result["id"]))
+        assert fetched.keys() == {"id", "title", "text", "url", "metadata"}
+        assert fetched["metadata"]["speaker"] == "Ana"
+        await ask(assistant, "forget", id=memory_id)
+        failed = await assistant.call_tool("fetch", {"id": memory_id})
+        assert failed.is_error
+        assert "there is no memory" in str(failed.content)
+
+
+async def test_tools_say_whether_they_change_anything(database_url: str) -> None:
+    async with in_process(database_url, "auto") as assistant:
+        hints = {tool.name: tool.annotations for tool in (await assistant.list_tools()).tools}
+    assert {name for name, each in hints.items() if each and each.read_only_hint} == {*TOOLS} - {"remember", "forget"}
+    assert [name for name, each in hints.items() if each and each.destructive_hint] == ["forget"]
+
+
+@pytest.mark.filterwarnings("ignore:open_binary is deprecated")
+async def test_they_cost_an_assistant_few_tokens_and_none_chooses_the_namespace(database_url: str) -> None:
+    async with in_process(database_url, "auto") as assistant:
+        tools = [tool.model_dump(by_alias=True, exclude_none=True) for tool in (await assistant.list_tools()).tools]
+    tokens = import_module("bpe_openai").get_encoding("o200k_base").encode(json.dumps({"tools": tools}))
+    assert len(tokens) <= 800
+    assert {name for tool in tools for name in tool["inputSchema"]["properties"]} == {
+        *("text", "speaker", "query", "limit", "max_tokens", "id")
+    }
+
+
+async def test_a_bad_argument_is_a_tools_error(database_url: str) -> None:
+    async with in_process(database_url, "auto") as assistant:
+        failed = await assistant.call_tool("recall", {"query": " "})
+    assert failed.is_error
+    assert "must not be blank" in str(failed.content)
