@@ -13,7 +13,7 @@ def words(*texts: str) -> tuple[str, ...]:
 
 def data_lines(name: str) -> list[str]:
     """The lines of `graph/data/<name>.txt` without comments, which start with `#`."""
-    text = resources.files("graph").joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("data", f"{name}.txt").read_text(encoding="utf-8")
     return [line for line in text.splitlines() if not line.startswith("#")]
 
 

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import msgspec
 from litestar import Litestar
@@ -20,6 +20,7 @@ from native.malloc import mmap_large_blocks, trim_heap
 from retrieval.api.bulk import BulkController
 from retrieval.api.health import ServerController
 from retrieval.api.journal import JournalController
+from retrieval.api.mcp import mcp_route, serving_tools
 from retrieval.api.memories import MemoriesController
 from retrieval.api.middleware import Gateway
 from retrieval.api.namespaces import NamespacesController
@@ -43,6 +44,7 @@ _CONTROLLERS = (
     JournalController,
     ProfilesController,
     ServerController,
+    mcp_route,
 )
 
 
@@ -51,13 +53,10 @@ def create_app(settings: Settings, engine: Trivet | None = None) -> Litestar:
     api = AppState(settings=settings)
 
     @asynccontextmanager
-    async def lifespan(_app: Litestar) -> AsyncIterator[None]:
-        if engine is not None:
-            async with _serving(api, engine):
-                yield
-        else:
-            async with Trivet.open(settings) as opened, _serving(api, opened):
-                yield
+    async def lifespan(app: Litestar) -> AsyncIterator[None]:
+        opening = nullcontext(engine) if engine is not None else Trivet.open(settings)
+        async with opening as opened, _serving(api, opened), serving_tools(app, api):
+            yield
 
     schemas, with_key = StructSchemas(), settings.api_key is not None
     html, json = Rendered(path="/"), Rendered(path="/openapi.json", media_type=MediaType.JSON)

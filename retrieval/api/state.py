@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
+from litestar.types import ASGIApp
 
 from retrieval.api.metrics import Metrics
 from retrieval.engine import Trivet
@@ -27,6 +28,7 @@ class AppState:
         opened: the engine; None before the start and after the stop.
         openapi: the OpenAPI document as JSON.
         allowed: the methods of each path, as the header `Allow` has them.
+        tools: answers what is below `/mcp`; None without the extra `mcp`.
     """
 
     settings: Settings
@@ -34,6 +36,7 @@ class AppState:
     opened: Trivet | None = None
     openapi: bytes = b""
     allowed: Mapping[str, str] = field(default_factory=dict)
+    tools: ASGIApp | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

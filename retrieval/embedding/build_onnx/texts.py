@@ -21,7 +21,7 @@ _MOST_RANDOM_PIECES = 59
 _START, _END = 101, 102
 _FIRST_WORD, _VOCABULARY = 999, 30522
 
-_TEXTS = msgspec.json.decode(resources.files("retrieval.embedding.build_onnx").joinpath("texts.json").read_bytes())
+_TEXTS = msgspec.json.decode(resources.files(__package__).joinpath("texts.json").read_bytes())
 """`words` to fill the slots of `sentences`, both by kind."""
 
 _KINDS = ("question", "question", "chat", "chat", "fact", "fact", "note", "code", "foreign", "symbols")

@@ -11,11 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
+import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
 import trivet
 import trivet.mcp
+from tests.serving import on_a_port, settings_for
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
@@ -43,6 +45,14 @@ async def over_stdio(database_url: str, era: Era) -> AsyncIterator[Client]:
         yield assistant
 
 
+@asynccontextmanager
+async def over_http(database_url: str, era: Era) -> AsyncIterator[Client]:
+    """A server, at the path of the namespace."""
+    with on_a_port(settings_for(database_url)) as url:
+        async with Client(f"{url}/mcp/ana", mode=era) as assistant:
+            yield assistant
+
+
 async def ask(assistant: Client, tool: str, **arguments: Any) -> str:
     answer = await assistant.call_tool(tool, arguments)
     text: str = answer.content[0].text  # type: ignore[union-attr]
@@ -51,7 +61,7 @@ async def ask(assistant: Client, tool: str, **arguments: Any) -> str:
 
 
 @eras
-@pytest.mark.parametrize("connection", [in_process, over_stdio])
+@pytest.mark.parametrize("connection", [in_process, over_stdio, over_http])
 async def test_an_assistant_remembers_and_forgets(database_url: str, connection: Any, era: Era) -> None:
     async with connection(database_url, era) as assistant:
         assert [tool.name for tool in (await assistant.list_tools()).tools] == TOOLS
@@ -95,3 +105,38 @@ async def test_a_bad_argument_is_a_tools_error(database_url: str) -> None:
         failed = await assistant.call_tool("recall", {"query": " "})
     assert failed.is_error
     assert "must not be blank" in str(failed.content)
+
+
+def call(url: str, path: str = "/mcp", **headers: str) -> httpx.Response:
+    """Ask for the recall of nothing in the way of the older protocol."""
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "recall", "arguments": {"query": "x"}},
+    }
+    accepted = {"Accept": "application/json, text/event-stream"}
+    return httpx.post(f"{url}{path}", json=body, headers=accepted | headers, timeout=60)
+
+
+def test_the_namespace_of_a_request_is_its_path_or_a_header(database_url: str) -> None:
+    with on_a_port(settings_for(database_url)) as url:
+        with trivet.Client(url) as client:
+            client.add("Of Ana", namespace="ana@home")
+            client.add("Of Ben", namespace="ben")
+        header = {"X-Trivet-Namespace": "ben"}
+        assert "Of Ana" in call(url, "/mcp/ana%40home").text
+        assert "Of Ben" in call(url, **header).text
+        assert "Of Ana" in call(url, "/mcp/ana@home", **header).text
+        assert "Of Ben" not in call(url, "/mcp/ana@home", **header).text
+        assert "name a namespace" in call(url).text
+        assert "must be 1 to 128 letters" in call(url, "/mcp/ana/ben").text
+
+
+def test_tools_want_the_key_and_no_page_of_another_origin_reaches_them(database_url: str) -> None:
+    with on_a_port(settings_for(database_url, api_key="correct-key")) as url:
+        assert call(url, "/mcp/a").status_code == 401
+        assert call(url, "/mcp/a", Authorization="Bearer correct-key").status_code == 200
+    with on_a_port(settings_for(database_url)) as url:
+        assert call(url, "/mcp/a", Origin="https://evil.example").status_code == 403
+        assert call(url, "/mcp/a", Host="evil.example").status_code == 421
