@@ -100,6 +100,6 @@ def test_the_asynchronous_client_does_the_same(url: str) -> None:
             await client.add(["The kettle is copper.", "Slugs ate the lettuce."])
             found, _ = await asyncio.gather(client.search("kettle"), client.context("kettle", max_tokens=100))
             assert "kettle" in found.results[0].text
-            return [memory.text async for memory in client.get_all()]
+            return sorted([memory.text async for memory in client.get_all()])
 
-    assert asyncio.run(use()) == ["The kettle is copper.", "Slugs ate the lettuce."]
+    assert asyncio.run(use()) == ["Slugs ate the lettuce.", "The kettle is copper."]
