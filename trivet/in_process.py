@@ -81,7 +81,7 @@ class _Blocking(httpx.BaseTransport):
 async def _transport(settings: Settings) -> AsyncIterator[httpx.AsyncBaseTransport]:
     from retrieval.api.app import create_app  # brings all of Litestar
 
-    app = create_app(settings)
+    app = create_app(settings, is_server=False)
     async with app.lifespan():
         yield httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
 

@@ -48,15 +48,23 @@ _CONTROLLERS = (
 )
 
 
-def create_app(settings: Settings, engine: Trivet | None = None) -> Litestar:
-    """An ASGI application for an engine that the caller closes, or else one that lives as long as the application."""
+def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: bool = True) -> Litestar:
+    """An ASGI application for an engine that the caller closes, or else one that lives as long as the application.
+
+    Where it is a server, the process is its own: the interpreter is tuned for it, and it answers at `/mcp`, too.
+    """
     api = AppState(settings=settings)
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         opening = nullcontext(engine) if engine is not None else Trivet.open(settings)
-        async with opening as opened, _serving(api, opened), serving_tools(app, api):
-            yield
+        async with opening as opened, _serving(api, opened):
+            if is_server:
+                _tune_interpreter()
+                async with serving_tools(app, api):
+                    yield
+            else:
+                yield
 
     schemas, with_key = StructSchemas(), settings.api_key is not None
     html, json = Rendered(path="/"), Rendered(path="/openapi.json", media_type=MediaType.JSON)
@@ -93,7 +101,6 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
     # What first queries would wait for, and would otherwise read themselves.
     warming = asyncio.create_task(_logged(engine.warm, "warming", secrets))
     beside = (warming, asyncio.create_task(_maintain(engine, secrets)))
-    _tune_interpreter()
     try:
         yield
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,6 +48,12 @@ def test_a_server_key_of_the_environment_is_not_asked_for(database_url: str, mon
     monkeypatch.setenv("TRIVET_API_KEY", "a-key-of-the-server")
     with trivet.open(database_url=database_url, namespace="ana") as memory:
         assert memory.add("x")[0].status == "created"
+
+
+def test_the_interpreter_stays_as_its_owner_set_it(database_url: str) -> None:
+    before = (gc.get_threshold(), gc.get_freeze_count(), sys.getswitchinterval())
+    with trivet.open(database_url=database_url):
+        assert (gc.get_threshold(), gc.get_freeze_count(), sys.getswitchinterval()) == before
 
 
 def test_what_cannot_be_opened(database_url: str, tmp_path: Path) -> None:
