@@ -13,7 +13,14 @@ import msgspec
 from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
 from retrieval.answer.pack import pack
-from retrieval.answer.response import as_search, context_response, pack_candidates, search_response, searched
+from retrieval.answer.response import (
+    as_search,
+    context_response,
+    pack_candidates,
+    search_response,
+    searched,
+    unknown_namespace,
+)
 from retrieval.answer.selection import Limits, RankedMemory, within_cap
 from retrieval.answer.token_counter import TokenCounter
 from retrieval.embedding.cache import CachedEmbedder
@@ -273,11 +280,15 @@ class Trivet:
         return candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
-        """A context pack for a query or a conversation; raises as `search` does."""
+        """A context pack for a query or a conversation, empty for an unknown namespace; else raises as `search`."""
         if request.query is None and not any(message.content.strip() for message in request.messages):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         search = as_search(request)
-        answer = await self.answer(namespace, search)
+        stopwatch = Stopwatch()
+        try:
+            answer = await self.answer(namespace, search)
+        except NotFound:  # an assistant whose user has said nothing yet
+            return unknown_namespace(request, stopwatch.timings_ms())
         cap = Limits.from_request(request, answer.profile).source_cap
         with answer.stopwatch.span("pack"):
             packed = await asyncio.to_thread(  # counting the tokens of long texts is slow

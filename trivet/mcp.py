@@ -87,11 +87,7 @@ def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_
     @tool(_READS)
     async def get_context(ctx: Context, query: str, max_tokens: int = 1024) -> str:
         """What is remembered about a question, as one cited text within a token budget."""
-        try:
-            pack = await client.context(query, namespace=namespace_of(ctx), max_tokens=max_tokens)
-        except NotFound:
-            return ""
-        return pack.context
+        return (await client.context(query, namespace=namespace_of(ctx), max_tokens=max_tokens)).context
 
     @tool(_DELETES)
     async def forget(ctx: Context, id: str) -> str:

@@ -12,6 +12,7 @@ from retrieval.answer.selection import CHOICE, RankedMemory
 from retrieval.answer.snippet import snippet
 from retrieval.journal.query_log import Searched
 from retrieval.pipeline import Answer
+from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.rescoring import in_words
 from retrieval.ranking.weighting import intent_to_wire
 from retrieval.types.search import (
@@ -49,6 +50,23 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
         dropped=packed.dropped,
         results=search_results(answer, request) if request.explain else UNSET,
         **_about(answer, request),
+    )
+
+
+def unknown_namespace(request: ContextRequest, timings_ms: dict[str, float]) -> ContextResponse:
+    """The response of the context endpoint where there is no such namespace."""
+    return ContextResponse(
+        context="",
+        tokens_used=0,
+        max_tokens=request.max_tokens,
+        items=[],
+        dropped=[],
+        intent=None,
+        weights={},
+        profile=request.profile or DEFAULT.name,
+        degraded=[],
+        timings_ms=timings_ms,
+        reason="unknown_namespace",
     )
 
 

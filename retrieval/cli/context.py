@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import click
+from msgspec import UNSET
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
@@ -17,7 +18,7 @@ from retrieval.types.search import ContextRequest
 
 @click.command(epilog=example('trivet context -n alice "What should I cook for Caroline?" --max-tokens 500 > pack.md'))
 @click.argument("query")
-@click.option("--max-tokens", type=click.IntRange(64, 200_000), help="Budget of the text.  [default: 2048]")
+@click.option("--max-tokens", type=click.IntRange(1, 200_000), help="Budget of the text.  [default: 2048]")
 @click.option("--format", type=click.Choice(["markdown", "xml", "json"]), help="[default: markdown]")
 @click.option("--order", type=click.Choice(["relevance", "time"]), help="[default: relevance]")
 @search_options
@@ -42,5 +43,7 @@ def command(query: str, fields: dict[str, Any], namespace: str, settings: Settin
         f"weights {numbers(response.weights)}, {response.timings_ms['total']:.1f} ms",
         err=True,
     )
+    if response.reason is not UNSET:
+        click.echo(f"nothing: {response.reason.replace('_', ' ')} {namespace!r}", err=True)
     for degradation in response.degraded:
         click.echo(f"leg {degradation.leg} did not answer: {degradation.reason}", err=True)

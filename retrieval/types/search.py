@@ -202,7 +202,7 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
     messages: Annotated[
         list[ChatMessage], Meta(max_length=1_000, description="without a query, the user's last message is the query")
     ] = []
-    max_tokens: Annotated[int, Meta(ge=64, le=200_000, description="of the whole rendered text")] = 2048
+    max_tokens: Annotated[int, Meta(ge=1, le=200_000, description="of the whole rendered text")] = 2048
     format: PackFormat = "markdown"
     order: Annotated[PackOrder, Meta(description="of the entries, which are selected by relevance")] = "relevance"
     top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 30
@@ -239,6 +239,7 @@ class ContextResponse(Struct, frozen=True, kw_only=True):
     timings_ms: dict[str, float]
     search_id: Annotated[str, Meta(description="identifies this search, also in feedback")] = ""
     explanation: Explanation | UnsetType = UNSET
+    reason: Annotated[str | UnsetType, Meta(description="why the pack is empty: `unknown_namespace`")] = UNSET
 
 
 class ClassifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

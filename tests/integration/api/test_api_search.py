@@ -117,7 +117,7 @@ async def test_context_packs(client: httpx.AsyncClient, subtests: pytest.Subtest
     bad: list[dict[str, Any]] = [
         {},
         {"messages": []},
-        {"query": QUERY, "max_tokens": 1},
+        {"query": QUERY, "max_tokens": 0},
         {"query": QUERY, "format": "yaml"},
     ]
     for body in bad:
@@ -134,9 +134,24 @@ async def test_classify(client: httpx.AsyncClient) -> None:
 
 
 async def test_unknown_namespaces(client: httpx.AsyncClient) -> None:
-    """404 on reads."""
-    for path in ("search", "context"):
-        problem_of(await client.post(f"/v1/namespaces/nobody/{path}", json={"query": QUERY}), 404)
+    """404 on reads; a pack is empty, so that an assistant's first turn is no error, and says why."""
+    problem_of(await client.post("/v1/namespaces/nobody/search", json={"query": QUERY}), 404)
+    pack = (await client.post("/v1/namespaces/nobody/context", json={"query": QUERY})).json()
+    assert pack["reason"] == "unknown_namespace"
+    assert (pack["context"], pack["tokens_used"], pack["items"]) == ("", 0, [])
+    problem_of(await client.post("/v1/namespaces/no body/context", json={"query": QUERY}), 422)
+
+
+@pytest.mark.parametrize("layout", ["markdown", "xml", "json"])
+async def test_a_pack_of_any_budget_is_within_it(client: httpx.AsyncClient, layout: str) -> None:
+    for budget in (*range(1, 70, 3), 200_000):
+        asked = {"query": QUERY, "max_tokens": budget, "format": layout}
+        pack = (await client.post(f"{NAMESPACE}/context", json=asked)).json()
+        assert pack["tokens_used"] <= budget
+        assert bool(pack["items"]) == bool(pack["context"])
+        assert {each["id"] for each in (*pack["items"], *pack["dropped"])}
+        assert "reason" not in pack
+    problem_of(await client.post(f"{NAMESPACE}/context", json={"query": QUERY, "max_tokens": 0}), 422)
 
 
 async def test_health_and_version(client: httpx.AsyncClient) -> None:

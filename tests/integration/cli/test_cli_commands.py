@@ -73,7 +73,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
         (["search", "x", "--top-k", "0"], "--top-k"),
         (["search", "x", "--mode", "keyword"], "--mode"),
         (["search", "x", "--weights", "1,2"], "VECTOR,BM25,GRAPH"),
-        (["context", "x", "--max-tokens", "5"], "--max-tokens"),
+        (["context", "x", "--max-tokens", "0"], "--max-tokens"),
         (["import", "/nowhere.jsonl"], "/nowhere.jsonl"),
         (["eval", "/nowhere"], "/nowhere"),
         (["eval", "/tmp", "--modes", "keyword"], "'keyword' is no mode"),
