@@ -63,12 +63,12 @@ class QuantizedVectors:
 
         `dimensions` is an even number.
         """
-        self._stored = _Rows(slots, dimensions, is_searched=True)
-        self._own = _Rows(0, dimensions, is_searched=False)
-        self._own_row = GrowableArray(np.int32, NO_ROW)
+        self._context = _Rows(slots, dimensions, is_searched=True)
+        self._text = _Rows(0, dimensions, is_searched=False)
+        self._text_row = GrowableArray(np.int32, NO_ROW)
         self._known = GrowableArray(np.bool_, False)
         self._forgotten_in = GrowableArray(np.int32, 0)
-        self._own_rows = 0
+        self._text_rows = 0
         self._masks: deque[tuple[NDArray[np.bool_], EligibleRows]] = deque(maxlen=_MASKS_KEPT)
         self.version = 0
         self.count = 0
@@ -76,8 +76,8 @@ class QuantizedVectors:
     @property
     def nbytes(self) -> int:
         """Bytes that they take, approximately."""
-        by_slot = self._own_row.nbytes + self._known.nbytes + self._forgotten_in.nbytes
-        return self._stored.nbytes + self._own.nbytes + by_slot
+        by_slot = self._text_row.nbytes + self._known.nbytes + self._forgotten_in.nbytes
+        return self._context.nbytes + self._text.nbytes + by_slot
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """A mask of the memories whose vectors are in memory."""
@@ -102,26 +102,26 @@ class QuantizedVectors:
     def put(
         self,
         docs: NDArray[np.int64],
-        stored: NDArray[np.float32],
+        context_vectors: NDArray[np.float32],
         turns: NDArray[np.int64],
-        own: NDArray[np.float32],
+        text_vectors: NDArray[np.float32],
         *,
         version: int,
     ) -> None:
         """Store vectors read while `version` was current, except those dropped since."""
         fresh = self._is_fresh(docs, version)
-        docs, stored = docs[fresh], stored[fresh]
+        docs, context_vectors = docs[fresh], context_vectors[fresh]
         if not docs.size:
             return
         self._masks.clear()
         self.count += docs.size - int(np.count_nonzero(self.knows(docs)))
-        self._stored.put(docs, stored)
+        self._context.put(docs, context_vectors)
         self._known.put(docs, True)
-        self._own_row.put(docs, NO_ROW)
+        self._text_row.put(docs, NO_ROW)
         fresh = self._is_fresh(turns, version)
-        turns, own = turns[fresh], own[fresh]
+        turns, text_vectors = turns[fresh], text_vectors[fresh]
         if turns.size:
-            self._own.put(self._new_own_rows(turns), own)
+            self._text.put(self._new_text_rows(turns), text_vectors)
 
     def take_over(self, docs: NDArray[np.int64], former: QuantizedVectors, former_docs: NDArray[np.int64]) -> None:
         """Copy the vectors of the same memories from another index, which may lack some; none is stored here yet."""
@@ -131,18 +131,18 @@ class QuantizedVectors:
             return
         self._masks.clear()
         self.count += docs.size
-        self._stored.copy(docs, former._stored, former_docs)
+        self._context.copy(docs, former._context, former_docs)
         self._known.put(docs, True)
-        self._own_row.put(docs, NO_ROW)
-        own_rows = former._own_row.values[former_docs]
-        turns, own_rows = docs[own_rows != NO_ROW], own_rows[own_rows != NO_ROW]
+        self._text_row.put(docs, NO_ROW)
+        text_rows = former._text_row.values[former_docs]
+        turns, text_rows = docs[text_rows != NO_ROW], text_rows[text_rows != NO_ROW]
         if turns.size:
-            self._own.copy(self._new_own_rows(turns), former._own, own_rows)
+            self._text.copy(self._new_text_rows(turns), former._text, text_rows)
 
-    def _new_own_rows(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = np.arange(self._own_rows, self._own_rows + turns.size)
-        self._own_row.put(turns, rows)
-        self._own_rows += turns.size
+    def _new_text_rows(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = np.arange(self._text_rows, self._text_rows + turns.size)
+        self._text_row.put(turns, rows)
+        self._text_rows += turns.size
         return rows
 
     def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:
@@ -159,25 +159,28 @@ class QuantizedVectors:
         self._known.values[known] = False
         self.count -= known.size
 
-    def read(self, docs: NDArray[np.int64], stored: NDArray[np.float32], own: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Copy the stored and own vectors of memories into two arrays, packed at the front if some are missing.
+    def read(
+        self, docs: NDArray[np.int64], context_vectors: NDArray[np.float32], text_vectors: NDArray[np.float32]
+    ) -> NDArray[np.bool_]:
+        """Copy the context and text vectors of memories into two arrays, packed at the front if some are missing.
 
         Each array has shape (n, dimensions), for n slots. Returns a mask of the memories whose vectors are in memory,
         shape (n,).
         """
         docs = np.ascontiguousarray(docs, np.int64)
-        for out in (stored, own):
+        for out in (context_vectors, text_vectors):
             if (
-                out.shape != (len(docs), self._stored.dimensions)
+                out.shape != (len(docs), self._context.dimensions)
                 or out.dtype != np.float32
                 or not out.flags.c_contiguous
             ):
                 raise ValueError(f"{out.dtype} of shape {out.shape} has no room for {len(docs)} vectors")
         is_here = np.empty(len(docs), np.bool_)
-        known, own_rows = self._known.values, self._own_row.values
+        known, text_rows = self._known.values, self._text_row.values
         _read(
-            self._stored.layout, self._own.layout, address(known), address(own_rows), min(len(known), len(own_rows)),
-            address(docs), len(docs), address(stored), address(own), address(is_here),
+            self._context.layout, self._text.layout, address(known), address(text_rows),
+            min(len(known), len(text_rows)), address(docs), len(docs), address(context_vectors), address(text_vectors),
+            address(is_here),
         )  # fmt: skip
         return is_here
 
@@ -197,7 +200,7 @@ class QuantizedVectors:
         are compared by the upper 8 of 12 bits, and the best `count` of them, at most that many, are ordered by all
         bits. With `workers` the search runs in these threads without blocking the event loop.
         """
-        search = self._stored.search(self.among(mask), embedding, count, max(breadth, count))
+        search = self._context.search(self.among(mask), embedding, count, max(breadth, count))
         if workers is None:
             search.submit(None, 0)
         else:

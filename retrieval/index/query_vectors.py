@@ -78,12 +78,13 @@ class QueryVectors:
 
     def _add(self, found: Stored) -> None:
         """Add vectors read from the database, rounded as the index would store them."""
-        stored, own = self._room_for(found.docs.size)
+        context_vectors, text_vectors = self._room_for(found.docs.size)
         self._place(found.docs.tolist())
-        stored[:] = own[:] = QuantizedVectors.rounded(found.vectors)
+        context_vectors[:] = text_vectors[:] = QuantizedVectors.rounded(found.vectors)
         if found.turns.size:
             order = np.argsort(found.docs)
-            own[order[np.searchsorted(found.docs, found.turns, sorter=order)]] = QuantizedVectors.rounded(found.own)
+            rows = order[np.searchsorted(found.docs, found.turns, sorter=order)]
+            text_vectors[rows] = QuantizedVectors.rounded(found.own)
 
     def take(self, docs: Iterable[int]) -> list[int]:
         """Copy the vectors the index holds; returns the memories whose vectors are missing."""

@@ -57,7 +57,7 @@ def lengths(index: NamespaceIndex) -> list[int]:
     """Of all arrays by slot."""
     memories, kept = index.memories, index.vectors
     arrays = [column.values for column in memories._arrays]
-    return [*map(len, arrays), kept._stored.rows, kept._own.rows, len(kept._known.values), len(index.graph._home)]
+    return [*map(len, arrays), kept._context.rows, kept._text.rows, len(kept._known.values), len(index.graph._home)]
 
 
 async def test_a_few_late_memories_take_little(pool: Pool, trivet: Trivet) -> None:
