@@ -111,5 +111,5 @@ class ProfilesController(Controller):
 
     @delete(SHADOW, status_code=204, responses=problems(404))
     async def delete_profile_shadow(self, api: Api, name: ProfileName) -> None:
-        """Let nothing answer beside the live version."""
+        """Switch shadow mode off."""
         await api.engine.profiles.clear_shadow(name)
