@@ -2,31 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
+from starlette.applications import Starlette
 
 from retrieval.installation import installed_version
 from retrieval.types.search import SearchResult
 from trivet._async_client import AsyncClient
-from trivet.errors import NotFound, TrivetError
+from trivet.errors import InvalidInput, NotFound, TrivetError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_RESULTS = 20
+PATH = "/mcp"
+NAMESPACE_HEADER = "x-trivet-namespace"
 
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 _DELETES = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
+
+
+class Tools:
+    """Six tools; their names, parameters and docstrings are what an assistant reads."""
+
+    def __init__(self, client: AsyncClient, namespace_of: Callable[[Context], str], base_url: str) -> None:
+        """Tools that use `client`.
+
+        Args:
+            client: does the work.
+            namespace_of: the namespace of a request, which no argument of a tool can choose.
+            base_url: what the addresses of memories begin with in `search` and `fetch`.
+        """
+        self._client = client
+        self._namespace_of = namespace_of
+        self._base_url = base_url
+
+    async def remember(self, ctx: Context, text: str, speaker: str | None = None) -> str:
+        """Store a fact or message for later. Returns its id."""
+        [result] = await self._client.add({"text": text, "speaker": speaker}, namespace=self._namespace_of(ctx))
+        return str(result.id)
+
+    async def recall(self, ctx: Context, query: str, limit: int = 5) -> str:
+        """Memories most relevant to a question, best first, with ids and dates."""
+        rows = [
+            {"id": each.id, "created_at": each.created_at, "speaker": each.speaker, "text": each.text}
+            for each in await self._found(ctx, query, limit)
+        ]
+        return msgspec.json.encode(rows).decode()
+
+    async def get_context(self, ctx: Context, query: str, max_tokens: int = 1024) -> str:
+        """What is remembered about a question, as one cited text within a token budget."""
+        pack = await self._client.context(query, namespace=self._namespace_of(ctx), max_tokens=max_tokens)
+        return pack.context
+
+    async def forget(self, ctx: Context, id: str) -> str:
+        """Delete one memory for good."""
+        await self._client.delete(id, namespace=self._namespace_of(ctx))
+        return f"{id} is deleted"
+
+    async def search(self, ctx: Context, query: str) -> str:
+        """Search memories. Returns ids and titles for `fetch`."""
+        rows = [
+            {"id": each.id, "title": each.title or each.snippet, "url": self._address(ctx, each.id)}
+            for each in await self._found(ctx, query, MAX_RESULTS)
+        ]
+        return msgspec.json.encode({"results": rows}).decode()
+
+    async def fetch(self, ctx: Context, id: str) -> str:
+        """One memory in full, by its id."""
+        memory = await self._client.get(id, namespace=self._namespace_of(ctx))
+        known: dict[str, Any] = {"created_at": memory.created_at, "speaker": memory.speaker, **memory.metadata}
+        row = {
+            "id": memory.id,
+            "title": memory.title or memory.text[:80],
+            "text": memory.text,
+            "url": self._address(ctx, memory.id),
+            "metadata": {name: value for name, value in known.items() if value is not None},
+        }
+        return msgspec.json.encode(row).decode()
+
+    async def _found(self, ctx: Context, query: str, limit: int) -> list[SearchResult]:
+        top_k = max(1, min(limit, MAX_RESULTS))
+        try:
+            return (await self._client.search(query, namespace=self._namespace_of(ctx), top_k=top_k)).results
+        except NotFound:  # nothing was remembered yet
+            return []
+
+    def _address(self, ctx: Context, memory_id: str) -> str:
+        namespace = quote(self._namespace_of(ctx), safe="")
+        return f"{self._base_url}/v1/namespaces/{namespace}/memories/{quote(memory_id, safe='')}"
+
+
+def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_url: str = "trivet:") -> MCPServer:
+    """A server of the tools; see `Tools` for the arguments."""
+    made = MCPServer("trivet", version=installed_version(), log_level="WARNING")
+    tools = Tools(client, namespace_of, base_url)
+    offered: dict[Callable[..., Awaitable[str]], ToolAnnotations] = {
+        tools.remember: _ADDS,
+        tools.recall: _READS,
+        tools.get_context: _READS,
+        tools.forget: _DELETES,
+        tools.search: _READS,
+        tools.fetch: _READS,
+    }
+    for tool, hints in offered.items():
+        made.tool(annotations=hints, structured_output=False)(_telling(tool))
+    return made
+
+
+def _telling(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """A tool whose error is what Trivet says of a failure."""
+
+    @wraps(function)
+    async def telling(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await function(*arguments, **named)
+        except TrivetError as exc:
+            raise ToolError(str(exc)) from exc
+
+    return telling
 
 
 async def serve_stdio(
@@ -37,88 +142,35 @@ async def serve_stdio(
         await server(client, lambda _: namespace, base_url=base_url or "trivet:").run_stdio_async()
 
 
-def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_url: str = "trivet:") -> MCPServer:
-    """A server of six tools.
+@asynccontextmanager
+async def serving_http(client: AsyncClient, base_url: str, *, with_key: bool) -> AsyncIterator[Starlette]:
+    """An application that answers at `/`, whatever path the request had before, for the length of a block.
 
-    Args:
-        client: does the work.
-        namespace_of: the namespace of a request, which no argument of a tool can choose.
-        base_url: what the addresses of memories begin with in `search` and `fetch`.
+    Where no key protects the tools, only loopback names of this machine are answered: otherwise a page in a browser
+    could reach them by a name of its own that resolves to loopback.
     """
-    made = MCPServer("trivet", version=installed_version(), log_level="WARNING")
+    guard = TransportSecuritySettings(
+        enable_dns_rebinding_protection=not with_key,
+        allowed_hosts=["127.0.0.1:*", "localhost:*", "[::1]:*"],
+        allowed_origins=["http://127.0.0.1:*", "http://localhost:*", "http://[::1]:*"],
+    )
+    tools = server(client, namespace_of_request, base_url=base_url)
+    app = tools.streamable_http_app(
+        streamable_http_path="/", json_response=True, stateless_http=True, transport_security=guard
+    )
+    async with tools.session_manager.run():
+        yield app
 
-    def tool(annotations: ToolAnnotations) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
-        """Register a tool; what Trivet says of a failure is the tool's error."""
 
-        def decorate(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-            @wraps(function)
-            async def telling(*arguments: P.args, **named: P.kwargs) -> T:
-                try:
-                    return await function(*arguments, **named)
-                except TrivetError as exc:
-                    raise ToolError(str(exc)) from exc
+def namespace_of_request(context: Context) -> str:
+    """The namespace that a request names by its path or else by a header.
 
-            return made.tool(annotations=annotations, structured_output=False)(telling)
-
-        return decorate
-
-    async def found(ctx: Context, query: str, limit: int) -> list[SearchResult]:
-        try:
-            answer = await client.search(query, namespace=namespace_of(ctx), top_k=max(1, min(limit, MAX_RESULTS)))
-        except NotFound:  # nothing was remembered yet
-            return []
-        return answer.results
-
-    @tool(_ADDS)
-    async def remember(ctx: Context, text: str, speaker: str | None = None) -> str:
-        """Store a fact or message for later. Returns its id."""
-        [result] = await client.add({"text": text, "speaker": speaker}, namespace=namespace_of(ctx))
-        return str(result.id)
-
-    @tool(_READS)
-    async def recall(ctx: Context, query: str, limit: int = 5) -> str:
-        """Memories most relevant to a question, best first, with ids and dates."""
-        rows = [
-            {"id": each.id, "created_at": each.created_at, "speaker": each.speaker, "text": each.text}
-            for each in await found(ctx, query, limit)
-        ]
-        return msgspec.json.encode(rows).decode()
-
-    @tool(_READS)
-    async def get_context(ctx: Context, query: str, max_tokens: int = 1024) -> str:
-        """What is remembered about a question, as one cited text within a token budget."""
-        return (await client.context(query, namespace=namespace_of(ctx), max_tokens=max_tokens)).context
-
-    @tool(_DELETES)
-    async def forget(ctx: Context, id: str) -> str:
-        """Delete one memory for good."""
-        await client.delete(id, namespace=namespace_of(ctx))
-        return f"{id} is deleted"
-
-    @tool(_READS)
-    async def search(ctx: Context, query: str) -> str:
-        """Search memories. Returns ids and titles for `fetch`."""
-        rows = [
-            {"id": each.id, "title": each.title or each.snippet, "url": address(namespace_of(ctx), each.id)}
-            for each in await found(ctx, query, MAX_RESULTS)
-        ]
-        return msgspec.json.encode({"results": rows}).decode()
-
-    @tool(_READS)
-    async def fetch(ctx: Context, id: str) -> str:
-        """One memory in full, by its id."""
-        memory = await client.get(id, namespace=namespace_of(ctx))
-        known: dict[str, Any] = {"created_at": memory.created_at, "speaker": memory.speaker, **memory.metadata}
-        row = {
-            "id": memory.id,
-            "title": memory.title or memory.text[:80],
-            "text": memory.text,
-            "url": address(namespace_of(ctx), memory.id),
-            "metadata": {name: value for name, value in known.items() if value is not None},
-        }
-        return msgspec.json.encode(row).decode()
-
-    def address(namespace: str, memory_id: str) -> str:
-        return f"{base_url}/v1/namespaces/{quote(namespace, safe='')}/memories/{quote(memory_id, safe='')}"
-
-    return made
+    Raises:
+        InvalidInput: by neither.
+    """
+    request: Any = context.request_context.request
+    path = request.scope["raw_path"].decode("latin-1").removeprefix(PATH).strip("/")
+    name: str | None = unquote(path) or request.headers.get(NAMESPACE_HEADER)
+    if not name:
+        raise InvalidInput(f"name a namespace: {PATH}/NAMESPACE, or the header {NAMESPACE_HEADER}")
+    return name
