@@ -19,7 +19,7 @@ from retrieval.evaluation.provenance import model_checksums
 from retrieval.evaluation.runner import check_complete, for_each, ingest
 from retrieval.evaluation.served import LentModel, evaluation_settings, lend
 from retrieval.pipeline import Answer
-from retrieval.profiles.profile import Profile, Recipe
+from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
 from retrieval.tuning.labels import Labelled, content_of, labelled_queries, labelled_searches, searched_namespace
 from retrieval.tuning.runs import Rescoring, RunFile, SavedQuery, checksum, depths_of, legs_key
@@ -138,30 +138,29 @@ async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bia
         return found
 
 
-def uncut_profile(profile: Profile, depth: int) -> Profile:
-    """A profile under which the legs find what they find under `profile` at a fan-out, with no noise cut.
+def uncut_profiles(profile: Profile) -> list[Profile]:
+    """For every fan-out that is asked, a profile whose legs find what they find under `profile`, with no noise cut.
 
     No leg has weight 0, since such a leg would not be asked.
     """
-    recipe = Recipe(weights=dict.fromkeys(Leg, 1.0), rrf_k=profile.fixed.rrf_k, fan_out=depth)
-    return structs.replace(
-        profile,
-        name=f"tune.{legs_key(profile)[:16]}.{depth}",
-        version=1,
-        fixed=recipe,
-        per_intent=dict.fromkeys(INTENTS, recipe),
-        shrink=0.0,
-        learned_share=1.0,
-        vector_noise=2.0,
-        bm25_noise=0.0,
-        source_cap=None,
-        diversity=0.0,
-    )
-
-
-def uncut_profiles(profile: Profile) -> list[Profile]:
-    """One for every fan-out that is asked."""
-    return [uncut_profile(profile, depth) for depth in depths_of(profile)]
+    even = structs.replace(profile.fixed, weights=dict.fromkeys(Leg, 1.0))
+    recipes = {depth: structs.replace(even, fan_out=depth) for depth in depths_of(profile)}
+    return [
+        structs.replace(
+            profile,
+            name=f"tune.{legs_key(profile)[:16]}.{depth}",
+            version=1,
+            fixed=recipe,
+            per_intent=dict.fromkeys(INTENTS, recipe),
+            shrink=0.0,
+            learned_share=1.0,
+            vector_noise=2.0,
+            bm25_noise=0.0,
+            source_cap=None,
+            diversity=0.0,
+        )
+        for depth, recipe in recipes.items()
+    ]
 
 
 async def collect(
@@ -184,12 +183,12 @@ async def collect(
     by_id = {each.query.id: each for each in labelled}
     missing = [each.query for each in labelled if each.query.id not in known]
     asked = uncut_profiles(profile)
-    with file.appending() as writer:
+    with file.appending() as add:
 
         async def ask(query: Query) -> None:
             saved = await _ask(engine, by_id[query.id], asked)
             known[query.id] = saved
-            writer.add(saved)
+            add(saved)
 
         await for_each(missing, ask, concurrency=concurrency, progress=progress)
     return [

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -30,11 +30,7 @@ _OF_THE_FUSION = frozenset(
 )
 """Fields of a profile that change nothing in what the legs find."""
 
-_MIXTURE = tuple[
-    Annotated[float, Meta(ge=0)],
-    Annotated[float, Meta(ge=0)],
-    Annotated[float, Meta(ge=0)],
-]
+_Weight = Annotated[float, Meta(ge=0)]
 
 
 class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,7 +67,7 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     weight: Annotated[float, Meta(gt=0)] = 1.0
     probabilities: tuple[float, float, float, float]
     in_domain: Annotated[float, Meta(ge=0, le=1)] = field(name="familiarity")
-    learned: dict[int, _MIXTURE]
+    learned: dict[int, tuple[_Weight, _Weight, _Weight]]
     rankings: dict[Leg, list[tuple[str, float]]]
     graph: dict[int, list[tuple[str, float]]]
     duplicates: list[list[str]] = []
@@ -92,11 +88,6 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.intent is not None:
             return self.intent.value
         return max(zip(self.probabilities, Intent, strict=True), key=lambda pair: pair[0])[1].value
-
-
-class _Header(Struct, frozen=True, kw_only=True):
-    format: int
-    key: str
 
 
 def legs_key(profile: Profile) -> str:
@@ -125,7 +116,7 @@ class RunFile:
     def __init__(self, path: Path, key: str) -> None:
         """Use a file, which need not be there; `key` is the checksum of all that its lines depend on."""
         self.path = path
-        self._key = key
+        self._head = msgspec.json.encode({"format": FORMAT, "key": key})
 
     def read(self) -> dict[str, SavedQuery]:
         """The lines by query; none of a file that depends on something else. A torn last line is left out.
@@ -136,7 +127,7 @@ class RunFile:
         if not self.path.exists():
             return {}
         lines = self.path.read_bytes().split(b"\n")
-        if not self._is_ours(lines[0]):
+        if lines[0] != self._head:
             return {}
         decoder = msgspec.json.Decoder(SavedQuery)
         found: dict[str, SavedQuery] = {}
@@ -149,34 +140,24 @@ class RunFile:
         return found
 
     @contextmanager
-    def appending(self) -> Iterator[RunWriter]:
-        """Write after the last whole line; what cannot be continued is begun anew."""
+    def appending(self) -> Iterator[Callable[[SavedQuery], None]]:
+        """A function that appends a line after the last whole one; what cannot be continued is begun anew.
+
+        Each line is on disk before the next query is asked.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab+") as file:
             file.seek(0)
             raw = file.read()
             head, end, _ = raw.partition(b"\n")
-            if end and self._is_ours(head):
+            if end and head == self._head:
                 file.truncate(raw.rindex(b"\n") + 1)
             else:
                 file.truncate(0)
-                file.write(msgspec.json.encode(_Header(format=FORMAT, key=self._key)) + b"\n")
-            yield RunWriter(file)
+                file.write(self._head + b"\n")
 
-    def _is_ours(self, line: bytes) -> bool:
-        try:
-            return msgspec.json.decode(line, type=_Header) == _Header(format=FORMAT, key=self._key)
-        except msgspec.DecodeError:
-            return False
+            def add(saved: SavedQuery) -> None:
+                file.write(msgspec.json.encode(saved) + b"\n")
+                file.flush()
 
-
-class RunWriter:
-    """Appends lines; each is on disk before the next query is asked."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-
-    def add(self, saved: SavedQuery) -> None:
-        """Append a line."""
-        self._file.write(msgspec.json.encode(saved) + b"\n")
-        self._file.flush()
+            yield add

@@ -18,22 +18,22 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert file.read() == {}
     queries = [saved(number, vector=ranking(5, 2, "v"), graph=ranking(90, 1, "g")) for number in range(3)]
     for some in (queries[:2], queries[2:]):
-        with file.appending() as writer:
+        with file.appending() as add:
             for query in some:
-                writer.add(query)
+                add(query)
     assert list(file.read().values()) == queries
 
 
 def test_a_torn_last_line_is_dropped_and_written_again(tmp_path: Path) -> None:
     """What was written before the end came stays."""
     file = RunFile(tmp_path / "toy.jsonl", "key")
-    with file.appending() as writer:
-        writer.add(saved(1))
-        writer.add(saved(2))
+    with file.appending() as add:
+        add(saved(1))
+        add(saved(2))
     file.path.write_bytes(file.path.read_bytes()[:-20])
     assert list(file.read()) == ["q1"]
-    with file.appending() as writer:
-        writer.add(saved(2))
+    with file.appending() as add:
+        add(saved(2))
     assert list(file.read().values()) == [saved(1), saved(2)]
 
 
@@ -42,15 +42,15 @@ def test_a_file_of_something_else_is_begun_anew(tmp_path: Path, content: bytes) 
     file = RunFile(tmp_path / "toy.jsonl", "key")
     file.path.write_bytes(content)
     assert file.read() == {}
-    with file.appending() as writer:
-        writer.add(saved(1))
+    with file.appending() as add:
+        add(saved(1))
     assert list(file.read()) == ["q1"]
 
 
 def test_a_broken_line_before_the_last_is_named(tmp_path: Path) -> None:
     file = RunFile(tmp_path / "toy.jsonl", "key")
-    with file.appending() as writer:
-        writer.add(saved(1))
+    with file.appending() as add:
+        add(saved(1))
     file.path.write_bytes(file.path.read_bytes().replace(b'"toy"', b"toy") + b"{}\n")
     with pytest.raises(InvalidInput, match=r"toy\.jsonl:2: .*delete the file"):
         file.read()
