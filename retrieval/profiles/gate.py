@@ -186,7 +186,7 @@ def comparison(trial: Trial, baseline: Scores, rows: NDArray[np.intp], *, seed: 
     A weighted mean is computed as the plain mean of scores scaled by weights of mean 1.
     """
     sets = np.asarray([trial.sets[row] for row in rows])
-    scale = np.ones(len(rows)) if trial.weights is None else _mean_one(trial.weights[rows], sets)
+    scale = np.ones(len(rows)) if trial.weights is None else mean_one(trial.weights[rows], sets)
     ours, theirs = trial.candidate[rows] * scale, baseline[rows] * scale
     found = compare(ours[:, None], theirs[:, None], sets.tolist(), seed=seed)[0]
     return PairedComparison(
@@ -203,7 +203,7 @@ def comparison(trial: Trial, baseline: Scores, rows: NDArray[np.intp], *, seed: 
     )
 
 
-def _mean_one(weights: Scores, sets: NDArray[np.str_]) -> Scores:
+def mean_one(weights: Scores, sets: NDArray[np.str_]) -> Scores:
     """Scale the weights to a mean of 1 in every set."""
     scaled = weights.astype(np.float64)
     for name in np.unique(sets):

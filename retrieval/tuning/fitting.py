@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import numpy as np
 from msgspec import structs
 
 from retrieval.engine import Trivet
@@ -17,10 +16,11 @@ from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
 from retrieval.tuning.baselines import Baselines
 from retrieval.tuning.collection import Runs, Watch
-from retrieval.tuning.replay import Floats
-from retrieval.tuning.runs import DEPTHS, SavedQuery, legs_key
-from retrieval.tuning.study import SHARES, Contender, Study, data_of, study, trial_of
+from retrieval.tuning.replay import Floats, JudgedQueries
+from retrieval.tuning.runs import DEPTHS, legs_key
+from retrieval.tuning.study import SHARES, Study, data_of, study, trial_of
 from retrieval.tuning.summary import HELD_OUT, Tuning, curve_of, groups_of, landscapes_of, reliability_of, scores_of
+from retrieval.types.search import Leg
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,9 +36,9 @@ class TuningPlan:
 
 def tune(runs: Runs, baselines: Baselines, plan: TuningPlan, *, started: float) -> Tuning:
     """Search, hold out, and let the gate judge. Nothing is stored; `started` is the counter when the command began."""
-    base = _contender(baselines.base, runs)
-    with plan.watch("replaying recipes", len(base.queries) * len(DEPTHS)) as progress:
-        data = data_of(base, progress)
+    queries = runs[legs_key(baselines.base)]
+    with plan.watch("replaying recipes", len(queries) * len(DEPTHS)) as progress:
+        data = data_of(queries, baselines.base, progress)
     with plan.watch("searching", plan.folds * len(SHARES) + 1) as progress:
         found = study(data, count=plan.folds, seed=plan.seed, progress=progress)
     profile = structs.replace(found.final.profile, name=plan.name, version=baselines.next_version)
@@ -47,13 +47,19 @@ def tune(runs: Runs, baselines: Baselines, plan: TuningPlan, *, started: float) 
 
 def check(runs: Runs, baselines: Baselines, *, seed: int) -> GateReport:
     """Let the gate judge the base as it is: nothing is fitted, so every query is held out."""
-    base, baseline = _contender(baselines.base, runs), _contender(baselines.baseline, runs)
-    live = baselines.live if baselines.live is not None and baselines.live != baselines.base else None
-    trial = trial_of(base.queries, base.adaptive(), baseline.fixed(), baseline.adaptive() if live is not None else None)
+    base, baseline = baselines.base, baselines.baseline
+    candidate, yardstick = _judged(base, runs).adaptive(base), _judged(baseline, runs)
+    live = baselines.live if baselines.live is not None and baselines.live != base else None
+    trial = trial_of(
+        runs[legs_key(base)],
+        candidate,
+        yardstick.fixed(baseline.fixed),
+        yardstick.adaptive(baseline) if live is not None else None,
+    )
     return judge(
         trial,
-        candidate=baselines.base,
-        baseline=fixed_name(baselines.baseline),
+        candidate=base,
+        baseline=fixed_name(baseline),
         live=None if live is None else live.label,
         folds=0,
         seed=seed,
@@ -81,40 +87,40 @@ def fixed_name(profile: Profile) -> str:
     return f"{profile.label} fixed"
 
 
-def _contender(profile: Profile, runs: Runs) -> Contender:
-    return Contender(profile=profile, queries=runs[legs_key(profile)])
+def _judged(profile: Profile, runs: Runs) -> JudgedQueries:
+    return JudgedQueries(runs[legs_key(profile)], profile)
 
 
 def _summary(
     found: Study, profile: Profile, baselines: Baselines, runs: Runs, plan: TuningPlan, started: float
 ) -> Tuning:
-    queries = found.data.queries
-    baseline = _contender(baselines.baseline, runs)
-    held_out, fixed, live = found.held_out[SHARES[-1]], baseline.fixed(), baseline.adaptive()
+    queries, base, baseline = found.data.queries, baselines.base, baselines.baseline
+    yardstick, even = _judged(baseline, runs), structs.replace(baseline.fixed, weights=dict.fromkeys(Leg, 1.0))
+    held_out, fixed, live = found.held_out[SHARES[-1]], yardstick.fixed(baseline.fixed), yardstick.adaptive(baseline)
     trial = trial_of(queries, held_out, fixed, live if baselines.live is not None else None)
     gate = judge(
         trial,
         candidate=profile,
-        baseline=fixed_name(baselines.baseline),
+        baseline=fixed_name(baseline),
         live=None if baselines.live is None else baselines.live.label,
         folds=len(found.parts),
         seed=plan.seed,
     )
     systems: dict[str, Floats] = {
-        "equal weights": baseline.equal(),
-        fixed_name(baselines.baseline): fixed,
-        baselines.baseline.label: live,
-        baselines.base.label: _contender(baselines.base, runs).adaptive(),
+        "equal weights": yardstick.fixed(even),
+        fixed_name(baseline): fixed,
+        baseline.label: live,
+        base.label: _judged(base, runs).adaptive(base),
         HELD_OUT: held_out,
     }
     return Tuning(
         label=None,
-        base=baselines.base.label,
+        base=base.label,
         improved=found.final.settings is not None,
         profile=profile,
         settings=found.final.settings,
         fold_settings=[each.settings for each in found.fits],
-        sets=_sizes(queries),
+        sets=dict(sorted(Counter(query.set for query in queries).items())),
         scores=scores_of(queries, systems, seed=plan.seed),
         gate=gate,
         groups=groups_of(queries, trial, seed=plan.seed),
@@ -128,8 +134,3 @@ def _summary(
         models=model_checksums([profile]),
         seconds=time.perf_counter() - started,
     )
-
-
-def _sizes(queries: Sequence[SavedQuery]) -> dict[str, int]:
-    names, counts = np.unique([query.set for query in queries], return_counts=True)
-    return {str(name): int(count) for name, count in zip(names, counts, strict=True)}

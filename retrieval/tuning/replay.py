@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from classifier.inference import IntentPrediction
@@ -198,11 +199,6 @@ def weights_of(recipe: Recipe) -> Floats:
     return weights / total
 
 
-def fixed_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
-    """What mode `hybrid` fuses with."""
-    return Recipes.same(profile.fixed, len(batch))
-
-
 def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
     """What mode `adaptive` fuses with: the intents' recipes mixed, then moved towards the learned weights."""
     mixed = [adaptive_weighting(prediction, profile) for prediction in batch.predictions]
@@ -236,6 +232,29 @@ def quality(batch: ReplayBatch, recipes: Recipes) -> Floats:
     gained = np.where(own[:, 0] > 0, DISCOUNT[np.minimum(place, CUTOFF)], 0.0) * gold.gain
     summed: Floats = np.bincount(gold.row, weights=gained, minlength=len(batch)).astype(np.float64)
     return summed
+
+
+class JudgedQueries:
+    """Queries as the legs of a profile answered them, to judge profiles of the same legs and noise cut by nDCG@10."""
+
+    def __init__(self, queries: Sequence[SavedQuery], base: Profile) -> None:
+        self._queries = queries
+        self._base = base
+        self._batches: dict[int, ReplayBatch] = {}
+
+    def adaptive(self, profile: Profile) -> Floats:
+        """Each query in mode adaptive; arrays are made once for every fan-out."""
+        depth = served_depth(self._queries, profile.fan_out)
+        if depth not in self._batches:
+            self._batches[depth] = batch_of(self._queries, self._base, depth)
+        batch = self._batches[depth]
+        return quality(batch, adaptive_recipes(batch, profile))
+
+    def fixed(self, recipe: Recipe) -> Floats:
+        """Each query with one recipe for all, as mode hybrid has it without the rescorer."""
+        plain = structs.replace(self._base, rescore=False)
+        batch = batch_of(self._queries, plain, served_depth(self._queries, recipe.fan_out))
+        return quality(batch, Recipes.same(recipe, len(batch)))
 
 
 def reciprocals(batch: ReplayBatch, fan_out: Ints, supported: NDArray[np.bool_], rrf_k: Floats) -> Floats:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from classifier.intents import INTENTS
 from retrieval.profiles.profile import Profile
 from retrieval.tuning.grid import GridTable, distances, recipe_at
-from retrieval.tuning.replay import Floats, ReplayBatch, adaptive_recipes, batch_of, importance, quality, served_depth
+from retrieval.tuning.replay import Floats, JudgedQueries, ReplayBatch, adaptive_recipes, importance, quality
 from retrieval.tuning.runs import SavedQuery
 
 MARGIN = 0.001
@@ -53,23 +53,6 @@ class Fit:
 
     profile: Profile
     settings: FitSettings | None
-
-
-class JudgedQueries:
-    """Queries on which profiles of the same legs are judged; arrays are made once for every fan-out."""
-
-    def __init__(self, queries: Sequence[SavedQuery], base: Profile) -> None:
-        self._queries = queries
-        self._base = base
-        self._batches: dict[int, ReplayBatch] = {}
-
-    def adaptive(self, profile: Profile) -> Floats:
-        """nDCG@10 of each query in mode adaptive."""
-        depth = served_depth(self._queries, profile.fan_out)
-        if depth not in self._batches:
-            self._batches[depth] = batch_of(self._queries, self._base, depth)
-        batch = self._batches[depth]
-        return quality(batch, adaptive_recipes(batch, profile))
 
 
 def candidates(table: GridTable) -> list[FitSettings]:

@@ -6,61 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from msgspec import structs
 
 from retrieval.profiles.gate import Trial
 from retrieval.profiles.profile import Profile
 from retrieval.tuning.grid import TRUSTS, tabulate
-from retrieval.tuning.replay import (
-    SAME,
-    Floats,
-    Recipes,
-    ReplayBatch,
-    adaptive_recipes,
-    batch_of,
-    fixed_recipes,
-    importance,
-    quality,
-    served_depth,
-)
+from retrieval.tuning.replay import SAME, Floats, JudgedQueries, adaptive_recipes, batch_of, importance, quality
 from retrieval.tuning.runs import SavedQuery
-from retrieval.tuning.search import Data, Fit, JudgedQueries, Rows, fit, folds, without
+from retrieval.tuning.search import Data, Fit, Rows, fit, folds, without
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
 """Of the queries that are learned from, for the learning curve."""
 
-EQUAL_WEIGHTS = 1.0 / 3.0
-
 Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Contender:
-    """A profile with the queries as its own legs answered them, in the same order for all."""
-
-    profile: Profile
-    queries: Sequence[SavedQuery]
-
-    def adaptive(self) -> Floats:
-        """nDCG@10 of each query in mode adaptive."""
-        batch = batch_of(self.queries, self.profile)
-        return quality(batch, adaptive_recipes(batch, self.profile))
-
-    def fixed(self) -> Floats:
-        """nDCG@10 of each query with the fixed recipe, as mode hybrid has it without the rescorer."""
-        batch = self._plain()
-        return quality(batch, fixed_recipes(batch, self.profile))
-
-    def equal(self) -> Floats:
-        """The same with equal weights."""
-        batch = self._plain()
-        fixed = fixed_recipes(batch, self.profile)
-        even = np.full_like(fixed.weights, EQUAL_WEIGHTS)
-        return quality(batch, Recipes(weights=even, rrf_k=fixed.rrf_k, fan_out=fixed.fan_out))
-
-    def _plain(self) -> ReplayBatch:
-        profile = structs.replace(self.profile, rescore=False)
-        return batch_of(self.queries, profile, served_depth(self.queries, profile.fixed.fan_out))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,12 +38,13 @@ class Study:
     final: Fit
 
 
-def data_of(base: Contender, progress: Progress) -> Data:
-    """The base's queries with their worth under every recipe; `progress` is told of each query and fan-out."""
-    batch = batch_of(base.queries, base.profile)
-    trusts = sorted({*TRUSTS, base.profile.learned_share})
-    table = tabulate(base.queries, base.profile, trusts, progress)
-    return Data(queries=base.queries, batch=batch, table=table, base=base.profile)
+def data_of(queries: Sequence[SavedQuery], base: Profile, progress: Progress = lambda _: None) -> Data:
+    """Queries that the base's legs answered with their worth under every recipe of the grid.
+
+    `progress` is told of each query and fan-out.
+    """
+    table = tabulate(queries, base, sorted({*TRUSTS, base.learned_share}), progress)
+    return Data(queries=queries, batch=batch_of(queries, base), table=table, base=base)
 
 
 def study(data: Data, *, count: int, seed: int, progress: Progress = lambda _: None) -> Study:

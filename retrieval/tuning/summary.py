@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from classifier.intents import INTENTS, Intent
 from classifier.training.metrics import reliability
-from retrieval.profiles.gate import GateReport, PairedComparison, Trial, comparison
+from retrieval.profiles.gate import GateReport, PairedComparison, Trial, comparison, mean_one
 from retrieval.profiles.profile import Profile
 from retrieval.significance import Interval, bootstrap
 from retrieval.tuning.grid import MIXTURES, SHAPE, nearest_to
-from retrieval.tuning.replay import Floats, importance, weights_of
+from retrieval.tuning.replay import Floats, weights_of
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import FitSettings, Fitter
 from retrieval.tuning.study import Study
@@ -107,7 +106,8 @@ class Tuning(Struct, frozen=True, kw_only=True):
 def scores_of(queries: Sequence[SavedQuery], values: Mapping[str, Floats], *, seed: int) -> list[Score]:
     """The systems' means, with intervals that share their resamples."""
     sets = [query.set for query in queries]
-    scaled = _scaled(queries, np.stack(list(values.values()), axis=1))
+    scale = mean_one(np.array([query.weight for query in queries]), np.array(sets))
+    scaled = np.stack(list(values.values()), axis=1) * scale[:, None]
     return [
         Score(system=system, ndcg=interval)
         for system, interval in zip(values, bootstrap(scaled, sets, seed=seed), strict=True)
@@ -148,12 +148,12 @@ def landscapes_of(study: Study) -> list[Landscape]:
     for name, (worth, recipe) in worths.items():
         grid = worth.reshape(SHAPE)
         depth, rrf_k = nearest_to(recipe)
-        vector, bm25, graph = (float(weight) for weight in weights_of(recipe))
+        vector, bm25, graph = weights_of(recipe).tolist()
         found.append(
             Landscape(
                 name=name,
-                mixtures=[(float(v), float(b), float(g)) for v, b, g in MIXTURES],
-                ndcg=[float(each) for each in grid[depth, rrf_k]],
+                mixtures=[(v, b, g) for v, b, g in MIXTURES.tolist()],
+                ndcg=grid[depth, rrf_k].tolist(),
                 chosen=(vector, bm25, graph),
             )
         )
@@ -169,12 +169,3 @@ def reliability_of(queries: Sequence[SavedQuery]) -> list[ConfidenceBin] | None:
     right = np.array([list(Intent).index(query.intent) for query in labelled if query.intent is not None])
     bins = reliability(shares, right)
     return [ConfidenceBin(n=each.count, confidence=each.confidence, accuracy=each.accuracy) for each in bins]
-
-
-def _scaled(queries: Sequence[SavedQuery], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores whose plain mean over a set is the weighted one."""
-    sets = np.array([query.set for query in queries])
-    weights = importance(queries)
-    for name in np.unique(sets):
-        weights[sets == name] /= weights[sets == name].mean()
-    return values * weights[:, None]

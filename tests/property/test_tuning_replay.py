@@ -20,7 +20,7 @@ from retrieval.ranking.fusion import blend_rankings, weighted_rrf
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.ranking.weighting import adaptive_weighting, with_learned_weights
 from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
-from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, fixed_recipes, quality
+from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
 from retrieval.types.search import Leg
 from tests.tuned import saved
@@ -122,7 +122,7 @@ def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, 
     )
     batch = batch_of(queries, profile)
     served = [AsServed(query, profile) for query in queries]
-    fixed = quality(batch, fixed_recipes(batch, profile))
+    fixed = quality(batch, Recipes.same(profile.fixed, len(batch)))
     assert fixed == pytest.approx([each.ndcg(profile.fixed) for each in served], abs=1e-9)
     adaptive = quality(batch, adaptive_recipes(batch, profile))
     assert adaptive == pytest.approx([each.ndcg(each.adaptive()) for each in served], abs=1e-9)

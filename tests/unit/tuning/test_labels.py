@@ -16,7 +16,7 @@ from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.tuning.labels import gained_of, labelled_searches
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import Fitter
-from retrieval.tuning.study import Contender, data_of
+from retrieval.tuning.study import data_of
 from retrieval.types.search import Leg
 from tests.tuned import ranking, saved
 
@@ -136,8 +136,7 @@ def test_clicks_corrected_for_their_places_find_the_better_leg(position_bias: fl
         vector_noise=2.0,
         bm25_noise=0.0,
     )
-    data = data_of(Contender(profile=base, queries=queries), lambda _: None)
-    fitter = Fitter(data, np.arange(len(queries)))
+    fitter = Fitter(data_of(queries, base), np.arange(len(queries)))
     weights = fitter.fixed.weights
     worse = Leg.VECTOR if better is Leg.BM25 else Leg.BM25
     assert weights[better] > weights[worse]

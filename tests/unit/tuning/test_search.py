@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from classifier.intents import INTENTS, Intent
 from retrieval.profiles.profile import DEFAULT, Profile, Recipe
+from retrieval.tuning.replay import JudgedQueries
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import fit, folds, without
-from retrieval.tuning.study import Contender, Study, data_of, study
+from retrieval.tuning.study import Study, data_of, study
 from retrieval.types.search import Leg
 from tests.tuned import ranking, saved, sure
 
@@ -36,7 +37,7 @@ def query(number: int, rng: random.Random, right: Leg, intent: Intent = Intent.F
 
 
 def studied(queries: list[SavedQuery], base: Profile = BASE, *, count: int = 4, seed: int = 0) -> Study:
-    return study(data_of(Contender(profile=base, queries=queries), lambda _: None), count=count, seed=seed)
+    return study(data_of(queries, base), count=count, seed=seed)
 
 
 def test_the_leg_that_is_right_gains_weight() -> None:
@@ -46,7 +47,7 @@ def test_the_leg_that_is_right_gains_weight() -> None:
     weights = found.final.profile.fixed.weights
     assert weights[Leg.BM25] > weights[Leg.VECTOR]
     assert weights[Leg.BM25] > weights[Leg.GRAPH]
-    present = Contender(profile=BASE, queries=found.data.queries).adaptive()
+    present = JudgedQueries(found.data.queries, BASE).adaptive(BASE)
     assert found.held_out[1.0].mean() > present.mean() + 0.05
 
 
@@ -83,10 +84,7 @@ def test_a_fit_sees_only_its_rows() -> None:
     rng = random.Random(5)
     ours = [query(number, rng, Leg.BM25) for number in range(40)]
     others = [[query(40 + number, rng, leg) for number in range(40)] for leg in (Leg.VECTOR, Leg.GRAPH)]
-    fits = [
-        fit(data_of(Contender(profile=BASE, queries=[*ours, *theirs]), lambda _: None), np.arange(40), seed=0)
-        for theirs in others
-    ]
+    fits = [fit(data_of([*ours, *theirs], BASE), np.arange(40), seed=0) for theirs in others]
     assert fits[0] == fits[1]
     assert fits[0].settings is not None
 
