@@ -8,8 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from retrieval.errors import InvalidInput
-from retrieval.profiles.profile import DEFAULT, Profile, parse_label
-from retrieval.profiles.rows import not_live, profile_of, read_row
+from retrieval.profiles.profile import DEFAULT, Profile, parse_label, profile_of
 from retrieval.store import profiles as store
 from retrieval.store.pool import Pool
 from retrieval.store.profiles import LiveRow
@@ -114,7 +113,7 @@ class LiveProfiles:
                 rows = await store.versions(conn, name, version)
             if not rows:
                 raise await self._unknown(name, version)
-            self._exact[name, version] = read_row(rows[0])
+            self._exact[name, version] = profile_of(name, version, rows[0].parameters)
         return self._exact[name, version]
 
     async def _unknown(self, name: str, version: int | None = None) -> InvalidInput:
@@ -126,3 +125,11 @@ class LiveProfiles:
         if version is not None:
             return InvalidInput(f"profile {name!r} has no version {version}", loc=("profile",))
         return InvalidInput(not_live(name, names[name].versions), loc=("profile",))
+
+
+def not_live(name: str, version: int) -> str:
+    """The message for a name without a live version; `version` is an existing one."""
+    return (
+        f"no version of profile {name!r} is live; promote one (POST /v1/profiles/{name}/promote or "
+        f"trivet profile promote {name}), or ask for one by number: {name}@{version}"
+    )

@@ -168,6 +168,18 @@ def parse_label(text: str) -> tuple[str, int | None]:
     return name, int(version)
 
 
+def profile_of(name: str, version: int, parameters: Mapping[str, object]) -> Profile:
+    """Build a profile from stored parameters.
+
+    Raises:
+        InvalidInput: they do not fit this version of Trivet.
+    """
+    try:
+        return in_order(msgspec.convert({**parameters, "name": name, "version": version}, Profile))
+    except msgspec.ValidationError as exc:
+        raise InvalidInput(f"{name}@{version} is of another version of Trivet: {exc}", loc=("profile",)) from exc
+
+
 def in_order(profile: Profile) -> Profile:
     """The profile with legs and intents in the order of answers; JSON objects have none."""
     recipes = {intent: _in_order(profile.per_intent[intent]) for intent in Intent if intent in profile.per_intent}

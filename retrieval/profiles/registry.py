@@ -11,26 +11,19 @@ from msgspec import UNSET, structs
 from retrieval.error_messages import invalid_input
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.profiles.gate import GateReport
-from retrieval.profiles.live import MAX_AGE_S, LiveProfiles
+from retrieval.profiles.live import MAX_AGE_S, LiveProfiles, not_live
 from retrieval.profiles.models import ModelRegistry
-from retrieval.profiles.profile import Profile, check_name, check_profile, in_order
-from retrieval.profiles.rows import (
-    is_shipped,
-    not_live,
-    promotion_of,
-    read_row,
-    shadow_settings,
-    stored_version,
-    summary_of,
-)
+from retrieval.profiles.profile import Profile, check_name, check_profile, in_order, profile_of
 from retrieval.profiles.schema import (
     ModelsInput,
     Origin,
     ProfileInfo,
     ProfileInput,
     ProfileSummary,
+    Promotion,
     ShadowSettings,
     StoredVersion,
+    VersionSummary,
 )
 from retrieval.store import profiles as store
 from retrieval.store.pool import Connection, Pool
@@ -39,7 +32,10 @@ from retrieval.validation import check_names, check_storable
 
 
 class ProfileRegistry:
-    """The profiles of the database by name, overlaid with profiles that only this process has."""
+    """The profiles of the database by name, overlaid with profiles that only this process has.
+
+    Methods that take a name raise `NotFound` for a name or version that does not exist, unless they say otherwise.
+    """
 
     def __init__(
         self,
@@ -78,52 +74,46 @@ class ProfileRegistry:
                 name=row.name,
                 live=row.live,
                 versions=row.versions,
-                shadow=shadow_settings(row.shadow_version, row.share),
+                shadow=_shadow_settings(row.shadow_version, row.share),
             )
             for row in rows
         ]
 
     async def versions(self, name: str) -> Sequence[StoredVersion]:
-        """The versions of a name, newest first.
-
-        Raises:
-            NotFound: the name does not exist.
-        """
+        """The versions of a name, newest first."""
         async with self._pool.connection() as conn:
             rows = await _versions(conn, name)
             live = await _live_version(conn, name)
-        return [stored_version(row, live) for row in rows]
+        return [_stored_version(row, live) for row in rows]
 
-    async def version(self, name: str, version: int) -> StoredVersion:
-        """One version.
-
-        Raises:
-            NotFound: the name or version does not exist.
-        """
-        return await self._stored(name, version)
+    async def version(self, name: str, version: int | None) -> StoredVersion:
+        """One version; None for the newest."""
+        async with self._pool.connection() as conn:
+            rows = await _versions(conn, name)
+            live = await _live_version(conn, name)
+        for row in rows:
+            if version in (None, row.version):
+                return _stored_version(row, live)
+        raise NotFound(f"profile {name!r} has no version {version}")
 
     async def describe(self, name: str, version: int | None = None) -> ProfileInfo:
-        """A profile with its versions and history; `shown` is the requested version, or the live one.
-
-        Raises:
-            NotFound: the name or version does not exist.
-        """
+        """A profile with its versions and history; `shown` is the requested version, or the live one."""
         found = await self.versions(name)
         async with self._pool.connection() as conn:
             history = await store.history(conn, name)
-            shadow = await store.shadow(conn, name)
+            shadow = await _shadow(conn, name)
         by_version = {each.profile.version: each for each in found}
         live = history[0].version if history else None
         if version is not None and version not in by_version:
-            raise _no_version(name, version)
+            raise NotFound(f"profile {name!r} has no version {version}")
         shown = live if version is None else version
         return ProfileInfo(
             name=name,
             live=live,
             shown=by_version[shown] if shown is not None else None,
-            versions=[summary_of(each) for each in found],
-            history=[promotion_of(row) for row in history],
-            shadow=shadow_settings(*shadow) if shadow else None,
+            versions=[_summary_of(each) for each in found],
+            history=msgspec.convert([row._asdict() for row in history], list[Promotion]),
+            shadow=shadow,
         )
 
     async def put(
@@ -158,7 +148,7 @@ class ProfileRegistry:
         await self._model_registry.learned(profile.models)
         async with self._writing() as conn:
             rows = await store.versions(conn, name)
-            if rows and (newest := read_row(rows[0])).fingerprint == profile.fingerprint:
+            if rows and (newest := _profile(rows[0])).fingerprint == profile.fingerprint:
                 return newest, False
             version = rows[0].version + 1 if rows else 1
             await store.insert(conn, name, version, profile.parameters, origin=origin, note=note)
@@ -168,10 +158,9 @@ class ProfileRegistry:
         """Attach the report by which the gate decides to a version.
 
         Raises:
-            NotFound: there is no such version.
             InvalidInput: the report is about other parameters.
         """
-        stored = await self._stored(name, version)
+        stored = await self.version(name, version)
         if report.candidate_sha256 != stored.profile.fingerprint:
             raise InvalidInput(f"the report is not about the parameters of {stored.profile.label}")
         async with self._writing() as conn:
@@ -181,11 +170,10 @@ class ProfileRegistry:
         """Make a version live, by default the newest; no effect if it is live already.
 
         Raises:
-            NotFound: there is no such version.
             Conflict: the gate rejects it.
             InvalidInput: its models cannot be loaded here.
         """
-        stored = await self._stored(name, version)
+        stored = await self.version(name, version)
         _check_gate(stored)
         await self._model_registry.learned(stored.profile.models)
         async with self._writing() as conn:
@@ -197,7 +185,6 @@ class ProfileRegistry:
         """Make the version live that was live before the last promotion; calling it twice goes back two.
 
         Raises:
-            NotFound: the name does not exist.
             Conflict: no version was live before.
         """
         async with self._writing() as conn:
@@ -205,30 +192,24 @@ class ProfileRegistry:
             version = await store.roll_back(conn, name)
             if version is None:
                 raise Conflict(f"no version of profile {name!r} was live before; there is nothing to roll back to")
-        return next(read_row(row) for row in rows if row.version == version)
+        return next(_profile(row) for row in rows if row.version == version)
 
     async def shadow(self, name: str) -> ShadowSettings | None:
-        """The shadow of the live version; None if there is none.
-
-        Raises:
-            NotFound: the name does not exist.
-        """
+        """The shadow of the live version; None if there is none."""
         async with self._pool.connection() as conn:
             await _versions(conn, name)
-            found = await store.shadow(conn, name)
-        return shadow_settings(*found) if found else None
+            return await _shadow(conn, name)
 
     async def set_shadow(self, name: str, version: int, share: float) -> None:
         """Make a version the shadow of the live one for a share of its queries.
 
         Raises:
-            NotFound: there is no such version.
             Conflict: it is live itself, or no version is.
             InvalidInput: the share is not in (0, 1], or its models cannot be loaded here.
         """
         if not 0 < share <= 1:
             raise InvalidInput("must be above 0 and at most 1", loc=("share",))
-        stored = await self._stored(name, version)
+        stored = await self.version(name, version)
         await self._model_registry.learned(stored.profile.models)
         async with self._writing() as conn:
             live = await _live_version(conn, name)
@@ -237,11 +218,7 @@ class ProfileRegistry:
             await store.set_shadow(conn, name, version, share)
 
     async def clear_shadow(self, name: str) -> None:
-        """Remove the shadow of the live version.
-
-        Raises:
-            NotFound: the name does not exist.
-        """
+        """Remove the shadow of the live version."""
         async with self._writing() as conn:
             await _versions(conn, name)
             await store.clear_shadow(conn, name)
@@ -252,11 +229,11 @@ class ProfileRegistry:
         A live version that was tuned or written stays live. Processes that start together write it once.
         """
         async with self._pool.connection() as conn:
-            if is_shipped(await store.versions(conn, profile.name), profile):
+            if _is_shipped(await store.versions(conn, profile.name), profile):
                 return
         async with self._writing() as conn:
             rows = await store.versions(conn, profile.name)
-            if is_shipped(rows, profile):
+            if _is_shipped(rows, profile):
                 return
             origins = {row.version: row.origin for row in rows}
             version = max(origins) + 1 if profile.version in origins else profile.version
@@ -275,15 +252,6 @@ class ProfileRegistry:
         if isinstance(given.models, ModelsInput):
             changed["models"] = given.models.over(base.models)
         return structs.replace(base, **changed)
-
-    async def _stored(self, name: str, version: int | None) -> StoredVersion:
-        async with self._pool.connection() as conn:
-            rows = await _versions(conn, name)
-            live = await _live_version(conn, name)
-        for row in rows:  # the newest first
-            if version in (None, row.version):
-                return stored_version(row, live)
-        raise _no_version(name, version)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[Connection]:
@@ -331,5 +299,41 @@ async def _live_version(conn: Connection, name: str) -> int | None:
     return newest[0].version if newest else None
 
 
-def _no_version(name: str, version: int | None) -> NotFound:
-    return NotFound(f"profile {name!r} has no version {version}")
+def _profile(row: VersionRow) -> Profile:
+    return profile_of(row.name, row.version, row.parameters)
+
+
+def _stored_version(row: VersionRow, live: int | None) -> StoredVersion:
+    fields = {**row._asdict(), "profile": _profile(row), "live": row.version == live}
+    return msgspec.convert(fields, StoredVersion)
+
+
+def _summary_of(stored: StoredVersion) -> VersionSummary:
+    return VersionSummary(
+        version=stored.profile.version,
+        origin=stored.origin,
+        note=stored.note,
+        created_at=stored.created_at,
+        live=stored.live,
+        gate=None if stored.report is None else stored.report.passed,
+    )
+
+
+async def _shadow(conn: Connection, name: str) -> ShadowSettings | None:
+    found = await store.shadow(conn, name)
+    return _shadow_settings(*found) if found else None
+
+
+def _shadow_settings(version: int | None, share: float | None) -> ShadowSettings | None:
+    return None if version is None or share is None else ShadowSettings(version=version, share=share)
+
+
+def _is_shipped(rows: Sequence[VersionRow], profile: Profile) -> bool:
+    """Whether one of the rows is this profile, shipped."""
+    for row in rows:
+        try:
+            if row.origin == "shipped" and _profile(row).fingerprint == profile.fingerprint:
+                return True
+        except InvalidInput:  # written by a newer Trivet, so it is another profile
+            continue
+    return False
