@@ -16,9 +16,8 @@ from retrieval.profiles.profile import Profile, parse_label
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, gate_table
 from retrieval.settings import Settings
-from retrieval.tuning.baselines import find_baselines
 from retrieval.tuning.collection import collect_folders
-from retrieval.tuning.fitting import check
+from retrieval.tuning.fitting import check, find_baselines
 
 
 @click.command(name="check", epilog=example("trivet profile check support@2 data/support"))

@@ -16,9 +16,8 @@ from retrieval.profiles.profile import DEFAULT, check_name
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, group_tables, headline, outcome, recipe_table, score_table
 from retrieval.settings import Settings
-from retrieval.tuning.baselines import find_baselines
 from retrieval.tuning.collection import collect_feedback, collect_folders
-from retrieval.tuning.fitting import TuningPlan, store, tune
+from retrieval.tuning.fitting import TuningPlan, find_baselines, store, tune
 from retrieval.tuning.summary import Tuning
 
 

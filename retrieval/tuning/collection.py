@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,9 @@ from retrieval.engine import Trivet
 from retrieval.errors import LegFailed
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.provenance import model_checksums
-from retrieval.evaluation.runner import check_complete, for_each, ingest
+from retrieval.evaluation.runner import Progress, check_complete, for_each, ingest
 from retrieval.evaluation.served import LentModel, evaluation_settings, lend
+from retrieval.evaluation.study import Watch
 from retrieval.pipeline import Answer
 from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
@@ -25,10 +27,9 @@ from retrieval.tuning.labels import Labelled, content_of, labelled_queries, labe
 from retrieval.tuning.runs import Rescoring, RunFile, SavedQuery, checksum, depths_of, legs_key
 from retrieval.types.search import Leg, Mode, SearchRequest
 
-Progress = Callable[[int], None]
 LEG_TIMEOUT_S = 30.0
 """A run that lacks a leg is of no use, and nobody waits for it."""
-Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
 Runs = Mapping[str, Sequence[SavedQuery]]
 """Saved queries by `legs_key` of the profiles that they are of, in the same order for all."""
 
@@ -90,13 +91,13 @@ async def collect_folders(
     if fresh:
         for file in files.values():
             file.path.unlink(missing_ok=True)
-    wanted = {name: {each.query.id for each in own} for name, own in labelled.items()}
-    incomplete = {name for (_, name), file in files.items() if not wanted[name] <= file.read().keys()}
+    wanted = {name: [each.query.id for each in own] for name, own in labelled.items()}
+    known = {place: file.read() for place, file in files.items()}
+    incomplete = {name for (key, name), own in known.items() if not own.keys() >= set(wanted[name])}
     found: dict[str, list[SavedQuery]] = {key: [] for key in plan.legs}
     if not incomplete:
-        for (key, name), file in files.items():
-            known = file.read()
-            found[key] += [known[each.query.id] for each in labelled[name]]
+        for (key, name), own in known.items():
+            found[key] += [own[id_] for id_ in wanted[name]]
         return found
     settings = evaluation_settings(plan.settings)
     async with plan.engine(settings) as engine:
@@ -204,9 +205,7 @@ async def collect(
 
 
 async def _store(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, fresh: bool) -> None:
-    def names(namespace: str) -> str:
-        return searched_namespace(folder, namespace)
-
+    names = partial(searched_namespace, folder)
     with watch(f"{folder.name}: storing", len(folder.corpus)) as progress:
         stored = await ingest(engine, folder, names, fresh=fresh, progress=progress)
     await check_complete(engine, folder, names, stored)

@@ -1,26 +1,91 @@
-"""A tuning from saved runs to a stored profile."""
+"""A tuning: the profiles that it starts from and is judged against, what it finds, what is stored."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from msgspec import structs
 
 from retrieval.engine import Trivet
-from retrieval.evaluation.provenance import model_checksums, versions
+from retrieval.errors import NotFound
+from retrieval.evaluation.provenance import model_checksums, stored_models, versions
+from retrieval.evaluation.served import LentModel, look_up
+from retrieval.evaluation.study import Watch
 from retrieval.profiles.gate import GateReport, judge
-from retrieval.profiles.profile import Profile
+from retrieval.profiles.profile import DEFAULT, Profile, check_name
 from retrieval.settings import Settings
-from retrieval.tuning.baselines import Baselines
-from retrieval.tuning.collection import Runs, Watch
+from retrieval.tuning.collection import CollectionPlan, Runs
 from retrieval.tuning.replay import Floats, JudgedQueries
 from retrieval.tuning.runs import DEPTHS, legs_key
 from retrieval.tuning.study import SHARES, Study, data_of, study, trial_of
 from retrieval.tuning.summary import HELD_OUT, Tuning, curve_of, groups_of, landscapes_of, reliability_of, scores_of
 from retrieval.types.search import Leg
+
+TUNED = "tuned"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Baselines:
+    """What a tuning of a profile name starts from and is judged against.
+
+    Attributes:
+        base: what the search starts from, or what is checked.
+        baseline: the live version of that name, else that of `default`; its fixed recipe is the yardstick.
+        live: the same if it was tuned, which makes it a yardstick as it answers; else None.
+        next_version: of the name.
+        models: that other databases must be lent to ask by these.
+    """
+
+    base: Profile
+    baseline: Profile
+    live: Profile | None
+    next_version: int
+    models: Sequence[LentModel]
+
+    def collection_plan(self, settings: Settings, work: Path | None, concurrency: int, watch: Watch) -> CollectionPlan:
+        """How the legs of these profiles are asked; `work` is the folder of the run files, None for the usual one."""
+        return CollectionPlan(
+            settings=settings,
+            profiles=[self.base, self.baseline],
+            models=self.models,
+            work=work or settings.data_dir / "tuning",
+            concurrency=concurrency,
+            watch=watch,
+        )
+
+
+async def find_baselines(settings: Settings, name: str, *, base: str) -> Baselines:
+    """Look them up in the database that serves; `base` is the label of what to start from.
+
+    Raises:
+        InvalidInput: a bad name, or there is no such base.
+    """
+    check_name(name)
+    async with Trivet.open(settings) as engine:
+        start = await engine.profiles.find(base)
+        try:
+            own = await engine.profiles.describe(name)
+        except NotFound:
+            own = None
+        live = own.shown if own is not None else None
+        yardstick = live or (await engine.profiles.describe(DEFAULT.name)).shown
+    baseline = yardstick.profile if yardstick is not None else DEFAULT
+    profiles = [start, baseline]
+    lent: Sequence[LentModel] = ()
+    if settings.uses_embedded and any(stored_models(profile) for profile in profiles):
+        lent = (await look_up(settings, [profile.label for profile in profiles])).models
+    return Baselines(
+        base=start,
+        baseline=baseline,
+        live=live.profile if live is not None and live.origin == TUNED else None,
+        next_version=own.versions[0].version + 1 if own is not None else 1,
+        models=lent,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

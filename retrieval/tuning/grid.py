@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retrieval.evaluation.runner import Progress
 from retrieval.profiles.profile import Profile, Recipe
 from retrieval.tuning.replay import (
     CUTOFF,
@@ -37,8 +38,6 @@ TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 SHAPE = (len(DEPTHS), len(RRF_KS), len(MIXTURES))
 """Recipes of the grid by fan-out, rrf_k and mixture."""
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,18 +84,21 @@ def recipe_at(index: int) -> Recipe:
 
 def nearest_to(recipe: Recipe) -> tuple[int, int]:
     """The places on the grid of the fan-out and the rrf_k that are nearest to a recipe's."""
-    depth = np.abs(np.log2(np.array(DEPTHS) / recipe.fan_out)).argmin()
-    rrf_k = np.abs(np.log2(np.array(RRF_KS) / recipe.rrf_k)).argmin()
-    return int(depth), int(rrf_k)
+    depths, ks = _doublings(recipe)
+    return int(depths.argmin()), int(ks.argmin())
 
 
 def distances(recipe: Recipe) -> Floats:
     """How far every recipe of the grid is from one, flat: weights first, then k and fan-out in doublings."""
     weights = np.abs(MIXTURES - weights_of(recipe)).sum(axis=1)
-    ks = np.abs(np.log2(np.array(RRF_KS) / recipe.rrf_k))
-    depths = np.abs(np.log2(np.array(DEPTHS) / recipe.fan_out))
+    depths, ks = _doublings(recipe)
     flat: Floats = (weights + 0.1 * ks[:, None] + 0.1 * depths[:, None, None]).reshape(-1)
     return flat
+
+
+def _doublings(recipe: Recipe) -> tuple[Floats, Floats]:
+    """How many doublings the fan-outs and the ks of the grid are from a recipe's."""
+    return np.abs(np.log2(np.array(DEPTHS) / recipe.fan_out)), np.abs(np.log2(np.array(RRF_KS) / recipe.rrf_k))
 
 
 def _distinct(mixtures: Sequence[Floats]) -> tuple[Floats, NDArray[np.intp]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from retrieval.evaluation.runner import Progress
 from retrieval.profiles.gate import Trial
 from retrieval.profiles.profile import Profile
 from retrieval.tuning.grid import TRUSTS, tabulate
@@ -16,8 +17,6 @@ from retrieval.tuning.search import Data, Fit, Rows, fit, folds, without
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
 """Of the queries that are learned from, for the learning curve."""
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,8 +15,7 @@ from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, group_tables, headline, outcome, recipe_table, score_table
 from retrieval.reporting.tuning_page import page
-from retrieval.tuning.baselines import Baselines
-from retrieval.tuning.fitting import TuningPlan, check, tune
+from retrieval.tuning.fitting import Baselines, TuningPlan, check, tune
 from retrieval.tuning.runs import SavedQuery, legs_key
 from retrieval.tuning.summary import Tuning, reliability_of
 from retrieval.types.search import Leg
