@@ -40,7 +40,7 @@ class PairedTest:
     losses: int
 
 
-def bootstrap(values: Scores, strata: Sequence[str], *, seed: int, resamples: int = RESAMPLES) -> list[Interval]:
+def bootstrap(values: Scores, strata: Sequence[str], *, seed: int) -> list[Interval]:
     """Percentile bootstrap over queries, of the mean over strata of each stratum's mean; an interval per column.
 
     Every column is resampled with the same queries. With one stratum it is the plain mean over
@@ -49,22 +49,18 @@ def bootstrap(values: Scores, strata: Sequence[str], *, seed: int, resamples: in
     drawn, so that strata of few queries do not look surer than they are: Rao and Wu, JASA 83(401),
     1988. A stratum of one row says nothing of its spread and adds none.
 
-    Args:
-        values: (queries, columns) scores, at least one row.
-        strata: the stratum of each row.
-        seed: of the generator.
-        resamples: how many samples with replacement are drawn.
+    `values` are (queries, columns) scores of at least one row, `strata` the stratum of each row.
     """
     rng = np.random.default_rng(seed)
     groups = np.asarray(strata)
     names = np.unique(groups)
     means = np.zeros(values.shape[1])
-    samples = np.zeros((resamples, values.shape[1]))
+    samples = np.zeros((RESAMPLES, values.shape[1]))
     for name in names:
         rows = values[groups == name]
         n = len(rows)
         drawn = max(1, n - 1)
-        draws = rng.multinomial(drawn, np.full(n, 1.0 / n), size=resamples)
+        draws = rng.multinomial(drawn, np.full(n, 1.0 / n), size=RESAMPLES)
         samples += (draws @ rows) / drawn
         means += rows.mean(axis=0)
     tail = (1.0 - CONFIDENCE) / 2.0
@@ -75,19 +71,14 @@ def bootstrap(values: Scores, strata: Sequence[str], *, seed: int, resamples: in
     ]
 
 
-def compare(a: Scores, b: Scores, strata: Sequence[str], *, seed: int, resamples: int = SIGN_FLIPS) -> list[PairedTest]:
+def compare(a: Scores, b: Scores, strata: Sequence[str], *, seed: int) -> list[PairedTest]:
     """Paired randomisation test: the share of random sign flips at least as extreme as what was seen, per column.
 
     The statistic is the mean over strata of each stratum's mean difference, as in `bootstrap`.
-    p = (1 + hits) / (1 + resamples), so never 0. All columns share their flips. Smucker, Allan and
+    p = (1 + hits) / (1 + flips), so never 0. All columns share their flips. Smucker, Allan and
     Carterette, CIKM 2007, doi:10.1145/1321440.1321528.
 
-    Args:
-        a: (queries, columns) scores, at least one row.
-        b: what each column is held against, the same queries in the same order.
-        strata: the stratum of each row.
-        seed: of the generator.
-        resamples: how many sign flips are drawn.
+    `a` and `b` are (queries, columns) scores of the same queries, at least one, in the same order.
     """
     differences = a - b
     sizes = Counter(strata)
@@ -96,14 +87,14 @@ def compare(a: Scores, b: Scores, strata: Sequence[str], *, seed: int, resamples
     observed = np.abs(weighted.sum(axis=0))
     rng = np.random.default_rng(seed)
     hits = np.zeros(differences.shape[1])
-    for start in range(0, resamples, 1_000):
-        signs = rng.integers(0, 2, size=(min(1_000, resamples - start), len(weighted)), dtype=np.int8) * 2.0 - 1.0
+    for start in range(0, SIGN_FLIPS, 1_000):
+        signs = rng.integers(0, 2, size=(min(1_000, SIGN_FLIPS - start), len(weighted)), dtype=np.int8) * 2.0 - 1.0
         hits += np.count_nonzero(np.abs(signs @ weighted) >= observed - 1e-12, axis=0)
     return [
         PairedTest(
             queries=len(column),
             difference=interval,
-            p_value=float((1 + hit) / (1 + resamples)),
+            p_value=float((1 + hit) / (1 + SIGN_FLIPS)),
             wins=int(np.count_nonzero(column > 0)),
             ties=int(np.count_nonzero(column == 0)),
             losses=int(np.count_nonzero(column < 0)),
@@ -118,10 +109,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    corrected = [0.0] * len(p_values)
-    running = 0.0
-    for step, i in enumerate(order):
-        running = max(running, min(1.0, (len(p_values) - step) * p_values[i]))
-        corrected[i] = running
-    return corrected
+    given = np.array(p_values, np.float64)
+    order = np.argsort(given, kind="stable")
+    corrected = np.empty_like(given)
+    corrected[order] = np.maximum.accumulate(np.minimum(1.0, given[order] * np.arange(len(given), 0, -1)))
+    return corrected.tolist()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import accumulate, combinations
 
 PERSISTENCE = 0.9
 """The `p` of rank-biased overlap used throughout: the first 10 ranks have 86% of the weight."""
@@ -56,26 +57,15 @@ def rank_biased_overlap(one: Sequence[str], other: Sequence[str], *, p: float = 
     short, long = len(shorter), len(longer)
     if not short:
         return 0.0 if long else 1.0
-    common = _common_by_depth(shorter, longer)
+    ranks = {candidate: rank for rank, candidate in enumerate(shorter)}
+    met = Counter(max(rank, ranks[candidate]) for rank, candidate in enumerate(longer) if candidate in ranks)
+    common = list(accumulate((met[rank] for rank in range(long)), initial=0))  # X(0) to X(l)
     total = 0.0
     for depth in range(1, long + 1):
         total += common[depth] / depth * p**depth
         if depth > short:
             total += common[short] * (depth - short) / (short * depth) * p**depth
     return (1 - p) / p * total + ((common[long] - common[short]) / long + common[short] / short) * p**long
-
-
-def _common_by_depth(shorter: Sequence[str], longer: Sequence[str]) -> list[int]:
-    """X(0) to X(length of the longer ranking)."""
-    common = [0]
-    seen: set[str] = set()
-    for depth, candidate in enumerate(longer):
-        arrived = {candidate, *shorter[depth : depth + 1]}
-        # an id at this rank in both rankings is new and common at once
-        both = len(arrived) == 1 and depth < len(shorter)
-        common.append(common[-1] + len(arrived & seen) + both)
-        seen |= arrived
-    return common
 
 
 def kendall_tau(one: Sequence[str], other: Sequence[str]) -> float | None:

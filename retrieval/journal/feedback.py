@@ -107,11 +107,7 @@ def check_feedback(request: FeedbackRequest) -> None:
 
 
 def completed(request: FeedbackRequest, logged: LoggedQuery | None) -> FeedbackRequest:
-    """Fill in the fields that a request leaves out from the query log.
-
-    Args:
-        request: passed `check_feedback`.
-        logged: the log entry of its search, if any.
+    """Fill in the fields that a request, which passed `check_feedback`, leaves out from the log entry of its search.
 
     Raises:
         InvalidInput: the log lacks a required field, or a clicked memory was not shown.
@@ -128,12 +124,12 @@ def completed(request: FeedbackRequest, logged: LoggedQuery | None) -> FeedbackR
     for at, memory_id in enumerate(request.clicked):
         if memory_id not in shown:
             raise InvalidInput(f"{memory_id!r} is not among those shown", loc=("clicked", at))
-    known: dict[str, Any] = {} if logged is None else {name: getattr(logged, name) for name in _OF_THE_SEARCH}
-    missing = {name: value for name, value in known.items() if getattr(request, name) is None}
+    missing: dict[str, Any] = {
+        name: getattr(logged, name)
+        for name in ("profile", "filters", "as_of", "query_timestamp")
+        if logged is not None and getattr(request, name) is None
+    }
     return msgspec.structs.replace(request, query=query, shown=shown, **missing)
-
-
-_OF_THE_SEARCH = ("profile", "filters", "as_of", "query_timestamp")
 
 
 def _logged(value: T | None, name: str) -> T:

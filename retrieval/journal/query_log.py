@@ -72,11 +72,7 @@ def redact(text: str, redactions: Collection[Redaction]) -> str:
 
     An e-mail address is anything with an `@` inside it, a URL anything with `://` or `www.`, or a host with a path; a
     phone number is seven digits or more, with signs or spaces between them, unless they are a date. Time and memory are
-    linear in the length of the text.
-
-    Args:
-        text: of any length.
-        redactions: what to remove; `all` leaves nothing.
+    linear in the length of the text. `all` leaves nothing.
 
     >>> redact("Did ana@example.org call +44 20 7946 0958 on 2024-05-01?", ["email", "phone"])
     'Did [email] call [phone] on 2024-05-01?'
@@ -132,17 +128,7 @@ def keyed_hash(text: str, key: bytes) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Searched:
-    """An answered search, before redaction.
-
-    Attributes:
-        search_id: its id.
-        request: as received.
-        profile: label of the profile that answered.
-        intent: label of the intent used; None if there was none.
-        ids: returned memories, best first.
-        scores: of the ids.
-        total_ms: how long it took.
-    """
+    """An answered search, before redaction: labels of its profile and intent, ids best first with their scores."""
 
     search_id: str
     request: SearchRequest

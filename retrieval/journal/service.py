@@ -32,7 +32,7 @@ _MOST_NAMED = 5
 
 
 class JournalService:
-    """Feedback and logged queries of all namespaces."""
+    """Feedback and logged queries of all namespaces; every method raises `NotFound` if the namespace does not exist."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -48,7 +48,6 @@ class JournalService:
         """Store feedback; idempotent for the same id and content.
 
         Raises:
-            NotFound: no such namespace.
             InvalidInput: it is empty, contradicts itself, leaves out what the query log does not have, or names
                 memories that do not exist; names the field.
             Conflict: other feedback has this id.
@@ -74,7 +73,6 @@ class JournalService:
         """A page of feedback, oldest first.
 
         Raises:
-            NotFound: no such namespace.
             InvalidInput: the cursor is not from an earlier page.
         """
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
@@ -84,20 +82,12 @@ class JournalService:
         return FeedbackPage(feedback=[row.feedback for row in rows[:limit]], next_cursor=cursor)
 
     async def read_feedback(self, name: str, *, since: datetime | None = None) -> list[Feedback]:
-        """All feedback from `since` on, in order of time.
-
-        Raises:
-            NotFound: no such namespace.
-        """
+        """All feedback from `since` on, in order of time."""
         async with self._namespace(name) as (conn, ns):
             return await feedback.read(conn, ns, since=since)
 
     async def delete_feedback(self, name: str) -> int:
-        """Delete all feedback; returns the number deleted.
-
-        Raises:
-            NotFound: no such namespace.
-        """
+        """Delete all feedback; returns the number deleted."""
         async with self._namespace(name) as (conn, ns):
             return await feedback.delete(conn, ns)
 
@@ -110,11 +100,7 @@ class JournalService:
         return QueryPage(queries=[row.entry for row in rows[:limit]], next_cursor=cursor)
 
     async def delete_queries(self, name: str, *, ids: Sequence[str] | None = None) -> int:
-        """Delete the entries of these searches, or all; returns the number deleted.
-
-        Raises:
-            NotFound: no such namespace.
-        """
+        """Delete the entries of these searches, or all; returns the number deleted."""
         async with self._namespace(name) as (conn, ns):
             return await query_log.delete(conn, ns, ids=ids)
 
@@ -122,7 +108,6 @@ class JournalService:
         """Remove the text of entries that contain `containing`, ignoring case; returns the number changed.
 
         Raises:
-            NotFound: no such namespace.
             InvalidInput: an empty text.
         """
         check_storable(containing, ("redact",))
@@ -135,9 +120,6 @@ class JournalService:
         """By search, the existing memories that its feedback judges relevant.
 
         A rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback overrides earlier.
-
-        Raises:
-            NotFound: no such namespace.
         """
         verdicts: dict[str, dict[str, bool]] = defaultdict(dict)
         async with self._namespace(name) as (conn, ns):

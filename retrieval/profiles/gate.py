@@ -97,14 +97,12 @@ class GateReport(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """Queries with gold and their scores, one entry per query in every field.
+    """Queries with gold and their scores in `MEASURE`, one entry per query in every field.
 
     Attributes:
         sets: the evaluation set; each set has equal weight.
         intents: as labelled, or else as classified.
-        candidate: scores in `MEASURE`.
         baseline: scores of the fixed recipe.
-        live: scores of the live version; None if there is none.
         weights: weight of each query relative to the others of its set, > 0; None for equal weights.
     """
 
@@ -131,14 +129,8 @@ def judge(
     It passes if there are at least 50 queries, its mean is not below the baseline's, and it is significantly worse on
     no intent. The same must hold against the live version, if there is one.
 
-    Args:
-        trial: the scores.
-        candidate: the profile.
-        baseline: name of what `trial.baseline` scores, for messages.
-        live: name of what `trial.live` scores.
-        folds: number of folds that held out the candidate's scores; 0 if nothing was fitted on these queries.
-        seed: of the tests and intervals.
-        now: the report's time; None for the current time.
+    `baseline` and `live` name what the trial scores by those names; `folds` is the number of folds that held out the
+    candidate's scores, 0 if nothing was fitted on these queries; `now` is the report's time, by default the current.
 
     Raises:
         ValueError: there are no queries, or the fields differ in length.
@@ -174,9 +166,9 @@ def judge(
 def _compared(trial: Trial, baseline: Scores, seed: int) -> tuple[PairedComparison, dict[str, PairedComparison]]:
     """The comparison on all queries, and by intent."""
     labels = np.asarray(trial.intents)
-    intents = {str(intent): np.flatnonzero(labels == intent) for intent in np.unique(labels)}
     return comparison(trial, baseline, np.arange(len(labels)), seed=seed), {
-        intent: comparison(trial, baseline, rows, seed=seed) for intent, rows in intents.items()
+        str(intent): comparison(trial, baseline, np.flatnonzero(labels == intent), seed=seed)
+        for intent in np.unique(labels)
     }
 
 

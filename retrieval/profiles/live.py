@@ -23,13 +23,7 @@ class LiveProfiles:
     """A cached view of the database's live profiles, overlaid with profiles that only this process has."""
 
     def __init__(self, pool: Pool, *, own: Mapping[str, Profile], max_age_s: float = MAX_AGE_S) -> None:
-        """Does not access the database yet.
-
-        Args:
-            pool: of the database.
-            own: profiles that are not in the database, by name; they take precedence.
-            max_age_s: how stale the cached view may be.
-        """
+        """Does not access the database yet; profiles of `own`, by name, take precedence over those there."""
         self._pool = pool
         self._own = own
         self._max_age_s = max_age_s

@@ -47,12 +47,7 @@ class ModelRegistry:
     """Loads models by reference and caches them: a reference always means the same file."""
 
     def __init__(self, pool: Pool, folder: Path) -> None:
-        """Loads nothing yet.
-
-        Args:
-            pool: of the database that holds the models referenced by checksum.
-            folder: contains the models referenced by file name.
-        """
+        """Loads nothing yet; models referenced by file name are in `folder`, those by checksum in the database."""
         self._pool = pool
         self._folder = folder
         self._open: dict[tuple[str, str], Any] = {}

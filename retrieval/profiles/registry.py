@@ -45,14 +45,7 @@ class ProfileRegistry:
         own: Mapping[str, Profile] | None = None,
         max_age_s: float = MAX_AGE_S,
     ) -> None:
-        """Does not access the database yet.
-
-        Args:
-            pool: of the database.
-            model_registry: loads the models of new versions, to check that they can be.
-            own: profiles that are not in the database, by name; they take precedence.
-            max_age_s: how stale the cached view of the database may be.
-        """
+        """Does not access the database yet; see `LiveProfiles`. Models of new versions are loaded, to check them."""
         self._pool = pool
         self._model_registry = model_registry
         self._live = LiveProfiles(pool, own=own or {}, max_age_s=max_age_s)
@@ -126,13 +119,9 @@ class ProfileRegistry:
     async def write(
         self, name: str, parameters: ProfileInput | Profile, *, note: str = "", origin: Origin = "written"
     ) -> tuple[Profile, bool]:
-        """Write a new version that is not live yet.
+        """Write a new version that is not live yet, with the reason for it in `note`.
 
-        Args:
-            name: of the profile.
-            parameters: fields missing from an input are taken from the live version, or for a new name from `default`.
-            note: the reason for this version.
-            origin: what created it.
+        Fields missing from a `ProfileInput` are taken from the live version, or for a new name from `default`.
 
         Returns:
             The version, and whether it is new: False if the newest one has the same parameters.
