@@ -113,4 +113,4 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(given, kind="stable")
     corrected = np.empty_like(given)
     corrected[order] = np.maximum.accumulate(np.minimum(1.0, given[order] * np.arange(len(given), 0, -1)))
-    return corrected.tolist()
+    return [float(p_value) for p_value in corrected]

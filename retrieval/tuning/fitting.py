@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 from msgspec import structs
 
 from retrieval.engine import Trivet
@@ -16,17 +17,15 @@ from retrieval.errors import NotFound
 from retrieval.evaluation.provenance import model_checksums, stored_models, versions
 from retrieval.evaluation.served import LentModel, look_up
 from retrieval.evaluation.study import Watch
-from retrieval.profiles.gate import GateReport, judge
+from retrieval.profiles.gate import GateReport, Trial, judge
 from retrieval.profiles.profile import DEFAULT, Profile, check_name
 from retrieval.settings import Settings
 from retrieval.tuning.collection import CollectionPlan, Runs
 from retrieval.tuning.replay import Floats, JudgedQueries
-from retrieval.tuning.runs import DEPTHS, legs_key
-from retrieval.tuning.study import SHARES, Study, data_of, study, trial_of
+from retrieval.tuning.runs import DEPTHS, SavedQuery, legs_key
+from retrieval.tuning.search import SHARES, Study, data_of, study
 from retrieval.tuning.summary import HELD_OUT, Tuning, curve_of, groups_of, landscapes_of, reliability_of, scores_of
 from retrieval.types.search import Leg
-
-TUNED = "tuned"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +81,7 @@ async def find_baselines(settings: Settings, name: str, *, base: str) -> Baselin
     return Baselines(
         base=start,
         baseline=baseline,
-        live=live.profile if live is not None and live.origin == TUNED else None,
+        live=live.profile if live is not None and live.origin == "tuned" else None,
         next_version=own.versions[0].version + 1 if own is not None else 1,
         models=lent,
     )
@@ -115,7 +114,7 @@ def check(runs: Runs, baselines: Baselines, *, seed: int) -> GateReport:
     base, baseline = baselines.base, baselines.baseline
     candidate, yardstick = _judged(base, runs).adaptive(base), _judged(baseline, runs)
     live = baselines.live if baselines.live is not None and baselines.live != base else None
-    trial = trial_of(
+    trial = _trial(
         runs[legs_key(base)],
         candidate,
         yardstick.fixed(baseline.fixed),
@@ -147,6 +146,19 @@ async def store(settings: Settings, tuning: Tuning, *, promote: bool) -> Tuning:
     return structs.replace(tuning, label=profile.label, profile=profile, gate=report)
 
 
+def _trial(queries: Sequence[SavedQuery], candidate: Floats, baseline: Floats, live: Floats | None) -> Trial:
+    """Scores for the gate."""
+    weights = np.array([query.weight for query in queries])
+    return Trial(
+        sets=[query.set for query in queries],
+        intents=[query.label for query in queries],
+        candidate=candidate,
+        baseline=baseline,
+        live=live,
+        weights=None if (weights == weights[0]).all() else weights,
+    )
+
+
 def fixed_name(profile: Profile) -> str:
     """What the fixed recipe of a profile is called."""
     return f"{profile.label} fixed"
@@ -162,7 +174,7 @@ def _summary(
     queries, base, baseline = found.data.queries, baselines.base, baselines.baseline
     yardstick, even = _judged(baseline, runs), structs.replace(baseline.fixed, weights=dict.fromkeys(Leg, 1.0))
     held_out, fixed, live = found.held_out[SHARES[-1]], yardstick.fixed(baseline.fixed), yardstick.adaptive(baseline)
-    trial = trial_of(queries, held_out, fixed, live if baselines.live is not None else None)
+    trial = _trial(queries, held_out, fixed, live if baselines.live is not None else None)
     gate = judge(
         trial,
         candidate=profile,

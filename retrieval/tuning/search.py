@@ -1,4 +1,7 @@
-"""The search for a better profile: recipes by look-up on a grid, how far to follow them by cross-validation."""
+"""The search for a better profile: recipes by look-up on a grid, how far to follow them by cross-validation.
+
+A study is the search on all queries, and on parts of them to see what it is worth on queries that it has not seen.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,19 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from classifier.intents import INTENTS
+from retrieval.evaluation.runner import Progress
 from retrieval.profiles.profile import Profile
-from retrieval.tuning.grid import GridTable, distances, recipe_at
-from retrieval.tuning.replay import Floats, JudgedQueries, ReplayBatch, adaptive_recipes, importance, quality
+from retrieval.tuning.grid import TRUSTS, GridTable, distances, recipe_at, tabulate
+from retrieval.tuning.replay import (
+    SAME,
+    Floats,
+    JudgedQueries,
+    ReplayBatch,
+    adaptive_recipes,
+    batch_of,
+    importance,
+    quality,
+)
 from retrieval.tuning.runs import SavedQuery
 
 MARGIN = 0.001
@@ -25,6 +38,9 @@ PRIORS = (None, 400.0, 100.0, 25.0)
 
 SHRINKS = (0.5, 1.0)
 INNER_FOLDS = 5
+
+SHARES = (0.1, 0.25, 0.5, 1.0)
+"""Of the queries that are learned from, for the learning curve."""
 
 Rows = NDArray[np.intp]
 
@@ -53,6 +69,58 @@ class Fit:
 
     profile: Profile
     settings: FitSettings | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Study:
+    """What was found.
+
+    Attributes:
+        parts: the held-out folds, as row numbers.
+        held_out: by share of what is learned from, nDCG@10 of each query by a fit that has not seen its fold.
+        fits: by fold, of all that is learned from.
+        final: the fit of all queries; the base where fits do not surpass it on queries that they have not seen.
+    """
+
+    data: Data
+    parts: Sequence[Rows]
+    held_out: dict[float, Floats]
+    fits: Sequence[Fit]
+    final: Fit
+
+
+def data_of(queries: Sequence[SavedQuery], base: Profile, progress: Progress = lambda _: None) -> Data:
+    """Queries that the base's legs answered with their worth under every recipe of the grid.
+
+    `progress` is told of each query and fan-out.
+    """
+    table = tabulate(queries, base, sorted({*TRUSTS, base.learned_share}), progress)
+    return Data(queries=queries, batch=batch_of(queries, base), table=table, base=base)
+
+
+def study(data: Data, *, count: int, seed: int, progress: Progress = lambda _: None) -> Study:
+    """Fit on all but each fold and on parts of that, then on everything.
+
+    `progress` is told of each fit; there are at most `count * len(SHARES) + 1`.
+    """
+    n = len(data.queries)
+    parts = folds(data.queries, count, seed=seed)
+    held_out = {share: np.zeros(n) for share in SHARES}
+    fits: list[Fit] = []
+    for part in parts:
+        learned_from = np.random.default_rng(seed).permutation(without(part, n))
+        judged = JudgedQueries([data.queries[row] for row in part], data.base)
+        for share in SHARES:
+            rows = np.sort(learned_from[: max(1, round(share * len(learned_from)))])
+            found = fit(data, rows, seed=seed) if len(rows) else Fit(profile=data.base, settings=None)
+            held_out[share][part] = judged.adaptive(found.profile)
+            progress(1)
+        fits.append(found)
+    present = quality(data.batch, adaptive_recipes(data.batch, data.base))
+    surpassed = float(((held_out[SHARES[-1]] - present) * importance(data.queries)).mean()) > SAME
+    final = fit(data, np.arange(n), seed=seed) if surpassed else Fit(profile=data.base, settings=None)
+    progress(1)
+    return Study(data=data, parts=parts, held_out=held_out, fits=fits, final=final)
 
 
 def candidates(table: GridTable) -> list[FitSettings]:
@@ -86,7 +154,7 @@ def fit(data: Data, rows: Rows, *, seed: int) -> Fit:
     present = quality(data.batch, adaptive_recipes(data.batch, data.base))[rows]
     weights = importance(queries)
     gains = (held_out - present) * weights
-    best = _simplest_of_best(gains.mean(axis=1))
+    best = _nearest_of_best(gains.mean(axis=1), np.arange(len(tried)))  # the simplest is the first
     if gains[best].mean() <= gains[best].std(ddof=1) / np.sqrt(len(rows)):
         return Fit(profile=data.base, settings=None)
     return Fit(profile=Fitter(data, rows).profile(tried[best]), settings=tried[best])
@@ -128,15 +196,10 @@ class Fitter:
         )
 
 
-def _nearest_of_best(worth: Floats, away: Floats) -> int:
-    """The recipe nearest to what there is among those that are as good as the best."""
+def _nearest_of_best(worth: Floats, away: Floats | Rows) -> int:
+    """Of those that are as good as the best, the one least far away; of equally far ones the first."""
     good = np.flatnonzero(worth >= worth.max() - MARGIN)
     return int(good[np.argmin(away[good])])
-
-
-def _simplest_of_best(means: NDArray[np.float64]) -> int:
-    """The first of those that are as good as the best."""
-    return int(np.flatnonzero(means >= means.max() - MARGIN)[0])
 
 
 def folds(queries: Sequence[SavedQuery], count: int, *, seed: int) -> list[Rows]:

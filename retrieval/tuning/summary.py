@@ -15,8 +15,7 @@ from retrieval.significance import Interval, bootstrap
 from retrieval.tuning.grid import MIXTURES, SHAPE, nearest_to
 from retrieval.tuning.replay import Floats, weights_of
 from retrieval.tuning.runs import SavedQuery
-from retrieval.tuning.search import FitSettings, Fitter
-from retrieval.tuning.study import Study
+from retrieval.tuning.search import FitSettings, Fitter, Study
 
 FIXED = "fixed"
 """What the recipe of no intent is called beside those of the intents."""

@@ -15,8 +15,7 @@ from retrieval.journal.feedback import Feedback
 from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.tuning.labels import gained_of, labelled_searches
 from retrieval.tuning.runs import SavedQuery
-from retrieval.tuning.search import Fitter
-from retrieval.tuning.study import data_of
+from retrieval.tuning.search import Fitter, data_of
 from retrieval.types.search import Leg
 from tests.tuned import ranking, saved
 

@@ -12,8 +12,7 @@ from classifier.intents import INTENTS, Intent
 from retrieval.profiles.profile import DEFAULT, Profile, Recipe
 from retrieval.tuning.replay import JudgedQueries
 from retrieval.tuning.runs import SavedQuery
-from retrieval.tuning.search import fit, folds, without
-from retrieval.tuning.study import Study, data_of, study
+from retrieval.tuning.search import Study, data_of, fit, folds, study, without
 from retrieval.types.search import Leg
 from tests.tuned import ranking, saved, sure
 
