@@ -113,7 +113,7 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
             query=Query(each.id, namespace, each.query, FEEDBACK, sorted(gained.gains)),
             set=namespace,
             searched=namespace,
-            intent=Intent(each.intent) if each.intent in list(Intent) else None,
+            intent=_as_intent(each.intent),
             gains=gained.gains,
             weight=gained.weight,
             filters=each.filters or Filters(),
@@ -171,5 +171,5 @@ def _labelled_intents(file: Path) -> dict[str, Intent]:
     return found
 
 
-def _as_intent(type_: str) -> Intent | None:
+def _as_intent(type_: str | None) -> Intent | None:
     return Intent(type_) if type_ in list(Intent) else None

@@ -9,6 +9,7 @@ of sources and variety play no part.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -312,11 +313,8 @@ def _places(keys: Floats) -> Floats:
 
 def _leaders(query: SavedQuery, column: Mapping[str, int]) -> dict[int, int]:
     """The column that stands for another one."""
-    leaders = {}
-    for group in query.duplicates:
-        members = sorted(column[id_] for id_ in group if id_ in column)
-        leaders.update({member: members[0] for member in members[1:]})
-    return leaders
+    groups = [sorted(column[id_] for id_ in group if id_ in column) for group in query.duplicates]
+    return {member: members[0] for members in groups for member in members[1:]}
 
 
 def _gold(
@@ -324,13 +322,12 @@ def _gold(
 ) -> list[tuple[int, int, int, float]]:
     """Row, column, offset and share of the ideal gain of each relevant memory that was found."""
     ideal = dcg(sorted(query.gains.values(), reverse=True)[:CUTOFF])
-    taken: dict[int, int] = {}
+    taken: Counter[int] = Counter()
     found = []
-    for id_ in sorted(query.gains):
-        if id_ in column:
-            at = leader.get(column[id_], column[id_])
-            found.append((row, at, taken.get(at, 0), query.gains[id_] / ideal))
-            taken[at] = taken.get(at, 0) + 1
+    for id_ in sorted(query.gains.keys() & column.keys()):
+        at = leader.get(column[id_], column[id_])
+        found.append((row, at, taken[at], query.gains[id_] / ideal))
+        taken[at] += 1
     return found
 
 

@@ -5,7 +5,7 @@ A study is the search on all queries, and on parts of them to see what it is wor
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -208,13 +208,10 @@ def folds(queries: Sequence[SavedQuery], count: int, *, seed: int) -> list[Rows]
     In a set of several namespaces each namespace stays whole, so that what is held out was talked of nowhere
     in what is learned from; elsewhere the queries are dealt out, those of the same words together.
     """
-    spaces: dict[str, set[str]] = {}
-    for query in queries:
-        spaces.setdefault(query.set, set()).add(query.namespace)
-    groups: dict[tuple[str, str], list[int]] = {}
+    spaces = Counter(name for name, _ in {(query.set, query.namespace) for query in queries})
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row, query in enumerate(queries):
-        kept_whole = query.namespace if len(spaces[query.set]) > 1 else query.asked
-        groups.setdefault((query.set, kept_whole), []).append(row)
+        groups[query.set, query.namespace if spaces[query.set] > 1 else query.asked].append(row)
     rng = np.random.default_rng(seed)
     names = sorted(groups)
     dealt = sorted((names[at] for at in rng.permutation(len(names))), key=lambda name: -len(groups[name]))
