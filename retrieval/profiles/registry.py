@@ -226,18 +226,16 @@ class ProfileRegistry:
                 return
             origins = {row.version: row.origin for row in rows}
             version = max(origins) + 1 if profile.version in origins else profile.version
-            measured = None if report is None else msgspec.to_builtins(report)
-            await store.insert(
-                conn, profile.name, version, profile.parameters, origin="shipped", note="", report=measured
-            )
+            parameters, measured = profile.parameters, msgspec.to_builtins(report)
+            await store.insert(conn, profile.name, version, parameters, origin="shipped", note="", report=measured)
             live = await _live_version(conn, profile.name)
             if live is None or origins[live] == "shipped":
                 await store.promote(conn, profile.name, version, by="shipped")
 
     async def _completed(self, name: str, given: ProfileInput) -> Profile:
         base = await self._live.base_of(name)
-        fields = {field: getattr(given, field) for field in given.__struct_fields__ if field != "note"}
-        changed = {field: value for field, value in fields.items() if value is not UNSET}
+        fields = structs.asdict(given)
+        changed = {name: value for name, value in fields.items() if value is not UNSET and name != "note"}
         if isinstance(given.models, ModelsInput):
             changed["models"] = given.models.over(base.models)
         return structs.replace(base, **changed)

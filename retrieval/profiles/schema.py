@@ -39,7 +39,7 @@ class ModelsInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def over(self, models: Models) -> Models:
         """`models` with these fields replaced."""
-        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        given = structs.asdict(self)
         return structs.replace(models, **{name: value for name, value in given.items() if value is not UNSET})
 
 
