@@ -154,7 +154,7 @@ def rollback(name: str, settings: Settings, as_json: bool) -> None:
 @command.command(epilog=example("trivet profile shadow support@5 --share 0.1", "trivet profile shadow support --off"))
 @click.argument("label", metavar="NAME[@VERSION]")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True, help="Of queries.")
-@click.option("--off", is_flag=True, help="Let nothing answer beside the live version.")
+@click.option("--off", is_flag=True, help="Switch shadow mode off.")
 @settings_options
 @json_option
 def shadow(label: str, share: float, off: bool, settings: Settings, as_json: bool) -> None:
