@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 
-import httpx
 from litestar import Litestar, asgi
 from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
@@ -25,14 +25,14 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
 @asynccontextmanager
 async def serving_tools(app: Litestar, api: AppState) -> AsyncIterator[None]:
     """Serve the tools for the length of a block; their requests go to the HTTP API of the same application."""
-    try:
-        from trivet import AsyncClient
-        from trivet.mcp import serving_http
-    except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.partition(".")[0] not in ("mcp", "mcp_types"):
-            raise
+    if find_spec("mcp") is None:
         yield
         return
+    import httpx
+
+    from trivet import AsyncClient
+    from trivet.mcp import serving_http
+
     base_url, key = f"http://{api.settings.host}:{api.settings.port}", api.settings.api_key
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
     async with (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from importlib.util import find_spec
 
 import click
 
@@ -21,14 +22,11 @@ def command(settings: Settings, namespace: str, url: str | None) -> None:
 
     Speaks over standard input and output; a running server does over HTTP, at /mcp/NAMESPACE.
     """
-    try:
-        from trivet.mcp import serve_stdio
-    except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.partition(".")[0] not in ("mcp", "mcp_types"):
-            raise
-        raise click.UsageError("the Model Context Protocol's package is missing: pip install 'trivet[mcp]'") from exc
+    if find_spec("mcp") is None:
+        raise click.UsageError("the Model Context Protocol's package is missing: pip install 'trivet[mcp]'")
     from trivet import AsyncClient
     from trivet.in_process import opened
+    from trivet.mcp import serve_stdio
 
     logging.getLogger("httpx").setLevel(logging.WARNING)
     client = AsyncClient(url, settings.api_key) if url else opened(replace(settings, api_key=None))
