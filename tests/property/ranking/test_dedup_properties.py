@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,17 +11,7 @@ import native
 from retrieval.ranking.dedup import MAX_WORDS, MIN_WORDS, THRESHOLD, deduplicate
 from retrieval.text.normalized_text import MAX_SQUEEZED, comparable, contradicts, wording
 from retrieval.types.memory import Kind
-
-
-class Said(NamedTuple):
-    """A memory to be compared."""
-
-    id: str
-    text: str
-    speaker: str | None = None
-    title: str | None = None
-    kind: Kind = "memory"
-
+from tests.said import Said
 
 WORDS = (
     "I like the dog tea don't don’t — , ! ? 3 -5 Paris été ÉTÉ ﬁn fin Ｉ ß ss 東京都 東 C++ _x_ A.B 😀 % İ a b c d e f"

@@ -1,24 +1,12 @@
 """Which memories say the same, and which only look like it."""
 
 import random
-from typing import NamedTuple
 
 import pytest
 
 from retrieval.ranking.dedup import MAX_WORDS, deduplicate
 from retrieval.text.normalized_text import MAX_SQUEEZED
-from retrieval.types.memory import Kind
-
-
-class Said(NamedTuple):
-    """A memory to be compared."""
-
-    id: str
-    text: str
-    speaker: str | None = None
-    title: str | None = None
-    kind: Kind = "memory"
-
+from tests.said import Said
 
 LONG = (
     "We drove up the coast on the weekend with both kids and the dog, stayed in a small cabin by the lake, "
