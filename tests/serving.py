@@ -15,6 +15,7 @@ from litestar import Litestar
 from retrieval.api.app import create_app
 from retrieval.api.server import listening
 from retrieval.settings import Settings
+from tests.processes import PATIENCE_S, status, until
 
 
 def settings_for(database_url: str, **changes: object) -> Settings:
@@ -54,8 +55,12 @@ async def client_of(app: Litestar) -> AsyncIterator[httpx.AsyncClient]:
 
 @asynccontextmanager
 async def served(database_url: str, **changes: object) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the real engine on a database."""
-    async with client_of(create_app(settings_for(database_url, **changes))) as client:
+    """A client of the real engine on a database, whose largest namespaces are loaded: it is ready."""
+    app = create_app(settings_for(database_url, **changes))
+    async with client_of(app) as client:
+        async with asyncio.timeout(PATIENCE_S):
+            while (await client.get("/health/ready")).status_code != 200:
+                await asyncio.sleep(0.02)
         yield client
 
 
@@ -70,8 +75,10 @@ def on_a_port(settings: Settings) -> Iterator[str]:
         thread.start()
         try:
             host, port = listener.getsockname()[:2]
+            url = f"http://{host}:{port}"
             _wait_until_started(server, thread)
-            yield f"http://{host}:{port}"
+            until(lambda: status(f"{url}/health/ready") == 200)
+            yield url
         finally:
             server.should_exit = True
             thread.join(timeout=30)
