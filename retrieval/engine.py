@@ -12,17 +12,16 @@ import msgspec
 
 from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
-from retrieval.answer.pack import pack
+from retrieval.answer.conversation import Conversation
+from retrieval.answer.packer import Packer
 from retrieval.answer.response import (
     as_search,
     context_response,
-    pack_candidates,
     search_response,
     searched,
     unknown_namespace,
 )
-from retrieval.answer.selection import Limits, RankedMemory, within_cap
-from retrieval.answer.token_counter import TokenCounter
+from retrieval.answer.selection import RankedMemory
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
@@ -96,7 +95,7 @@ class Trivet:
         self.records = JournalService(pool)
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedder)
-        self._count_tokens = TokenCounter().count
+        self._packer = Packer(pool)
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
         self._pipeline = Pipeline(
             pool=pool,
@@ -283,26 +282,16 @@ class Trivet:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises as `search`."""
         if request.query is None and not any(message.content.strip() for message in request.messages):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
-        search = as_search(request)
+        search, conversation = as_search(request), Conversation(request.messages)
         stopwatch = Stopwatch()
+        check_name(namespace)
         try:
-            answer = await self.answer(namespace, search)
+            answer = await self._pipeline.search(namespace, search, stopwatch, conversation)
         except NotFound:  # an assistant whose user has said nothing yet
             return unknown_namespace(request, stopwatch.timings_ms())
-        cap = Limits.from_request(request, answer.profile).source_cap
-        with answer.stopwatch.span("pack"):
-            packed = await asyncio.to_thread(  # counting the tokens of long texts is slow
-                pack,
-                pack_candidates(within_cap(answer.found, cap=cap, top_k=request.top_k)),
-                max_tokens=request.max_tokens,
-                format=request.format,
-                order=request.order,
-                count=self._count_tokens,
-                source_cap=cap,
-            )
+        packed = await self._packer.pack(answer, search, request)
         cited = {item.id for item in packed.items}
-        shown = [found for found in answer.found if found.memory.id in cited]
-        self._log(answer, search, shown)
+        self._log(answer, search, [found for found in answer.found if found.memory.id in cited])
         self._shadow.follow(search, answer)
         return context_response(answer, packed, search, request.max_tokens)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from classifier.inference import IntentClassifier, IntentPrediction
 from classifier.query_performance import QueryPerformanceFeatures
 from classifier.rescorer import Rescored
+from retrieval.answer.conversation import Conversation
 from retrieval.answer.hydration import TextReader
 from retrieval.answer.selection import Limits, RankedMemory, select
 from retrieval.embedding.cache import CachedEmbedder, Embedding
@@ -55,14 +56,17 @@ MOST_AT_ONCE = 8
 Eight keep an event loop busy: with 64 clients they answer 300 searches a second; 16 answer 270 and take 8 MB more.
 """
 
+MOST_SAID_BEFORE = 200
+"""Hits that a leg returns in addition because the conversation may hold them."""
 
 _RunningLeg = asyncio.Future[LegRanking | Degradation]
 
 
 class _Asked(NamedTuple):
-    """A request, and what was begun for it at once."""
+    """A request, the conversation that it is part of, and what was begun for it at once."""
 
     request: SearchRequest
+    conversation: Conversation
     embedding: Embedding
     pending_lookup: PendingLookup
     stopwatch: Stopwatch
@@ -104,7 +108,9 @@ class Answer:
     """The result of a search.
 
     Attributes:
+        view: the memories that the search could see.
         found: the memories, best first.
+        said_before: ids of memories that were left out as the conversation holds them.
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
         rescored: the rescorer's scores; None if no rescorer ran.
@@ -115,9 +121,11 @@ class Answer:
         search_id: identifies the search in feedback.
     """
 
-    namespace: Namespace
-    index: NamespaceIndex
+    snapshot: NamespaceSnapshot
+    view: SearchView
+    conversation: Conversation
     found: Sequence[RankedMemory]
+    said_before: Sequence[str]
     prediction: IntentPrediction
     evidence: QueryPerformanceFeatures
     learned_weights: Mapping[str, float] | None
@@ -131,6 +139,16 @@ class Answer:
     degraded: Sequence[Degradation]
     stopwatch: Stopwatch
     search_id: str = field(default_factory=uuid7)
+
+    @property
+    def namespace(self) -> Namespace:
+        """The namespace as of the search."""
+        return self.snapshot.namespace
+
+    @property
+    def index(self) -> NamespaceIndex:
+        """Its index, which later searches may update."""
+        return self.snapshot.index
 
 
 class Pipeline:
@@ -164,8 +182,10 @@ class Pipeline:
         self._partial = PartialReader(pool, leg_timeout_s=leg_timeout_s)
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def search(self, name: str, request: SearchRequest, stopwatch: Stopwatch) -> Answer:
-        """Search a namespace.
+    async def search(
+        self, name: str, request: SearchRequest, stopwatch: Stopwatch, conversation: Conversation | None = None
+    ) -> Answer:
+        """Search a namespace, for what the conversation does not hold.
 
         Raises NotFound if there is none of that name, InvalidInput for a blank query, unusable weights or strings or an
         unknown profile, AllLegsFailed if none of the mode's legs answered.
@@ -173,27 +193,29 @@ class Pipeline:
         check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
+        conversation = conversation or Conversation()
         embedding = self._embedding(request, stopwatch)
         ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
         with PendingLookup(self._entity_lookup, request.query, ahead=ahead) as pending_lookup:
             # The context holds its view until the answer is complete.
-            context = await self._request_context(name, _Asked(request, embedding, pending_lookup, stopwatch))
+            asked = _Asked(request, conversation, embedding, pending_lookup, stopwatch)
+            context = await self._request_context(name, asked)
             async with self._turns:
                 return await self._answer(await self._ask(context))
 
     async def _answer(self, leg_results: _LegResults) -> Answer:
         """Weigh, fuse, rescore and select from the legs' results."""
-        (request, _, _, stopwatch), snapshot, _, _, profile, _, _ = leg_results.context
+        (request, conversation, _, _, stopwatch), snapshot, _, view, profile, _, _ = leg_results.context
         prediction = leg_results.prediction
         weighting = leg_results.explicit or adaptive_weighting(prediction, profile)
         # The weights of an intent may be 0 for every leg that answered.
         if not any(weighting.weights[leg] > 0 for leg in leg_results.rankings):
             raise _no_answer(leg_results.degraded)
-        fan_out = _fan_out(weighting.recipe.fan_out, request)
+        fan_out = _fan_out(weighting.recipe.fan_out, leg_results.context.asked)
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
         candidates = Candidates.from_rankings(truncate(leg_results.rankings, fan_out))
         limits, rescores = Limits.from_request(request, profile), wants_rescoring(request, profile)
-        async with TextReader(self._pool, snapshot, request) as reader:
+        async with TextReader(self._pool, snapshot, request, conversation) as reader:
             wants_vectors = rescores or limits.diversity
             # Missing vectors are read first: prefetching would hold a second connection meanwhile.
             if not wants_vectors or not leg_results.vectors.take(candidates.docs):
@@ -220,9 +242,11 @@ class Pipeline:
                 cut_rankings = candidates.rankings
                 found = await fuse_and_select(cut_rankings)
         return Answer(
-            namespace=snapshot.namespace,
-            index=snapshot.index,
+            snapshot=snapshot,
+            view=view,
+            conversation=conversation,
             found=found,
+            said_before=[*reader.said_before],
             prediction=prediction,
             evidence=evidence,
             learned_weights=learned_weights,
@@ -262,7 +286,7 @@ class Pipeline:
         query_terms = _query_terms(request, namespace.settings.language)
         profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
         learned = await self._model_registry.learned(profile.models)
-        fan_out = _legs_fan_out(explicit_weighting(request.mode, request.weights, profile), profile, request)
+        fan_out = _legs_fan_out(explicit_weighting(request.mode, request.weights, profile), profile, asked)
         try:
             snapshot, degraded = await self._partial.read(
                 namespace, request, query_terms, profile, asked.embedding, fan_out=fan_out
@@ -274,7 +298,7 @@ class Pipeline:
 
     async def _ask(self, context: _RequestContext) -> _LegResults:
         """Run the legs and the classifier concurrently."""
-        (request, embedding, _, stopwatch), profile = context.asked, context.profile
+        (request, _, embedding, _, stopwatch), profile = context.asked, context.profile
         explicit = explicit_weighting(request.mode, request.weights, profile)
         legs = _weighing_legs(explicit, profile, request, missing={each.leg for each in context.degraded})
         running: dict[Leg, _RunningLeg] = {}
@@ -304,7 +328,7 @@ class Pipeline:
         self, context: _RequestContext, explicit: Weighting | None, running: Mapping[Leg, _RunningLeg]
     ) -> LegQuery:
         """The query as the legs get it, which may wait for the hits of those running."""
-        request, embedding, pending_lookup, stopwatch = context.asked
+        request, _, embedding, pending_lookup, stopwatch = context.asked
         snapshot, profile = context.snapshot, context.profile
         return LegQuery(
             snapshot=snapshot,
@@ -313,9 +337,10 @@ class Pipeline:
             query_terms=context.query_terms,
             embedding=embedding,
             filters=request.filters,
+            exclude=request.exclude,
             as_of=request.as_of,
             include_superseded=request.include_superseded,
-            fan_out=_legs_fan_out(explicit, profile, request),
+            fan_out=_legs_fan_out(explicit, profile, context.asked),
             ef_search=request.ef_search,
             max_hops=profile.hops if request.max_hops is None else request.max_hops,
             min_similarity=request.min_similarity,
@@ -347,7 +372,7 @@ class Pipeline:
         self, leg_results: _LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures
     ) -> Rescored | None:
         """Score the candidates with the rescorer; a failure is recorded in `degraded` and does not fail the search."""
-        (request, _, _, stopwatch), snapshot, _, _, profile, learned, _ = leg_results.context
+        (request, _, _, _, stopwatch), snapshot, _, _, profile, learned, _ = leg_results.context
         vectors, embedding = leg_results.vectors, leg_results.embedding
 
         async def rescored() -> Rescored | None:
@@ -442,11 +467,15 @@ def _weighing_legs(
     return [leg for leg in legs if any(recipe.weights[leg] > 0 for recipe in recipes)]
 
 
-def _legs_fan_out(explicit: Weighting | None, profile: Profile, request: SearchRequest) -> int:
+def _legs_fan_out(explicit: Weighting | None, profile: Profile, asked: _Asked) -> int:
     """Hits asked of each leg: enough for whatever intent is predicted."""
-    return _fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, request)
+    return _fan_out(explicit.recipe.fan_out if explicit else profile.fan_out, asked)
 
 
-def _fan_out(wanted: int, request: SearchRequest) -> int:
-    """The recipe's fan-out, but at least twice `top_k`, so that duplicates do not shorten the answer."""
-    return max(wanted, 2 * request.top_k)
+def _fan_out(wanted: int, asked: _Asked) -> int:
+    """The recipe's fan-out, but at least twice `top_k`, so that duplicates do not shorten the answer.
+
+    What may not be shown is asked for in addition.
+    """
+    hidden = len(asked.request.exclude.ids) + min(len(asked.conversation), MOST_SAID_BEFORE)
+    return max(wanted, 2 * asked.request.top_k) + hidden

@@ -52,7 +52,10 @@ class Shadow:
     async def _run(self, request: SearchRequest, answer: Answer, candidate: Profile) -> None:
         try:
             shadow = await self._pipeline.search(
-                answer.namespace.name, structs.replace(request, profile=candidate.label), Stopwatch()
+                answer.namespace.name,
+                structs.replace(request, profile=candidate.label),
+                Stopwatch(),
+                answer.conversation,
             )
         except Exception as exc:
             # its message may quote the query

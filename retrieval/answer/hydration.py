@@ -6,19 +6,26 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from postgres.prepared import PendingResult
+from retrieval.answer.conversation import Conversation
 from retrieval.index.registry import NamespaceSnapshot
 from retrieval.store import memories
 from retrieval.store.memories import Hydrated, HydratedMemory
 from retrieval.store.pool import Connection, Pool, translated
-from retrieval.store.visibility import eligibility
+from retrieval.store.visibility import eligible_for
 from retrieval.types.search import SearchOptions
 
 
 class TextReader:
     """Reads memories of one namespace for one query, on one connection, taken when needed and returned on exit."""
 
-    def __init__(self, pool: Pool, snapshot: NamespaceSnapshot, request: SearchOptions) -> None:
-        """Prepare to read; no connection is taken yet.
+    def __init__(
+        self,
+        pool: Pool,
+        snapshot: NamespaceSnapshot,
+        request: SearchOptions,
+        conversation: Conversation | None = None,
+    ) -> None:
+        """Prepare to read for a request, which may be made in a conversation; no connection is taken yet.
 
         The request's filters apply to memories that are updated during the search.
         """
@@ -26,6 +33,10 @@ class TextReader:
         self._snapshot = snapshot
         self._ns, self._slots = snapshot.namespace.ns, snapshot.index.memories.slots
         self._request = request
+        self._excluded = frozenset(request.exclude.ids)
+        self._conversation = conversation or Conversation()
+        self.said_before: dict[str, None] = {}
+        """Ids of memories that the conversation holds, best first."""
         self._conn: Connection | None = None
         self._prefetched: PendingResult | None = None
         self._asked: frozenset[int] = frozenset()
@@ -78,16 +89,20 @@ class TextReader:
             updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
             if not updated:
                 return rows
-            asked = self._request
-            eligible = eligibility(asked.filters, as_of=asked.as_of, include_superseded=asked.include_superseded)
+            eligible = eligible_for(self._request)
             now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, eligible)
         return [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
 
-    def has_expired(self, memory: HydratedMemory) -> bool:
-        """Whether a memory has expired since the search began."""
-        if memory.expires_at is None or self._request.as_of is not None:
+    def may_be_shown(self, memory: HydratedMemory) -> bool:
+        """Whether a memory has not expired since the search began, is not excluded, and not in the conversation."""
+        if memory.expires_at is not None and self._request.as_of is None and memory.expires_at <= self._snapshot.time():
             return False
-        return memory.expires_at <= self._snapshot.time()
+        if memory.id in self._excluded:
+            return False
+        if self._conversation.holds(memory.text, memory.speaker):
+            self.said_before[memory.id] = None
+            return False
+        return True
 
     async def _connection(self) -> Connection:
         if self._conn is None:

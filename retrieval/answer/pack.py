@@ -1,130 +1,60 @@
-"""The context pack: the best memories that fit a token budget, cited, in one text that no memory can imitate."""
+"""The context pack: the best memories that fit a token budget, cited, in one text."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-import msgspec
+from msgspec import UNSET
 
+from graph.dates import find_dates
+from graph.stopwords import ENGLISH_FUNCTION_WORDS
+from graph.tokenizer import tokenize
+from retrieval.answer.pack_formats import LAYOUTS, Layout, PackCandidate, Section, citation
+from retrieval.answer.utterances import is_empty
 from retrieval.ranking.diversity import source_of
-from retrieval.text.normalized_text import without_speaker
-from retrieval.types.memory import Kind
+from retrieval.text.normalized_text import wording
 from retrieval.types.search import DroppedItem, PackFormat, PackItem, PackOrder
 
 OVER_BUDGET = "over_budget"
 SOURCE_CAP = "source_cap"
+SAID_BEFORE = "in_messages"
+EMPTY = "empty"
 DUPLICATE_OF = "duplicate_of:"
 
-# Characters that JSON or XML 1.0 must not contain, or that are invisible.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_CITATION = re.compile(r"(\\*)(\[\s*\d+\s*\])")
-_DEEP_INDENT = re.compile(r"[^\S\n]{16,}")
-_INDENT = " " * 4
+LONGEST_SHARE = 6
+"""A memory may take this part of the budget, a sixth; of a longer one an excerpt is shown."""
 
+LEAST_LONGEST = 64
+"""Tokens that a memory may always take."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PackCandidate:
-    """A memory that may go into the pack, with the ids of its duplicates, which are reported as dropped.
+LEAST_EXCERPT = 16
+"""Tokens below which no excerpt is tried."""
 
-    `created_at` is the time of the event, shown as its date in UTC.
-    """
+MOST_RELATED = 6
+"""Entities on the line of related ones."""
 
-    id: str
-    text: str
-    created_at: datetime
-    title: str | None = None
-    speaker: str | None = None
-    kind: Kind = "memory"
-    session_id: str | None = None
-    document_id: str | None = None
-    duplicates: tuple[str, ...] = ()
+SAME_SUBJECT = 0.5
+"""Share of the content words of the shorter of two facts that the other has too, if both are about the same."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Layout:
-    """The format of a pack: opening + entries joined by separator + closing; `entry` renders one by its number."""
-
-    opening: str
-    separator: str
-    closing: str
-    entry: Callable[[PackCandidate, int], str]
-
-    def render(self, entries: Sequence[str]) -> str:
-        """The whole pack."""
-        return self.opening + self.separator.join(entries) + self.closing
-
-
-def _citation(number: int) -> str:
-    """The citation of the entry with that number, from 1."""
-    return f"[{number}]"
-
-
-def _clean(text: str) -> str:
-    r"""The text with \n line ends, unprintable characters replaced, and runs of blank lines and spaces shortened."""
-    lines = [_DEEP_INDENT.sub(" " * 16, line).rstrip() for line in _UNPRINTABLE.sub("\ufffd", text).splitlines()]
-    return "\n".join(line for position, line in enumerate(lines) if line or (position and lines[position - 1])).strip(
-        "\n"
-    )
-
-
-def _line(text: str | None) -> str:
-    """The cleaned text on one line; empty for None."""
-    return " ".join(_clean(text).split()) if text else ""
-
-
-def _date(memory: PackCandidate) -> str:
-    created = memory.created_at
-    return (created.astimezone(UTC) if created.tzinfo else created).date().isoformat()
-
-
-def _said(memory: PackCandidate) -> str:
-    return _clean(without_speaker(memory.text, memory.speaker))
-
-
-def _markdown(memory: PackCandidate, number: int) -> str:
-    """`[1] 2023-05-08, Caroline: text`, continuation lines indented; citations within the text are escaped."""
-    about = ", ".join(filter(None, (_line(memory.title), _line(memory.speaker))))
-    head = f", {about}: " if about else ": "
-    body = (head + _said(memory)).replace("\n", f"\n{_INDENT}").replace(f"\n{_INDENT}\n", "\n\n")
-    return f"{_citation(number)} {_date(memory)}" + _CITATION.sub(r"\1\1\\\2", body)
-
-
-def _xml(memory: PackCandidate, number: int) -> str:
-    fields = {"citation": str(number), "id": _line(memory.id), "date": _date(memory)}
-    fields |= {"speaker": _line(memory.speaker), "title": _line(memory.title)}
-    attributes = " ".join(f'{name}="{escape(value)}"' for name, value in fields.items() if value)
-    return f"<memory {attributes}>{escape(_said(memory), quote=False)}</memory>"
-
-
-def _json(memory: PackCandidate, number: int) -> str:
-    fields = {"citation": _citation(number), "id": _clean(memory.id), "date": _date(memory)}
-    fields |= {"speaker": _line(memory.speaker), "title": _line(memory.title), "text": _said(memory)}
-    return msgspec.json.encode({name: value for name, value in fields.items() if value}).decode()
-
-
-_LAYOUTS: Mapping[PackFormat, _Layout] = {
-    "markdown": _Layout(opening="# Relevant memories\n\n", separator="\n", closing="", entry=_markdown),
-    "xml": _Layout(opening="<context>\n", separator="\n", closing="\n</context>", entry=_xml),
-    "json": _Layout(opening="[", separator=",\n", closing="]", entry=_json),
-}
+Shorten = Callable[[str, int], str | None]
+"""An excerpt of a text with at most so many tokens; the text itself if it is short enough, None if nothing fits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Packed:
     """A rendered pack, never above the budget; its text is empty if nothing fits.
 
-    The items are in the order shown, and their `tokens` count the entry alone.
+    The items are in the order shown, and their `tokens` count the entry alone. `related` are the entities that several
+    of them mention, most often mentioned first.
     """
 
     context: str
     tokens_used: int
     items: list[PackItem]
     dropped: list[DroppedItem]
+    related: list[str]
 
 
 def pack(
@@ -134,64 +64,188 @@ def pack(
     format: PackFormat,
     order: PackOrder,
     count: Callable[[str], int],
+    shorten: Shorten = lambda text, _: text,
     source_cap: int | None = None,
 ) -> Packed:
-    """Fill the budget greedily by relevance and render the chosen memories.
+    """Fill the budget greedily by relevance and render the chosen memories under headings.
 
-    A memory that does not fit is skipped; smaller ones after it may still fit. The budget covers the whole text with
-    headers and citations. The text is counted again when complete: if the joined parts cost more than their sum, the
-    least relevant are removed. `order` arranges the chosen memories, by relevance or oldest first, and numbers their
-    citations; it does not affect the choice.
+    A memory that does not fit is skipped; smaller ones after it may still fit. One that needs another turn to be
+    understood brings that along, or comes alone if both do not fit; small talk that needs none is left out. The budget
+    covers the whole text with headings and citations. The text is counted again when complete: if the joined parts cost
+    more than their sum, the least relevant are removed. `order` arranges the sections, by relevance or oldest first,
+    and does not affect the choice. The last line names related entities, if it fits.
 
     The candidates are best first, with unique ids. `count` counts the tokens of a text, at least 1 per
     whitespace-separated word; `source_cap` is the most memories of one document or session, None for no cap.
     """
-    layout = _LAYOUTS[format]
+    layout = LAYOUTS[format]
     dropped = [
         DroppedItem(id=duplicate, reason=f"{DUPLICATE_OF}{candidate.id}")
         for candidate in candidates
         for duplicate in candidate.duplicates
     ]
-    chosen: list[PackCandidate] = []
-    left = max_tokens - count(layout.render([]))
+    chosen = _Chosen(layout, max_tokens, count)
     per_source: Counter[tuple[str, str]] = Counter()
     for candidate in candidates:
         source = source_of(candidate.document_id, candidate.session_id)
-        if source_cap is not None and source and per_source[source] >= source_cap:
+        if candidate.id in chosen:
+            pass
+        elif source_cap is not None and source and per_source[source] >= source_cap:
             dropped.append(DroppedItem(id=candidate.id, reason=SOURCE_CAP))
-            continue
-        cost = _cost(candidate, len(chosen) + 1, left, layout, count)
-        if cost is None:
+        elif not candidate.is_fact and candidate.needs is None and is_empty(candidate.said):
+            dropped.append(DroppedItem(id=candidate.id, reason=EMPTY))
+        elif not chosen.add(candidate, shorten):
             dropped.append(DroppedItem(id=candidate.id, reason=OVER_BUDGET))
-            continue
-        left -= cost
-        chosen.append(candidate)
-        if source:
+        elif source:
             per_source[source] += 1
-    for shown in _shrinking(chosen, dropped):
-        arranged = sorted(shown, key=lambda one: one.created_at) if order == "time" else shown
-        entries = [layout.entry(candidate, number) for number, candidate in enumerate(arranged, 1)]
-        context = layout.render(entries)
+    asked_for = {candidate.id for candidate in candidates}
+    for shown in _shrinking(chosen.entries, dropped, asked_for):
+        sections = arranged(shown, order)
+        context = layout.render(sections)
         tokens_used = count(context)
-        if tokens_used <= max_tokens:
-            items = [
-                PackItem(id=candidate.id, tokens=count(entry), citation=_citation(number))
-                for number, (candidate, entry) in enumerate(zip(arranged, entries, strict=True), 1)
-            ]
-            return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped)
-    return Packed(context="", tokens_used=0, items=[], dropped=dropped)
+        if tokens_used > max_tokens:
+            continue
+        related = _related(shown)
+        if related and tokens_used + count(layout.separator + layout.related(related)) <= max_tokens:
+            with_related = layout.render(sections, related)
+            if (tokens := count(with_related)) <= max_tokens:
+                context, tokens_used = with_related, tokens
+        needed_by = {one.needs.id: one.id for one in shown if one.needs is not None}
+        items = [
+            PackItem(
+                id=one.id,
+                tokens=count(layout.entry(one, number)),
+                citation=citation(number),
+                excerpt=one.excerpt or UNSET,
+                needed_by=UNSET if one.id in asked_for else needed_by.get(one.id, UNSET),
+            )
+            for number, one in enumerate((one for section in sections for one in section.entries), 1)
+        ]
+        return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
+    return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
 
 
-def _cost(candidate: PackCandidate, number: int, left: int, layout: _Layout, count: Callable[[str], int]) -> int | None:
-    """Tokens an entry adds to the pack; None if more than are left. A text with more words than that is not counted."""
-    if left <= 0 or (len(candidate.text) > left and len(candidate.text.split(maxsplit=left)) > left):
-        return None
-    cost = count(layout.separator + layout.entry(candidate, number))
-    return cost if cost <= left else None
+class _Chosen:
+    """The entries chosen so far, best first, and the tokens left."""
+
+    def __init__(self, layout: Layout, max_tokens: int, count: Callable[[str], int]) -> None:
+        self.entries: list[PackCandidate] = []
+        self._layout = layout
+        self._count = count
+        self._separator = count(layout.separator)
+        self._left = max_tokens - count(layout.render([]))
+        self._longest = max(LEAST_LONGEST, max_tokens // LONGEST_SHARE)
+        self._ids: set[str] = set()
+        self._sections: set[object] = set()
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._ids
+
+    def add(self, candidate: PackCandidate, shorten: Shorten) -> bool:
+        """Take a memory, with the turn it needs if possible; False if it does not fit."""
+        short = self._shortened(candidate, shorten)
+        if short is None:
+            return False
+        needed = None
+        if candidate.needs is not None and candidate.needs.id not in self._ids:
+            needed = self._shortened(candidate.needs, shorten)
+        if needed is not None and self._take(short, needed):
+            return True
+        return self._take(short)
+
+    def _shortened(self, candidate: PackCandidate, shorten: Shorten) -> PackCandidate | None:
+        """The memory, with an excerpt of its text if that is long; None if not even that fits."""
+        if self._left <= 0:
+            return None
+        if not self._is_long(candidate.text) and self._tokens(candidate, len(self.entries) + 1) <= self._longest:
+            return candidate
+        if (longest := min(self._longest, self._left)) < LEAST_EXCERPT:
+            return None
+        text = shorten(candidate.text, longest)
+        if text is None:
+            return None
+        return candidate if text == candidate.text else replace(candidate, text=text, excerpt=True)
+
+    def _is_long(self, text: str) -> bool:
+        """Whether a text has more words than tokens are left; it is not counted, as that is slow for a long one."""
+        return len(text) > self._left and len(text.split(maxsplit=self._left)) > self._left
+
+    def _tokens(self, entry: PackCandidate, number: int) -> int:
+        return self._count(self._layout.entry(entry, number))
+
+    def _take(self, *entries: PackCandidate) -> bool:
+        """Take all or none of these."""
+        cost = 0
+        opened = []
+        for number, entry in enumerate(entries, len(self.entries) + 1):
+            if self._is_long(entry.text):
+                return False
+            cost += self._separator + self._tokens(entry, number)
+            section = Section.key(entry)
+            if section not in self._sections and section not in opened:
+                opened.append(section)
+                cost += self._count(self._layout.frame(entry))
+        if cost > self._left:
+            return False
+        self._left -= cost
+        self._sections.update(opened)
+        self.entries += entries
+        self._ids.update(entry.id for entry in entries)
+        return True
 
 
-def _shrinking(chosen: list[PackCandidate], dropped: list[DroppedItem]) -> Iterator[list[PackCandidate]]:
+def _related(shown: Sequence[PackCandidate]) -> list[str]:
+    """The entities that several memories mention, the commonest first."""
+    counts = Counter(name for one in shown for name in dict.fromkeys(one.entities))
+    return [name for name, mentions in counts.most_common(MOST_RELATED) if mentions > 1]
+
+
+def _shrinking(
+    chosen: list[PackCandidate], dropped: list[DroppedItem], asked_for: set[str]
+) -> Iterator[list[PackCandidate]]:
     """The chosen memories, then the same without the least relevant, and so on until none is left."""
     while chosen:
         yield chosen
-        dropped.append(DroppedItem(id=chosen.pop().id, reason=OVER_BUDGET))
+        if (last := chosen.pop().id) in asked_for:
+            dropped.append(DroppedItem(id=last, reason=OVER_BUDGET))
+
+
+def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]:
+    """The chosen memories, best first, in sections: facts, then sessions and documents with their entries in order."""
+    sections: dict[object, Section] = {}
+    for candidate in chosen:
+        key = Section.key(candidate)
+        sections.setdefault(key, Section(*key[:3])).entries.append(candidate)
+    for section in sections.values():
+        if section.kind != "facts" or order == "time":
+            section.entries.sort(key=lambda one: (one.time.replace(tzinfo=None), one.place))
+        else:
+            section.entries[:] = _facts(section.entries)
+    found = sorted(sections.values(), key=lambda section: section.kind != "facts")
+    if order == "time":
+        found.sort(key=lambda section: (section.kind != "facts", section.entries[0].time.replace(tzinfo=None)))
+    return found
+
+
+def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
+    """Facts, best first, so that those about the same stand together, the newest first, and lasting ones lead."""
+    groups: list[list[PackCandidate]] = []
+    leaders: list[frozenset[str]] = []
+    for fact in facts:
+        words = wording(fact.text, fact.speaker).vocabulary - ENGLISH_FUNCTION_WORDS
+        for group, leader in zip(groups, leaders, strict=True):
+            if words and leader and len(words & leader) > SAME_SUBJECT * min(len(words), len(leader)):
+                group.append(fact)
+                break
+        else:
+            groups.append([fact])
+            leaders.append(words)
+    for group in groups:
+        group.sort(key=lambda fact: (not fact.superseded, fact.time.replace(tzinfo=None)), reverse=True)
+    groups.sort(key=lambda group: not _lasts(group[0]))
+    return [fact for group in groups for fact in group]
+
+
+def _lasts(fact: PackCandidate) -> bool:
+    """Whether a fact names no date and does not expire."""
+    return fact.expires_at is None and next(find_dates(tokenize(fact.text)), None) is None

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from retrieval.answer.pack import PackCandidate, Packed
+from retrieval.answer.conversation import query_of
+from retrieval.answer.pack import Packed
 from retrieval.answer.selection import CHOICE, RankedMemory
 from retrieval.answer.snippet import snippet
 from retrieval.journal.query_log import Searched
@@ -17,7 +18,6 @@ from retrieval.ranking.rescoring import in_words
 from retrieval.ranking.weighting import intent_to_wire
 from retrieval.types.search import (
     MAX_TOP_K,
-    ChatMessage,
     ContextRequest,
     ContextResponse,
     Explanation,
@@ -48,6 +48,7 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
         max_tokens=max_tokens,
         items=packed.items,
         dropped=packed.dropped,
+        related=packed.related,
         results=search_results(answer, request) if request.explain else UNSET,
         **_about(answer, request),
     )
@@ -120,32 +121,16 @@ def explanation(answer: Answer) -> Explanation:
     )
 
 
-def pack_candidates(found: Sequence[RankedMemory]) -> list[PackCandidate]:
-    """The memories found, as input of `pack`."""
-    shown = ("id", "text", "title", "speaker", "created_at", "kind", "session_id", "document_id")
-    return [
-        PackCandidate(**{name: getattr(each.memory, name) for name in shown}, duplicates=tuple(each.duplicates))
-        for each in found
-    ]
-
-
 def as_search(request: ContextRequest) -> SearchRequest:
-    """The search behind a context pack; without a query it searches for the user's last message.
+    """The search behind a context pack; without a query it searches for what the user said last.
 
     The packer caps the sources and reports what it dropped; more memories are asked for to take their place.
     """
     own = ("query", "source_cap", "top_k")
     fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
-    query = request.query or last_user_message(request.messages)
+    query = request.query or query_of(request.messages)
     top_k = request.top_k if request.source_cap is None else min(CHOICE * request.top_k, MAX_TOP_K)
     return SearchRequest(query=query, top_k=top_k, source_cap=top_k, **fields)
-
-
-def last_user_message(messages: Sequence[ChatMessage]) -> str:
-    """The user's last message, else the last of any role; only its end if it is longer than a query may be."""
-    said = [each.content for each in messages if each.content.strip()]
-    by_user = [each.content for each in messages if each.role == "user" and each.content.strip()]
-    return (by_user or said or [""])[-1][-8_192:]
 
 
 def _result(found: RankedMemory, request: SearchRequest, language: str) -> SearchResult:

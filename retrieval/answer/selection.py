@@ -40,9 +40,10 @@ with eight fewer, 73 %. Reading one more costs microseconds, waiting for another
 
 
 class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory of the answer and how it got there; `score` orders the answer."""
+    """A memory of the answer, its slot, and how it got there; `score` orders the answer."""
 
     memory: HydratedMemory
+    doc: int
     score: float
     fused: Fused
     fused_rank: int
@@ -109,7 +110,7 @@ async def select(
         kept = _varied(kept, texts, order, candidates, vectors, limits.diversity)
     kept = cap_sources(kept, lambda each: texts[each.id].source, cap=limits.source_cap, top_k=limits.top_k)
     ranks = Ranks(candidates, rankings)
-    return [_found(each, texts, order, ranks) for each in kept[: limits.top_k]]
+    return [_found(each, texts, order, candidates, ranks) for each in kept[: limits.top_k]]
 
 
 def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) -> Sequence[RankedMemory]:
@@ -169,19 +170,26 @@ async def _distinct(
             [candidates.docs[number] for number in batch], [candidates.ids[number] for number in batch]
         )
         texts |= {memory.id: _Read(memory, place) for place, memory in enumerate(rows, position) if memory is not None}
-        texts = {id_: each for id_, each in texts.items() if not reader.has_expired(each.memory)}
+        texts = {id_: each for id_, each in texts.items() if reader.may_be_shown(each.memory)}
         kept = deduplicate([each.memory for each in texts.values()])
         position += len(batch)
     return texts, kept
 
 
-def _found(kept: DuplicateGroup, texts: Mapping[str, _Read], order: RankedCandidates, ranks: Ranks) -> RankedMemory:
+def _found(
+    kept: DuplicateGroup,
+    texts: Mapping[str, _Read],
+    order: RankedCandidates,
+    candidates: Candidates,
+    ranks: Ranks,
+) -> RankedMemory:
     """A memory of the answer with its ranks and scores."""
     memory, place = texts[kept.id]
     number, rank = order.numbers[place], order.fused_ranks[place]
     evidence = ranks.best([number, *(order.numbers[texts[each].place] for each in kept.duplicates)])
     return RankedMemory(
         memory=memory,
+        doc=candidates.docs[number],
         score=order.scores[place],
         fused=Fused(memory.id, order.fused_scores[rank - FIRST_RANK]),
         fused_rank=rank,

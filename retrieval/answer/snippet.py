@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
 from retrieval.text.characters import RUN, bigrams, prepare
@@ -39,7 +39,7 @@ def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = M
     if len(squeezed) <= max_chars:
         return squeezed
     name = resolve_language(language)
-    start, end = _first_match(squeezed, _query_terms(query, name), name)
+    start, end = _first_match(squeezed, query_terms(query, name), name)
     return _cut(squeezed, start, end, max_chars)
 
 
@@ -51,7 +51,7 @@ def _squeezed(text: str) -> str:
 
 
 @lru_cache(maxsize=1_024)
-def _query_terms(query: str, language: str) -> frozenset[str]:
+def query_terms(query: str, language: str) -> frozenset[str]:
     """The query's terms; without English stop words if the language has no list of its own."""
     terms = frozenset(analyze(query, language))
     if LANGUAGES[language].stops:
@@ -78,6 +78,14 @@ class _TermsOf(dict[str, Sequence[str]]):
 @lru_cache(maxsize=len(LANGUAGES))
 def _terms_in(language: str) -> _TermsOf:
     return _TermsOf(language)
+
+
+def terms_within(text: str, terms: frozenset[str], language: str) -> frozenset[str]:
+    """Those of some terms that a text has; `language` is a resolved name."""
+    if not text.isascii():
+        return terms.intersection(analyze(text, language))
+    terms_of = _terms_in(language)
+    return terms.intersection(*[chain.from_iterable(map(terms_of.__getitem__, _WORD.findall(text)))])
 
 
 def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:

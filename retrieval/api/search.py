@@ -53,8 +53,10 @@ class SearchController(Controller):
         """A context pack.
 
         A search whose results are rendered into the text that an assistant puts in its prompt: deduplicated, cited,
-        within `max_tokens`. `query` or `messages` is required. `tokens_used` counts the whole text, headers and
-        citations included, and never exceeds `max_tokens`; what does not fit is skipped and listed in `dropped`.
+        within `max_tokens`, facts apart from turns, turns grouped by session with the question or answer they need,
+        long texts as excerpts around the match. `query` or `messages` is required; nothing that `messages` holds comes
+        back. `tokens_used` counts the whole text, headers and citations included, and never exceeds `max_tokens`; what
+        does not fit is skipped and listed in `dropped`.
         """
         return _observed(api, await api.engine.context(ns, data))
 

@@ -67,15 +67,20 @@ def evidence_found(query: Query, response: ContextResponse) -> list[str]:
 
 
 def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
-    """Per item of the pack: citation, fused rank, rank in each leg, whether it is evidence, text."""
+    """Per item of the pack: citation, fused rank, rank in each leg, whether it is evidence, text.
+
+    A turn that came along with another was not found itself: it has no ranks, and no text but in the pack.
+    """
     results = _results(response)
     rows = []
     for item in response.items:
-        result = results[item.id]
+        star = "*" if item.id in query.relevant else ""
+        if (result := results.get(item.id)) is None:
+            rows.append([item.citation, *"-" * (1 + len(Leg)), star, f"(needed by {item.needed_by})"])
+            continue
         legs = [str(result.legs[leg].rank) if leg in result.legs else "-" for leg in Leg]
         text = printable(result.text).replace("\n", " ")
         text = text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS - 1] + "\N{HORIZONTAL ELLIPSIS}"
-        star = "*" if item.id in query.relevant else ""
         rows.append([item.citation, str(result.fused.rank), *legs, star, text])
     return rows
 

@@ -20,7 +20,7 @@ from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.speakers import named_speakers
-from retrieval.types.search import Filters
+from retrieval.types.search import Exclude, Filters, SearchOptions
 
 SHORT_CHARS = 160
 """Longest turn that counts as a mere question if it ends with a question mark."""
@@ -187,24 +187,23 @@ class Columns:
         self.alive.values[gone] = False
         self._masks.clear()
 
-    def masks(
-        self, filters: Filters, *, as_of: datetime | None, include_superseded: bool, now: int
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def masks(self, request: SearchOptions, *, now: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The masks of visible and of eligible memories for a query, by slot; read-only.
 
-        Implements the conditions of `store.visibility`, except for the filter by `metadata`, which needs the database.
-        `as_of` is None for now, and `now` in microseconds since 2000.
+        Implements the conditions of `store.visibility`, except for the filter by `metadata`, which needs the database,
+        and ids that are excluded, which are left out where texts are read. `now` is in microseconds since 2000.
         """
         if not self._masks or now >= self._next_expiry:
             self._masks.clear()
             self._next_expiry = int(self.expires.values[self.expires.values > now].min(initial=NEVER))
-        moment = None if as_of is None else microseconds(as_of)
-        seen = (moment, include_superseded)
-        visible = self._kept(seen, lambda: self._visible(moment, include_superseded, now))
-        if filters.is_empty:
+        filters, exclude = request.filters, request.exclude
+        moment = None if request.as_of is None else microseconds(request.as_of)
+        seen = (moment, request.include_superseded)
+        visible = self._kept(seen, lambda: self._visible(moment, request.include_superseded, now))
+        if filters.is_empty and not exclude.session_id and exclude.created_after is None:
             return visible, visible
-        key = (*seen, msgspec.json.encode(filters))
-        return visible, self._kept(key, lambda: self._matching(visible, filters))
+        key = (*seen, msgspec.json.encode((filters, exclude.session_id, exclude.created_after)))
+        return visible, self._kept(key, lambda: self._matching(visible, filters, exclude))
 
     def _visible(self, moment: int | None, include_superseded: bool, now: int) -> NDArray[np.bool_]:
         mask = self.alive.values & (self.expires.values > (now if moment is None else moment))
@@ -214,7 +213,7 @@ class Columns:
             mask &= self.superseded.values > (NEVER - 1 if moment is None else moment)
         return mask
 
-    def _matching(self, visible: NDArray[np.bool_], filters: Filters) -> NDArray[np.bool_]:
+    def _matching(self, visible: NDArray[np.bool_], filters: Filters, exclude: Exclude) -> NDArray[np.bool_]:
         mask = visible.copy()
         for column, wanted in (
             (self.kinds, filters.kind),
@@ -230,6 +229,10 @@ class Columns:
             mask &= self.created.values > microseconds(filters.created_after)
         if filters.created_before is not None:
             mask &= self.created.values < microseconds(filters.created_before)
+        if exclude.session_id:
+            mask &= ~np.isin(self.sessions.codes.values, self.sessions.codes_of(exclude.session_id))
+        if exclude.created_after is not None:
+            mask &= self.created.values <= microseconds(exclude.created_after)
         return mask
 
     def layout(self) -> bytes:

@@ -21,9 +21,9 @@ from retrieval.index.registry import NamespaceSnapshot
 from retrieval.legs.bm25_scoring import WeightedQuery
 from retrieval.legs.query_terms import QueryTerms
 from retrieval.profiles.profile import DEFAULT, Profile
-from retrieval.store.visibility import eligibility
+from retrieval.store.visibility import NOTHING_EXCLUDED, eligibility
 from retrieval.timings import Stopwatch
-from retrieval.types.search import Degradation, Filters, Leg, SearchOptions
+from retrieval.types.search import Degradation, Exclude, Filters, Leg, SearchOptions
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +55,7 @@ class SearchView(NamedTuple):
     def from_request(cls, snapshot: NamespaceSnapshot, request: SearchOptions) -> SearchView:
         """The memories that a request may see; take it before awaiting anything else."""
         index = snapshot.index
-        visible, eligible = index.memories.masks(
-            request.filters, as_of=request.as_of, include_superseded=request.include_superseded, now=snapshot.now
-        )
+        visible, eligible = index.memories.masks(request, now=snapshot.now)
         if (docs := snapshot.with_metadata) is not None:
             matching = np.zeros_like(eligible)
             matching[docs[docs < len(eligible)]] = True
@@ -73,7 +71,7 @@ class LegQuery:
         query_terms: all of which the index has loaded.
         embedding: awaits the query's unit vector, shape (dimensions,). A leg awaits it only where it
             needs it, so that it starts without. Raises what the embedder raised.
-        filters: conditions applied before the cut to `fan_out`.
+        filters, exclude: conditions applied before the cut to `fan_out`.
         as_of: the time as of which the namespace is read; None for now.
         fan_out: most memories a leg returns.
         ef_search: breadth of the search for the nearest vectors.
@@ -103,6 +101,7 @@ class LegQuery:
     explain: bool
     vectors: QueryVectors
     profile: Profile = DEFAULT
+    exclude: Exclude = NOTHING_EXCLUDED
     rules: Sequence[Rule] = ()
     pending_lookup: Callable[[NamespaceIndex], Awaitable[EntityMatches]] | None = None
     other_hits: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _no_other_hits
@@ -122,7 +121,9 @@ class LegQuery:
     @property
     def eligibility(self) -> dict[str, Any]:
         """Parameters of the SQL predicate for eligible memories."""
-        return eligibility(self.filters, as_of=self.as_of, include_superseded=self.include_superseded)
+        return eligibility(
+            self.filters, exclude=self.exclude, as_of=self.as_of, include_superseded=self.include_superseded
+        )
 
 
 class Hit(NamedTuple):

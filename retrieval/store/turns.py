@@ -16,6 +16,7 @@ from pgvector import HalfVector
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
+from postgres.prepared import PreparedStatement
 from retrieval.ingest.sessions import Place, Turn
 
 MOST_SESSION_LOCKS = 128
@@ -68,6 +69,10 @@ _CHANGE: LiteralString = """
     from unnest(%(docs)s::integer[], %(previous)s::integer[], %(next)s::integer[]) as now (doc, previous, next)
     where t.ns = %(ns)s and t.doc = now.doc and t.doc = any(%(docs)s::integer[])
 """
+
+
+PLACES = PreparedStatement("select doc, place from turn where ns = %(ns)s and doc = any(%(docs)s::integer[])")
+"""The places of turns in their sessions; `docs` are ordinals."""
 
 
 async def lock_sessions(conn: AsyncConnection[Any], ns: int, sessions: Collection[str]) -> None:

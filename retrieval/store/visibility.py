@@ -8,7 +8,9 @@ from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from retrieval.types.search import Filters
+from retrieval.types.search import Exclude, Filters, SearchOptions
+
+NOTHING_EXCLUDED = Exclude()
 
 VISIBLE: LiteralString = """
     (%(as_of)s::timestamptz is null or m.created_at <= %(as_of)s::timestamptz)
@@ -28,6 +30,9 @@ _FILTERS: Mapping[str, tuple[LiteralString, LiteralString]] = {
     "created_after": ("timestamptz", "m.created_at > %(created_after)s::timestamptz"),
     "created_before": ("timestamptz", "m.created_at < %(created_before)s::timestamptz"),
     "metadata": ("jsonb", "m.metadata @> %(metadata)s::jsonb"),
+    "not_id": ("text[]", "m.id <> all(%(not_id)s::text[])"),
+    "not_session_id": ("text[]", "(m.session_id = any(%(not_session_id)s::text[])) is not true"),
+    "not_created_after": ("timestamptz", "m.created_at <= %(not_created_after)s::timestamptz"),
 }
 
 _AND: LiteralString = " and "
@@ -35,13 +40,19 @@ _AND: LiteralString = " and "
 MATCHES: LiteralString = _AND.join(
     "(%(" + name + ")s::" + type_ + " is null or " + condition + ")" for name, (type_, condition) in _FILTERS.items()
 )
-"""SQL over `memory m`: matches the caller's filters; null parameters are ignored."""
+"""SQL over `memory m`: matches the caller's filters and is not excluded; null parameters are ignored."""
 
 ELIGIBLE: LiteralString = "(" + VISIBLE + ") and (" + MATCHES + ")"
 """Both; requires the parameters of `eligibility`."""
 
 
-def eligibility(filters: Filters, *, as_of: datetime | None = None, include_superseded: bool = False) -> dict[str, Any]:
+def eligibility(
+    filters: Filters,
+    *,
+    exclude: Exclude = NOTHING_EXCLUDED,
+    as_of: datetime | None = None,
+    include_superseded: bool = False,
+) -> dict[str, Any]:
     """The parameters of `ELIGIBLE`."""
     return {
         "as_of": as_of,
@@ -55,7 +66,20 @@ def eligibility(filters: Filters, *, as_of: datetime | None = None, include_supe
         "created_after": filters.created_after,
         "created_before": filters.created_before,
         "metadata": Jsonb(filters.metadata) if filters.metadata else None,
+        "not_id": exclude.ids or None,
+        "not_session_id": exclude.session_id or None,
+        "not_created_after": exclude.created_after,
     }
+
+
+def eligible_for(request: SearchOptions) -> dict[str, Any]:
+    """The parameters of `ELIGIBLE` for a search."""
+    return eligibility(
+        request.filters,
+        exclude=request.exclude,
+        as_of=request.as_of,
+        include_superseded=request.include_superseded,
+    )
 
 
 def eligible_by(parameters: Mapping[str, Any]) -> LiteralString:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from classifier.intents import Intent
-from retrieval.types.memory import MAX_TEXT_CHARS, Kind, Label, Metadata, Zoned
+from retrieval.types.memory import MAX_TEXT_CHARS, Kind, Label, MemoryId, Metadata, Zoned
 
 MAX_TOP_K = 200
 MAX_HOPS = 4
@@ -61,6 +61,14 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self == Filters()
 
 
+class Exclude(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Memories that must not come back; what any of these names is left out in every leg."""
+
+    ids: Annotated[list[MemoryId], Meta(max_length=1_000)] = []
+    session_id: Annotated[list[str], Meta(max_length=1_000)] = []
+    created_after: Annotated[Zoned | None, Meta(description="leaves out what was created after this time")] = None
+
+
 class LegWeights(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Weight of each leg in the fusion; finite, not negative, not all 0. A missing leg is 0."""
 
@@ -79,6 +87,7 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     profile: Annotated[str, Meta(max_length=128, description="null: the namespace's, or `default`")] | None = None
     rrf_k: Annotated[int, Meta(ge=1, le=1_000, description="null: as the profile says")] | None = None
     filters: Filters = Filters()
+    exclude: Exclude = Exclude()
     as_of: Annotated[Zoned | None, Meta(description="search the namespace as of this time; null: now")] = None
     query_timestamp: Annotated[
         Zoned | None, Meta(description='when the query was asked, from which "last week" counts; null: `as_of`, or now')
@@ -200,7 +209,12 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
 
     query: Query | None = None
     messages: Annotated[
-        list[ChatMessage], Meta(max_length=1_000, description="without a query, the user's last message is the query")
+        list[ChatMessage],
+        Meta(
+            max_length=1_000,
+            description="the conversation so far: nothing that it holds comes back; without a query, the user's last "
+            "message is the query, together with what it refers to",
+        ),
     ] = []
     max_tokens: Annotated[int, Meta(ge=1, le=200_000, description="of the whole rendered text")] = 2048
     format: PackFormat = "markdown"
@@ -214,6 +228,10 @@ class PackItem(Struct, frozen=True, kw_only=True):
     id: str
     tokens: int
     citation: str
+    excerpt: Annotated[bool | UnsetType, Meta(description="true if only a part of its text is shown")] = UNSET
+    needed_by: Annotated[
+        str | UnsetType, Meta(description="id of the memory found, which this turn is the question or the answer of")
+    ] = UNSET
 
 
 class DroppedItem(Struct, frozen=True, kw_only=True):
@@ -231,6 +249,7 @@ class ContextResponse(Struct, frozen=True, kw_only=True):
     max_tokens: int
     items: list[PackItem]
     dropped: list[DroppedItem]
+    related: Annotated[list[str], Meta(description="entities that the items mention most")] = []
     results: list[SearchResult] | UnsetType = UNSET
     intent: IntentReport | None
     weights: dict[str, float]

@@ -35,11 +35,11 @@ from retrieval.ingest.service import Ingest
 from retrieval.store import changes, namespaces
 from retrieval.store.bm25 import compaction
 from retrieval.store.pool import Pool, open_pool
-from retrieval.store.visibility import ELIGIBLE, eligibility
+from retrieval.store.visibility import ELIGIBLE, eligible_for
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.time.periods import calendar_terms
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
-from retrieval.types.search import Filters
+from retrieval.types.search import Exclude, Filters, SearchRequest
 from tests.graph_edges import latest_edges, weightiest_edges
 from tests.turns import HashedEmbedder
 
@@ -198,12 +198,13 @@ async def assert_right(process: Process, name: str = "n") -> None:
 
 
 FILTERS = (
-    Filters(),
-    Filters(tags_any=["red", "big"]),
-    Filters(tags_all=["red", "big"], kind=["memory"]),
-    Filters(speaker=["Zoë"], created_before=DAY + timedelta(days=2)),
-    Filters(session_id=["s", "t"], created_after=DAY),
-    Filters(document_id=["d"], tags_any=["none"]),
+    (Filters(), Exclude()),
+    (Filters(tags_any=["red", "big"]), Exclude(session_id=["s"])),
+    (Filters(tags_all=["red", "big"], kind=["memory"]), Exclude()),
+    (Filters(speaker=["Zoë"], created_before=DAY + timedelta(days=2)), Exclude()),
+    (Filters(session_id=["s", "t"], created_after=DAY), Exclude(session_id=["t"])),
+    (Filters(document_id=["d"], tags_any=["none"]), Exclude()),
+    (Filters(), Exclude(session_id=["s", "none"], created_after=DAY + timedelta(days=1))),
 )
 MOMENTS = (None, DAY, DAY + timedelta(days=1, microseconds=1), LATER + timedelta(days=1))
 
@@ -212,18 +213,18 @@ async def assert_masks(process: Process, name: str) -> None:
     """What may be seen is what the predicate in SQL says."""
     snapshot = await process.snapshot(name)
     async with process.pool.connection() as conn:
-        for filters, as_of, superseded in itertools.product(FILTERS, MOMENTS, (False, True)):
-            parameters = eligibility(filters, as_of=as_of, include_superseded=superseded)
+        for (filters, exclude), as_of, superseded in itertools.product(FILTERS, MOMENTS, (False, True)):
+            request = SearchRequest(
+                query="q", filters=filters, exclude=exclude, as_of=as_of, include_superseded=superseded
+            )
             rows = await conn.execute(
                 "select m.doc from memory m where m.ns = %(ns)s and " + ELIGIBLE + " order by m.doc",
-                {"ns": snapshot.namespace.ns, **parameters},
+                {"ns": snapshot.namespace.ns, **eligible_for(request)},
             )
-            _, eligible = snapshot.index.memories.masks(
-                filters, as_of=as_of, include_superseded=superseded, now=snapshot.now
-            )
+            _, eligible = snapshot.index.memories.masks(request, now=snapshot.now)
             expected = [doc for (doc,) in await rows.fetchall()]
             found = snapshot.index.memories.slots.ordinals(np.flatnonzero(eligible)).tolist()
-            assert found == expected, (filters, as_of, superseded)
+            assert found == expected, request
 
 
 # --- any history

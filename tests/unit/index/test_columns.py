@@ -18,7 +18,7 @@ from graph.names import normalize
 from retrieval.index.columns import NEVER, Columns, microseconds
 from retrieval.index.slots import GrowableArray
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
-from retrieval.types.search import Filters
+from retrieval.types.search import Exclude, Filters, SearchRequest
 
 # --- strings
 
@@ -155,6 +155,11 @@ WANTED = st.builds(
 )
 
 
+EXCLUDED = st.builds(
+    Exclude, session_id=st.lists(st.sampled_from(["s", "", "none"])), created_after=st.none() | MOMENTS
+)
+
+
 def is_visible(row: Row, as_of: datetime | None, include_superseded: bool, now: datetime) -> bool:
     """Created, not expired and not superseded then."""
     moment = now if as_of is None else as_of
@@ -180,6 +185,18 @@ def matches(row: Row, wanted: Filters) -> bool:
     )
 
 
+def is_excluded(row: Row, exclude: Exclude) -> bool:
+    """Is of a session that is left out, or came too late."""
+    return row.session_id in exclude.session_id or (
+        exclude.created_after is not None and row.created_at > exclude.created_after
+    )
+
+
+def masks(columns: Columns, now: datetime, **request: Any) -> Any:
+    """What a search may see, and what it asks for."""
+    return columns.masks(SearchRequest(query="q", **request), now=microseconds(now))
+
+
 @given(st.lists(SOME | st.lists(st.integers(0, 25), unique=True), max_size=6), st.data())
 def test_masks_are_what_a_plain_predicate_says(history: list[Any], data: st.DataObject) -> None:
     """After any history, at any moment, asked for in any order while time goes on."""
@@ -195,12 +212,15 @@ def test_masks_are_what_a_plain_predicate_says(history: list[Any], data: st.Data
         assert columns.total_length == sum(row.length for row in expected.values())
         for _ in range(3):
             now += timedelta(microseconds=data.draw(st.integers(0, 1)))
-            wanted, as_of = data.draw(WANTED), data.draw(st.none() | MOMENTS)
-            superseded = data.draw(st.booleans())
-            visible, eligible = columns.masks(wanted, as_of=as_of, include_superseded=superseded, now=microseconds(now))
+            wanted, exclude = data.draw(WANTED), data.draw(EXCLUDED)
+            as_of, superseded = data.draw(st.none() | MOMENTS), data.draw(st.booleans())
+            visible, eligible = masks(columns, now, filters=wanted, exclude=exclude, as_of=as_of,
+                                      include_superseded=superseded)  # fmt: skip
             seen = {doc: row for doc, row in expected.items() if is_visible(row, as_of, superseded, now)}
             assert np.flatnonzero(visible).tolist() == sorted(seen)
-            assert np.flatnonzero(eligible).tolist() == sorted(d for d, row in seen.items() if matches(row, wanted))
+            assert np.flatnonzero(eligible).tolist() == sorted(
+                doc for doc, row in seen.items() if matches(row, wanted) and not is_excluded(row, exclude)
+            )
             assert len(visible) == len(eligible) == len(columns.alive.values)
     docs = np.array(sorted(expected), np.int64)
     rows = [expected[doc] for doc in docs.tolist()]
@@ -215,7 +235,7 @@ def test_a_mask_is_computed_once_and_not_to_be_changed() -> None:
     columns.put(sent({0: Row(id="a"), 1: Row(id="b", expires_at=DAY)}))
 
     def visible(now: datetime) -> Any:
-        return columns.masks(Filters(), as_of=None, include_superseded=False, now=microseconds(now))[0]
+        return masks(columns, now)[0]
 
     before = visible(DAY - timedelta(seconds=2))
     assert visible(DAY - timedelta(seconds=1)) is before

@@ -1,0 +1,93 @@
+"""A conversation that asks for context: the query in it, and what it holds already."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from graph.stopwords import STOP_WORDS, words
+from retrieval.text.normalized_text import without_speaker
+from retrieval.types.search import ChatMessage
+
+MOST_QUERY_CHARS = 8_192
+
+MOST_ELLIPTICAL_WORDS = 2
+"""Content words of a turn that may need the one before it to be understood: "And in winter?"."""
+
+MOST_SEARCHED_CHARS = 200_000
+"""Characters of the latest messages that are searched for a memory's text; older messages are only compared whole."""
+
+_WORD = re.compile(r"\w+")
+_BETWEEN = "\n"
+
+_REFERENCES = frozenset(
+    words(
+        "it its he him his she her hers they them their theirs these those one ones both which former latter same such",
+        "too either neither another others",
+    )
+)
+"""Words that stand for something said before."""
+
+
+class Conversation:
+    """What the messages of a conversation say, to tell which memories it holds."""
+
+    def __init__(self, messages: Sequence[ChatMessage] = ()) -> None:
+        """Read the messages, oldest first."""
+        folded = [_folded(message.content) for message in messages]
+        self._whole = frozenset(folded)
+        latest: list[str] = []
+        left = MOST_SEARCHED_CHARS
+        for text in reversed(folded):
+            if (left := left - len(text)) < 0:
+                break
+            latest.append(text)
+        self._latest = f" {f' {_BETWEEN} '.join(latest)} "
+
+    def __len__(self) -> int:
+        """The number of distinct messages."""
+        return len(self._whole)
+
+    def holds(self, text: str, speaker: str | None = None) -> bool:
+        """Whether a message says all of a text, apart from case, punctuation and its speaker's name.
+
+        >>> Conversation([ChatMessage(role="user", content="Hi! I went out.")]).holds("Ann: I went out", "Ann")
+        True
+        """
+        if not self._whole:
+            return False
+        folded = _folded(without_speaker(text, speaker))
+        return bool(folded) and (folded in self._whole or f" {folded} " in self._latest)
+
+
+def _folded(text: str) -> str:
+    """The words of a text, case-folded, with a space between them."""
+    return " ".join(_words(text))
+
+
+def query_of(messages: Sequence[ChatMessage]) -> str:
+    """What the user said last, after what that refers to; without a user, what anyone said last.
+
+    A turn that has a pronoun or says little is preceded by the user's turn before it, and by more while all say
+    nothing. Only the end is kept of what is longer than a query may be.
+
+    >>> query_of([ChatMessage(role="user", content=text) for text in ("Who is Ann?", "Where does she live?")])
+    'Who is Ann? Where does she live?'
+    """
+    said = [each.content.strip() for each in messages if each.content.strip()]
+    by_user = [each.content.strip() for each in messages if each.role == "user" and each.content.strip()]
+    *earlier, query = by_user or said or [""]
+    if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _REFERENCES.intersection(_words(query))):
+        query = f"{earlier.pop()} {query}"
+    while earlier and not _content(query):
+        query = f"{earlier.pop()} {query}"
+    return query[-MOST_QUERY_CHARS:]
+
+
+def _content(text: str) -> int:
+    """How many words of a text are about something."""
+    return sum(word not in STOP_WORDS for word in _words(text))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

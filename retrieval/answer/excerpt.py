@@ -1,0 +1,90 @@
+"""Excerpts: the sentences of a long text around those that match the query best."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from math import log
+
+from retrieval.answer.snippet import ELLIPSIS, query_terms, snippet, terms_within
+from retrieval.text.analysis import resolve_language
+
+_END = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"'”’)\]])\s+|(?<=[。！？])|\n+")
+"""What is between two sentences: the space after a full stop, a line break, or nothing after a full-width stop."""
+
+_CHARS_PER_TOKEN = 6
+"""Of a sentence that is too long itself; shortened further until it fits."""
+
+_LEAST_CHARS = 24
+
+
+def excerpt(text: str, query: str, language: str, *, max_tokens: int, count: Callable[[str], int]) -> str | None:
+    """The text if it has at most `max_tokens`, else the sentences around its best match, "…" where it is cut.
+
+    A sentence matches by the query's terms in it, those that fewer sentences have counting more. Only a sentence that
+    is too long by itself is cut, between words. None if not even a few words fit. `count` counts the tokens of a text,
+    at least 1 per word. Raises InvalidInput for an unknown language.
+
+    >>> text = "It rained. Ann sold her boat. We ate."
+    >>> excerpt(text, "boat", "en", max_tokens=6, count=lambda text: len(text.split()))
+    '… Ann sold her boat. …'
+    """
+    if len(text.split(maxsplit=max_tokens)) <= max_tokens and count(text) <= max_tokens:
+        return text
+    name = resolve_language(language)
+    sentences = _sentences(text)
+    terms = query_terms(query, name)
+    scores = _scores([terms_within(text[start:end], terms, name) for start, end in sentences])
+    best = max(range(len(sentences)), key=lambda position: (scores[position], -position))
+    first, last = best, best + 1
+    left = max_tokens - count(text[slice(*sentences[best])]) - 2 * count(ELLIPSIS)
+    while left >= 0 and (first or last < len(sentences)):
+        # The better neighbour; of equal ones that on the side of which less is shown.
+        before = (scores[first - 1], last - best) if first else (-1.0, 0)
+        after = (scores[last], best - first + 1) if last < len(sentences) else (-1.0, 0)
+        left -= count(text[slice(*sentences[last if after >= before else first - 1])])
+        if left >= 0:
+            first, last = (first, last + 1) if after >= before else (first - 1, last)
+    shown = _marked(text, sentences, first, last)
+    if count(shown) <= max_tokens:
+        return shown
+    return _within_sentence(text[slice(*sentences[best])], query, language, max_tokens=max_tokens, count=count)
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    """The start and end of each sentence."""
+    spans, start = [], 0
+    for gap in _END.finditer(text):
+        if gap.start() > start:
+            spans.append((start, gap.start()))
+        start = gap.end()
+    if start < len(text):
+        spans.append((start, len(text)))
+    return spans
+
+
+def _scores(matches: Sequence[frozenset[str]]) -> list[float]:
+    """The sum of each sentence's terms, weighted by how few of the sentences have them."""
+    having: dict[str, int] = {}
+    for terms in matches:
+        for term in terms:
+            having[term] = having.get(term, 0) + 1
+    return [sum(log(1 + len(matches) / having[term]) for term in sorted(terms)) for terms in matches]
+
+
+def _marked(text: str, sentences: Sequence[tuple[int, int]], first: int, last: int) -> str:
+    """Some sentences, with an ellipsis on each side that is cut."""
+    middle = text[sentences[first][0] : sentences[last - 1][1]]
+    return f"{ELLIPSIS} " * (first > 0) + middle + f" {ELLIPSIS}" * (last < len(sentences))
+
+
+def _within_sentence(
+    sentence: str, query: str, language: str, *, max_tokens: int, count: Callable[[str], int]
+) -> str | None:
+    chars = min(len(sentence) - 1, max_tokens * _CHARS_PER_TOKEN)
+    while chars >= _LEAST_CHARS:
+        part = snippet(sentence, query, language, max_chars=chars)
+        if count(part) <= max_tokens:
+            return part
+        chars = chars * 3 // 4
+    return None

@@ -1,0 +1,248 @@
+"""The text of a context pack, as markdown, XML or JSON, that no memory can imitate."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from typing import Literal
+
+import msgspec
+
+from retrieval.text.normalized_text import without_speaker
+from retrieval.types.memory import Kind
+from retrieval.types.search import PackFormat
+
+# Characters that JSON or XML 1.0 must not contain, or that are invisible.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_CITATION = re.compile(r"(\\*)(\[\s*\d+\s*\])")
+_DEEP_INDENT = re.compile(r"[^\S\n]{16,}")
+_INDENT = " " * 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackCandidate:
+    """A memory that may go into the pack.
+
+    Attributes:
+        created_at: the time of the event, shown in UTC.
+        place: orders the turns of a session that have the same time.
+        superseded: whether a newer memory replaces it.
+        excerpt: whether the text is only a part of the memory's.
+        entities: names that it mentions, the weightiest first.
+        duplicates: ids of memories that say the same and are not shown.
+        needs: the turn that it is the answer to or the question of.
+    """
+
+    id: str
+    text: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    title: str | None = None
+    speaker: str | None = None
+    kind: Kind = "memory"
+    session_id: str | None = None
+    document_id: str | None = None
+    place: int = 0
+    superseded: bool = False
+    excerpt: bool = False
+    entities: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+    needs: PackCandidate | None = None
+
+    @property
+    def said(self) -> str:
+        """The text without its speaker's name in front."""
+        return without_speaker(self.text, self.speaker)
+
+    @property
+    def time(self) -> datetime:
+        """`created_at` in UTC; one without a zone is shown as it is."""
+        return self.created_at.astimezone(UTC) if self.created_at.tzinfo else self.created_at
+
+    @property
+    def is_fact(self) -> bool:
+        """Whether it is a statement on its own and not a part of a chat or document."""
+        return self.kind == "memory" and not (self.document_id or (self.session_id and self.speaker))
+
+
+SectionKey = tuple[Literal["facts", "session", "document"], str | None, str | None, str]
+"""What the entries of a section have in common: its kind, source, title and day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The entries under one heading: facts, turns of one session and day, or parts of one document."""
+
+    kind: Literal["facts", "session", "document"]
+    source: str | None
+    title: str | None
+    entries: list[PackCandidate] = field(default_factory=list)
+
+    @classmethod
+    def key(cls, candidate: PackCandidate) -> SectionKey:
+        """The key of the section that a memory belongs to."""
+        if candidate.is_fact:
+            return "facts", None, None, ""
+        if candidate.document_id or candidate.kind == "chunk":
+            day = "" if candidate.document_id else _date(candidate)
+            return "document", candidate.document_id, candidate.title, day
+        return "session", candidate.session_id, candidate.title, _date(candidate)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """A format: opening + parts joined by the separator + closing.
+
+    The parts are each section's heading, entries and ending, and the line of related entities; empty ones are left out.
+    """
+
+    opening: str
+    separator: str
+    closing: str
+    heading: Callable[[Section], str]
+    ending: Callable[[Section], str]
+    entry: Callable[[PackCandidate, int], str]
+    related: Callable[[Sequence[str]], str]
+
+    def render(self, sections: Sequence[Section], related: Sequence[str] = ()) -> str:
+        """The whole pack, with citations from 1 in the order shown."""
+        parts: list[str] = []
+        numbers = itertools.count(1)
+        for section in sections:
+            entries = [self.entry(entry, next(numbers)) for entry in section.entries]
+            parts += [self.heading(section), *entries, self.ending(section)]
+        parts.append(self.related(related) if related else "")
+        return self.opening + self.separator.join(part for part in parts if part) + self.closing
+
+    def frame(self, candidate: PackCandidate) -> str:
+        """What a section costs beside its entries, where this is its first."""
+        kind, source, title, _ = Section.key(candidate)
+        section = Section(kind, source, title, [candidate])
+        return f"{self.separator}{self.heading(section)}{self.separator}{self.ending(section)}"
+
+
+def citation(number: int) -> str:
+    """The citation of the entry with that number, from 1."""
+    return f"[{number}]"
+
+
+def _clean(text: str) -> str:
+    r"""The text with \n line ends, unprintable characters replaced, and runs of blank lines and spaces shortened."""
+    lines = [_DEEP_INDENT.sub(" " * 16, line).rstrip() for line in _UNPRINTABLE.sub("\ufffd", text).splitlines()]
+    return "\n".join(line for position, line in enumerate(lines) if line or (position and lines[position - 1])).strip(
+        "\n"
+    )
+
+
+def _line(text: str | None) -> str:
+    """The cleaned text on one line; empty for None."""
+    return " ".join(_clean(text).split()) if text else ""
+
+
+def _date(memory: PackCandidate) -> str:
+    return memory.time.date().isoformat()
+
+
+def _spelled_date(memory: PackCandidate) -> str:
+    """`8 May 2023`, which takes fewer tokens than a date in digits."""
+    time = memory.time
+    return f"{time.day} {time:%B} {time.year}"
+
+
+def _escaped(text: str) -> str:
+    """The text with what looks like a citation escaped."""
+    return _CITATION.sub(r"\1\1\\\2", text)
+
+
+def _notes(memory: PackCandidate) -> str:
+    times = len(memory.duplicates) + 1
+    notes = [f"{times} times"] * (times > 1) + ["superseded"] * memory.superseded
+    return f" ({', '.join(notes)})" if notes else ""
+
+
+def _markdown_heading(section: Section) -> str:
+    """`## Monday 8 May 2023, 13:56 (title)` for a session; the time is that of its first entry."""
+    first = section.entries[0]
+    title = _escaped(_line(section.title))
+    if section.kind == "facts":
+        return "\n## Facts"
+    if section.kind == "document":
+        return f"\n## {title or _escaped(_line(section.source)) or 'Documents'} ({_spelled_date(first)})"
+    return f"\n## {first.time:%A} {_spelled_date(first)}, {first.time:%H:%M}" + (f" ({title})" if title else "")
+
+
+def _markdown(memory: PackCandidate, number: int) -> str:
+    """`[1] Caroline: text`, a fact with its date; continuation lines are indented, citations in the text escaped."""
+    speaker = _line(memory.speaker)
+    about = [_spelled_date(memory), _line(memory.title), speaker] if memory.is_fact else [speaker]
+    head = ", ".join(filter(None, about))
+    body = (f" {head}: " if head else " ") + _clean(memory.said) + _notes(memory)
+    return citation(number) + _escaped(body.replace("\n", f"\n{_INDENT}").replace(f"\n{_INDENT}\n", "\n\n"))
+
+
+def _xml_heading(section: Section) -> str:
+    first = section.entries[0]
+    if section.kind == "facts":
+        return "<facts>"
+    fields = {"id": _line(section.source), "title": _line(section.title), "date": _date(first)}
+    if section.kind == "session":
+        fields |= {"weekday": f"{first.time:%A}", "time": f"{first.time:%H:%M}"}
+    return f"<{section.kind} {_attributes(fields)}>"
+
+
+def _xml(memory: PackCandidate, number: int) -> str:
+    fields = {"citation": str(number), "id": _line(memory.id)}
+    if memory.is_fact:
+        fields |= {"date": _date(memory), "title": _line(memory.title)}
+    fields |= {"speaker": _line(memory.speaker), "superseded": "true" if memory.superseded else ""}
+    fields |= {"times": str(len(memory.duplicates) + 1) if memory.duplicates else ""}
+    return f"<memory {_attributes(fields)}>{escape(_clean(memory.said), quote=False)}</memory>"
+
+
+def _attributes(fields: Mapping[str, str]) -> str:
+    return " ".join(f'{name}="{escape(value)}"' for name, value in fields.items() if value)
+
+
+def _json(memory: PackCandidate, number: int) -> str:
+    fields = {"citation": citation(number), "id": _clean(memory.id), "date": _date(memory)}
+    if not memory.is_fact:
+        fields |= {"weekday": f"{memory.time:%A}", "time": f"{memory.time:%H:%M}"}
+        fields |= {"session_id": _line(memory.session_id), "document_id": _line(memory.document_id)}
+    fields |= {"speaker": _line(memory.speaker), "title": _line(memory.title), "text": _clean(memory.said)}
+    numbers = {"times": len(memory.duplicates) + 1} if memory.duplicates else {}
+    marks = {"superseded": True} if memory.superseded else {}
+    shown = {name: value for name, value in fields.items() if value} | numbers | marks
+    return msgspec.json.encode(shown).decode()
+
+
+def _nothing(_: object) -> str:
+    return ""
+
+
+LAYOUTS: Mapping[PackFormat, Layout] = {
+    "markdown": Layout(
+        opening="# Relevant memories\n",
+        separator="\n",
+        closing="",
+        heading=_markdown_heading,
+        ending=_nothing,
+        entry=_markdown,
+        related=lambda names: f"\nRelated: {_escaped(', '.join(map(_line, names)))}",
+    ),
+    "xml": Layout(
+        opening="<context>\n",
+        separator="\n",
+        closing="\n</context>",
+        heading=_xml_heading,
+        ending=lambda section: f"</{section.kind}>",
+        entry=_xml,
+        related=lambda names: f"<related>{escape(', '.join(map(_line, names)), quote=False)}</related>",
+    ),
+    "json": Layout(
+        opening="[", separator=",\n", closing="]", heading=_nothing, ending=_nothing, entry=_json, related=_nothing
+    ),
+}

@@ -1,0 +1,137 @@
+"""From the answer of a search to its context pack: reads what the pack shows beside the memories that were found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from postgres.arrays import array_text
+from postgres.prepared import Parameters, PreparedStatement, fetch_pipelined
+from retrieval.answer.excerpt import excerpt
+from retrieval.answer.hydration import TextReader
+from retrieval.answer.pack import SAID_BEFORE, Packed, pack
+from retrieval.answer.pack_formats import PackCandidate
+from retrieval.answer.selection import Limits, RankedMemory, within_cap
+from retrieval.answer.token_counter import TokenCounter
+from retrieval.answer.utterances import is_mere_question, is_short_reply
+from retrieval.index.columns import NEVER, Columns
+from retrieval.index.slots import NO_SLOT
+from retrieval.legs.base import SearchView
+from retrieval.pipeline import Answer
+from retrieval.store.memories import HydratedMemory
+from retrieval.store.pool import Pool, translated
+from retrieval.store.turns import PLACES
+from retrieval.text.normalized_text import without_speaker
+from retrieval.types.search import ContextRequest, DroppedItem, SearchRequest
+
+# Entities of other types are words of the texts, or shown with them already.
+_NAMES = PreparedStatement("""
+    select m.doc, array_agg(e.name order by m.weight desc, e.name)
+    from mention m join entity e on e.ns = %(ns)s and e.entity = m.entity
+    where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
+        and e.type not in ('term', 'phrase', 'date', 'speaker', 'title')
+    group by m.doc
+""")
+
+_SHOWN = ("id", "text", "title", "speaker", "created_at", "expires_at", "kind", "session_id", "document_id")
+
+
+class Packer:
+    """Makes context packs; stateless apart from its parts."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._count = TokenCounter().count
+
+    async def pack(self, answer: Answer, search: SearchRequest, request: ContextRequest) -> Packed:
+        """The pack of an answer to `search`, which was made for `request`.
+
+        Raises StoreUnavailable if the database cannot be read.
+        """
+        cap = Limits.from_request(request, answer.profile).source_cap
+        with answer.stopwatch.span("pack"):
+            found = within_cap(answer.found, cap=cap, top_k=request.top_k)
+            candidates = await self._candidates(answer, found, search)
+            packed = await asyncio.to_thread(  # counting the tokens of long texts is slow
+                pack,
+                candidates,
+                max_tokens=request.max_tokens,
+                format=request.format,
+                order=request.order,
+                count=self._count,
+                shorten=partial(self._shorten, search.query, answer.namespace.settings.language),
+                source_cap=cap,
+            )
+        said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
+        return replace(packed, dropped=[*packed.dropped, *said])
+
+    def _shorten(self, query: str, language: str, text: str, max_tokens: int) -> str | None:
+        return excerpt(text, query, language, max_tokens=max_tokens, count=self._count)
+
+    async def _candidates(
+        self, answer: Answer, found: Sequence[RankedMemory], request: SearchRequest
+    ) -> list[PackCandidate]:
+        """The memories found, with the turns that they need, their places in their sessions, and their entities."""
+        memories = answer.index.memories
+        needed = _needed_turns(found, memories, answer.view)
+        others = sorted(set(needed.values()))
+        async with TextReader(self._pool, answer.snapshot, request, answer.conversation) as reader:
+            rows = await reader.read(others, memories.ids.get(np.array(others, np.int64))) if others else []
+            read = {
+                doc: row for doc, row in zip(others, rows, strict=True) if row is not None and reader.may_be_shown(row)
+            }
+        docs = [*(each.doc for each in found), *read]
+        ordinals = memories.slots.ordinals_of(docs)
+        about: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
+        async with self._pool.connection() as conn:
+            with translated():
+                places, mentions = await fetch_pipelined(conn, [(PLACES, about), (_NAMES, about)])
+        place_of, names_of = dict(places), dict(mentions)
+        details = {
+            doc: {
+                "place": place_of.get(ordinal, 0),
+                "entities": tuple(names_of.get(ordinal, ())),
+                "superseded": bool(memories.superseded[doc] != NEVER),
+            }
+            for doc, ordinal in zip(docs, ordinals, strict=True)
+        }
+        turns = {doc: _candidate(row, **details[doc]) for doc, row in read.items()}
+        return [
+            _candidate(
+                each.memory,
+                **details[each.doc],
+                duplicates=tuple(each.duplicates),
+                needs=turns.get(needed.get(each.doc, NO_SLOT)),
+            )
+            for each in found
+        ]
+
+
+def _candidate(memory: HydratedMemory, **details: Any) -> PackCandidate:
+    return PackCandidate(**{name: getattr(memory, name) for name in _SHOWN}, **details)
+
+
+def _needed_turns(found: Iterable[RankedMemory], columns: Columns, view: SearchView) -> dict[int, int]:
+    """By the slot of a turn that was found, the slot of the turn that it needs, if the search may see that.
+
+    A short reply needs the question before it, a mere question the turn after it, both by another speaker.
+    """
+    needed: dict[int, int] = {}
+    for each in found:
+        doc, text = each.doc, without_speaker(each.memory.text, each.memory.speaker)
+        before, after = int(columns.previous[doc]), int(columns.next[doc])
+        if before != NO_SLOT and columns.asks[before] and is_short_reply(text):
+            needed[doc] = before
+        elif after != NO_SLOT and columns.asks[doc] and is_mere_question(text):
+            needed[doc] = after
+    speakers = columns.speakers.codes
+    return {
+        doc: other
+        for doc, other in needed.items()
+        if other < len(view.eligible) and view.eligible[other] and speakers[doc] != speakers[other]
+    }

@@ -1,0 +1,52 @@
+"""What kind of utterance a turn is, by its words: small talk, a short reply, a mere question."""
+
+from __future__ import annotations
+
+import re
+
+from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, STOP_WORDS, word_list
+
+MOST_EMPTY_WORDS, MOST_EMPTY_CHARS = 12, 200
+"""A longer turn is not taken for small talk, whatever its words are."""
+
+MOST_REPLY_WORDS = 5
+"""Content words of a turn that may need its question; one with more says itself what it is about."""
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SENTENCE_END = re.compile(r"[.!?。！？]+(?=\s|$)")
+_SMALL_TALK = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk")) - word_list("numbers")
+
+
+def is_empty(text: str) -> bool:
+    """Whether a turn says nothing by itself: no word, or a few of small talk.
+
+    >>> is_empty("Yes please!"), is_empty("👍"), is_empty("In 2019."), is_empty("Yes, in Porto.")
+    (True, True, False, False)
+    """
+    if len(text) > MOST_EMPTY_CHARS:
+        return False
+    words = _words(text)
+    return len(words) <= MOST_EMPTY_WORDS and all(word in _SMALL_TALK for word in words)
+
+
+def is_short_reply(text: str) -> bool:
+    """Whether a turn may not be understood without the question before it.
+
+    >>> is_short_reply("About two weeks."), is_short_reply("My sister sold the blue sailing boat in Porto to Ann.")
+    (True, False)
+    """
+    return sum(word not in STOP_WORDS for word in _words(text)) <= MOST_REPLY_WORDS
+
+
+def is_mere_question(text: str) -> bool:
+    """Whether a turn is a question and nothing else.
+
+    >>> is_mere_question("Where do you live?"), is_mere_question("I live in Porto. And you?")
+    (True, False)
+    """
+    text = text.strip()
+    return text.endswith(("?", "？")) and len(_SENTENCE_END.findall(text)) == 1
+
+
+def _words(text: str) -> list[str]:
+    return [word.replace("’", "'") for word in _WORD.findall(text.casefold())]

@@ -1,0 +1,63 @@
+"""What a conversation asks for, and what it holds already."""
+
+import pytest
+
+from retrieval.answer.conversation import MOST_QUERY_CHARS, MOST_SEARCHED_CHARS, Conversation, query_of
+from retrieval.types.search import ChatMessage
+
+
+def messages(*texts: str) -> list[ChatMessage]:
+    """Of the user and the assistant in turn; an assistant's begin with `>`."""
+    return [
+        ChatMessage(role="assistant" if text.startswith(">") else "user", content=text.removeprefix(">"))
+        for text in texts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "query"),
+    [
+        (["Who is Ines?", ">Your sister.", "Where does she live?"], "Who is Ines? Where does she live?"),
+        (["Which hotels are in Porto?", ">Two.", "And in winter?"], "Which hotels are in Porto? And in winter?"),
+        (["Tell me of Porto.", "And?", "And then?"], "Tell me of Porto. And? And then?"),
+        (["Who is Ines?", "What boats did my brother sell in June?"], "What boats did my brother sell in June?"),
+        (["Where does she live?"], "Where does she live?"),
+        ([">Hello, what may I do?"], "Hello, what may I do?"),
+        (["Who is Ines?", "  ", ">She is your sister."], "Who is Ines?"),
+        ([], ""),
+    ],
+)  # fmt: skip
+def test_the_query_is_what_was_asked_last_with_what_it_refers_to(texts: list[str], query: str) -> None:
+    assert query_of(messages(*texts)) == query
+
+
+def test_a_query_is_never_too_long() -> None:
+    assert query_of(messages("a" * 9_000, "What of it?")) == ("a" * 9_000 + " What of it?")[-MOST_QUERY_CHARS:]
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker", "held"),
+    [
+        ("I went to Porto.", None, True),
+        ("Ann: i went to PORTO", "Ann", True),
+        ("[1] Ann: I went to Porto", None, False),
+        ("went to Porto", None, True),
+        ("I went to Portobello.", None, False),
+        ("It rained. I went", None, False),
+        ("👍", None, False),
+    ],
+)
+def test_what_a_message_says_is_held(text: str, speaker: str | None, held: bool) -> None:
+    """In whole words and not across messages."""
+    assert Conversation(messages("It rained.", "Yes: I went to Porto, by boat!")).holds(text, speaker) == held
+
+
+def test_without_messages_nothing_is_held() -> None:
+    assert not Conversation().holds("I went.")
+
+
+def test_old_messages_are_compared_whole() -> None:
+    """However long a conversation is, what a message says as a whole is held."""
+    said = Conversation(messages("Ann sold a boat.", "word " * (MOST_SEARCHED_CHARS // 5)))
+    assert said.holds("Ann sold a boat")
+    assert not said.holds("sold a boat")

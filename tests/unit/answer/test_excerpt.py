@@ -1,0 +1,75 @@
+"""Excerpts of long texts: whole sentences around the best match."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.answer.excerpt import excerpt
+from retrieval.answer.token_counter import TokenCounter
+
+COUNTER = TokenCounter()
+FILLER = "The weather was dull that week. We stayed at home and read. "
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def of(text: str, query: str, max_tokens: int) -> str | None:
+    return excerpt(text, query, "en", max_tokens=max_tokens, count=words)
+
+
+def test_a_text_that_fits_is_whole() -> None:
+    assert of("One. Two.", "two", 2) == "One. Two."
+
+
+def test_the_answer_in_the_middle_is_shown() -> None:
+    text = FILLER * 100 + "Ines told me that she sold her blue boat. " + FILLER * 100
+    shown = of(text, "What did Ines sell? A boat?", 30)
+    assert shown is not None
+    assert "she sold her blue boat." in shown
+    assert shown.startswith("… ")
+    assert shown.endswith(" …")
+    assert 20 <= words(shown) <= 30
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("apples", "Apples. Bread. …"),
+        ("eggs", "… Dates. Eggs."),
+        ("cake", "… Cake. Dates. …"),
+        ("nothing", "Apples. Bread. …"),
+    ],
+)
+def test_an_ellipsis_stands_where_it_is_cut(query: str, shown: str) -> None:
+    assert of("Apples. Bread. Cake. Dates. Eggs.", query, 4) == shown
+
+
+def test_rare_words_count_more_than_common_ones() -> None:
+    text = "The boat left. The boat came. The boat sank. The boat of Ines left today. " + FILLER * 3
+    assert of(text, "the boat of Ines", 8) == "… The boat of Ines left today. …"
+
+
+def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
+    shown = of("word " * 300 + "needle " + "word " * 300, "needle", 20)
+    assert shown is not None
+    assert "needle" in shown
+    assert words(shown) <= 20
+    assert of("x" * 500 + " y" * 20, "z", 1) is None or words(of("x" * 500 + " y" * 20, "z", 1) or "") <= 1
+
+
+def test_quotation_marks_stay_with_their_sentence() -> None:
+    assert of('She said "no." He left. They ate a lot of bread.', "no", 5) == 'She said "no." …'
+
+
+SENTENCES = st.lists(st.text("ab 東京.。!?\n\"'", min_size=1, max_size=30), min_size=1, max_size=12).map(" ".join)
+
+
+@given(st.one_of(SENTENCES, st.text(max_size=300)), st.text(min_size=1, max_size=20), st.integers(1, 40))
+def test_an_excerpt_never_has_more_tokens_than_allowed(text: str, query: str, max_tokens: int) -> None:
+    shown = excerpt(text, query, "auto", max_tokens=max_tokens, count=COUNTER.count)
+    if COUNTER.count(text) <= max_tokens and len(text.split()) <= max_tokens:
+        assert shown == text
+    elif shown is not None:
+        assert COUNTER.count(shown) <= max_tokens
