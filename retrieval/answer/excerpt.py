@@ -9,8 +9,8 @@ from math import log
 from retrieval.answer.snippet import ELLIPSIS, query_terms, snippet, terms_within
 from retrieval.text.analysis import resolve_language
 
-_END = re.compile(r"(?<=[.!?…])\s+|(?<=[.!?…][\"'”’)\]])\s+|(?<=[。！？])|\n+")
-"""What is between two sentences: the space after a full stop, a line break, or nothing after a full-width stop."""
+_END = re.compile(r"""([.!?…]["'”’)\]]?)\s+|([。！？])|\n+""")
+"""The end of a sentence: a stop before a space, a full-width stop, or a line break."""
 
 _CHARS_PER_TOKEN = 6
 """Of a sentence that is too long itself; shortened further until it fits."""
@@ -54,10 +54,11 @@ def excerpt(text: str, query: str, language: str, *, max_tokens: int, count: Cal
 def _sentences(text: str) -> list[tuple[int, int]]:
     """The start and end of each sentence."""
     spans, start = [], 0
-    for gap in _END.finditer(text):
-        if gap.start() > start:
-            spans.append((start, gap.start()))
-        start = gap.end()
+    for stop in _END.finditer(text):
+        end = stop.end(stop.lastindex) if stop.lastindex else stop.start()
+        if end > start:
+            spans.append((start, end))
+        start = stop.end()
     if start < len(text):
         spans.append((start, len(text)))
     return spans

@@ -157,7 +157,10 @@ class _Chosen:
         """The memory, with an excerpt of its text if that is long; None if not even that fits."""
         if self._left <= 0:
             return None
-        if not self._is_long(candidate.text) and self._tokens(candidate, len(self.entries) + 1) <= self._longest:
+        if (
+            not _has_more_words(candidate.text, self._longest)
+            and self._tokens(candidate, len(self.entries) + 1) <= self._longest
+        ):
             return candidate
         if (longest := min(self._longest, self._left)) < LEAST_EXCERPT:
             return None
@@ -165,10 +168,6 @@ class _Chosen:
         if text is None:
             return None
         return candidate if text == candidate.text else replace(candidate, text=text, excerpt=True)
-
-    def _is_long(self, text: str) -> bool:
-        """Whether a text has more words than tokens are left; it is not counted, as that is slow for a long one."""
-        return len(text) > self._left and len(text.split(maxsplit=self._left)) > self._left
 
     def _tokens(self, entry: PackCandidate, number: int) -> int:
         return self._count(self._layout.entry(entry, number))
@@ -178,7 +177,7 @@ class _Chosen:
         cost = 0
         opened = []
         for number, entry in enumerate(entries, len(self.entries) + 1):
-            if self._is_long(entry.text):
+            if _has_more_words(entry.text, self._left):
                 return False
             cost += self._separator + self._tokens(entry, number)
             section = Section.key(entry)
@@ -192,6 +191,11 @@ class _Chosen:
         self.entries += entries
         self._ids.update(entry.id for entry in entries)
         return True
+
+
+def _has_more_words(text: str, tokens: int) -> bool:
+    """Whether a text has more words than tokens are allowed; counting the tokens of a long one is slow."""
+    return len(text) > tokens and len(text.split(maxsplit=tokens)) > tokens
 
 
 def _related(shown: Sequence[PackCandidate]) -> list[str]:
