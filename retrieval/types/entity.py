@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -79,7 +78,7 @@ class EntityMemory(Struct, frozen=True, kw_only=True):
     snippet: str
     kind: Kind
     speaker: str | None
-    created_at: datetime
+    created_at: Zoned
 
 
 class EntityMerge(Struct, frozen=True, kw_only=True):
@@ -88,7 +87,7 @@ class EntityMerge(Struct, frozen=True, kw_only=True):
     merge_id: str
     id: EntityId
     name: str
-    merged_at: datetime
+    merged_at: Zoned
 
 
 class EntityPage(Struct, frozen=True, kw_only=True):
@@ -99,8 +98,8 @@ class EntityPage(Struct, frozen=True, kw_only=True):
     type: str
     aliases: list[str]
     mentions: int
-    first_mentioned_at: datetime | None
-    last_mentioned_at: datetime | None
+    first_mentioned_at: Zoned | None
+    last_mentioned_at: Zoned | None
     profile: Annotated[list[str], Meta(description="the stated relations and the latest facts, a line each")]
     memories: Annotated[list[EntityMemory], Meta(description="the latest first")]
     next_cursor: str | None
