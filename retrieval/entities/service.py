@@ -106,9 +106,11 @@ class EntityService:
         any_type = words or part is not None or bool(types)
         async with self._view(name, options, words=any_type) as view:
             found, counts = _after(view, cursor)
-            if part is not None or types:
-                fits = np.isin(found, await entities.matching(view.conn, view.ns, part=part, types=types or None))
-                found, counts = found[fits], counts[fits]
+            if part is not None:
+                fits = view.roots(await entities.named(view.conn, view.ns, part))
+                found, counts = _only(found, counts, fits)
+            if types:
+                found, counts = _only(found, counts, await entities.typed(view.conn, view.ns, types))
             shown, _ = await _first_shown(view, found, counts, limit + 1)
         last = shown[limit - 1] if len(shown) > limit else None
         return EntityList(
@@ -292,6 +294,14 @@ def _after(view: EntityView, cursor: str | None) -> tuple[NDArray[np.int64], NDA
     count, entity = int(match[1]), entity_number(match[2]) or 0
     later = (counts < count) | ((counts == count) & (found > entity))
     return found[later], counts[later]
+
+
+def _only(
+    found: NDArray[np.int64], counts: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The wanted ones of the entities, with their mentions."""
+    fits = np.isin(found, wanted)
+    return found[fits], counts[fits]
 
 
 async def _first_shown(

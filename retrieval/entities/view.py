@@ -109,6 +109,11 @@ class EntityView:
             raise NotFound(f"there is no entity {code!r} in namespace {self.snapshot.namespace.name!r}")
         return found[root]
 
+    def roots(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The entities as which some are shown, shape as given."""
+        roots = self.snapshot.index.roots
+        return np.array([roots.get(number, number) for number in numbers.tolist()], np.int64) if roots else numbers
+
     async def described(self, numbers: Collection[int]) -> dict[int, StoredEntity]:
         """Names and types of those of the entities that exist."""
         unknown = set(numbers) - self._known.keys()

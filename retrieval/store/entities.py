@@ -31,17 +31,16 @@ _ROOT: LiteralString = """
     from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
     where e.ns = %(ns)s and e.entity = %(entity)s
 """
-_MATCHING: LiteralString = """
-    select string_agg(distinct int8send(r.entity), ''::bytea)
+_NAMED: LiteralString = """
+    select string_agg(int8send(entity), '')
     from (
-        select entity from entity
-        where ns = %(ns)s and (%(part)s::text is null or position(%(part)s::text in key) > 0)
-        union all
+        select entity from entity where ns = %(ns)s and position(%(part)s::text in key) > 0
+        union
         select entity from entity_alias where ns = %(ns)s and position(%(part)s::text in key) > 0
     ) as named
-    left join entity_merge g on g.ns = %(ns)s and g.entity = named.entity
-    join entity r on r.ns = %(ns)s and r.entity = coalesce(g.root, named.entity)
-    where %(types)s::text[] is null or r.type = any(%(types)s::text[])
+"""
+_TYPED: LiteralString = """
+    select string_agg(int8send(entity), '') from entity where ns = %(ns)s and type = any(%(types)s::text[])
 """
 _MERGED: LiteralString = """
     select g.entity, e.name, g.target, g.merge, g.merged_at
@@ -128,11 +127,17 @@ async def root_of(conn: AsyncConnection[Any], ns: int, entity: int) -> int | Non
     return None if row is None else int(row[0])
 
 
-async def matching(
-    conn: AsyncConnection[Any], ns: int, *, part: str | None, types: Sequence[str] | None
-) -> NDArray[np.int64]:
-    """The entities with a part of a normalised name or alias, and of some types; None for all."""
-    row = await (await conn.execute(_MATCHING, {"ns": ns, "part": part, "types": types}, binary=True)).fetchone()
+async def named(conn: AsyncConnection[Any], ns: int, part: str) -> NDArray[np.int64]:
+    """The entities with a part of a normalised name or alias, merged ones included; in no order."""
+    return _numbers(await (await conn.execute(_NAMED, {"ns": ns, "part": part}, binary=True)).fetchone())
+
+
+async def typed(conn: AsyncConnection[Any], ns: int, types: Sequence[str]) -> NDArray[np.int64]:
+    """The entities of some types, merged ones included; in no order."""
+    return _numbers(await (await conn.execute(_TYPED, {"ns": ns, "types": list(types)}, binary=True)).fetchone())
+
+
+def _numbers(row: tuple[Any, ...] | None) -> NDArray[np.int64]:
     return np.frombuffer((row and row[0]) or b"", ">i8").astype(np.int64)
 
 
