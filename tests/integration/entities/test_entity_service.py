@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from retrieval.engine import Trivet
+from retrieval.entities import pages, service, view
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.types.entity import EntityOptions
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
@@ -231,3 +232,39 @@ async def test_the_whole_graph_has_communities_and_centrality(town: Trivet) -> N
     assert await town.entities.graph(NS) == whole
     nothing = await town.entities.graph(NS, EntityOptions(as_of=DAY - timedelta(days=1)))
     assert (nothing.nodes, nothing.edges, nothing.truncated) == ([], [], False)
+
+
+async def test_the_deadline_cuts_and_says_so(town: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
+    ana, dora = await ids_of(town, "Ana", "Dora")
+    monkeypatch.setattr(view, "DEADLINE_S", -1.0)
+    near = await town.entities.neighbors(NS, ana, hops=3)
+    assert (near.neighbors, near.truncated) == ([], True)
+    found = await town.entities.paths(NS, ana, dora)
+    assert (found.paths, found.truncated) == ([], True)
+
+
+async def test_limits_cut_and_say_so(town: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
+    (bela,) = await ids_of(town, "Bela")
+    monkeypatch.setattr(view, "MAX_TIES", 1)
+    near = await town.entities.neighbors(NS, bela)
+    assert ([each.name for each in near.neighbors], near.truncated) == (["Ana"], True)
+    monkeypatch.setattr(pages, "MAX_MET", 1)
+    page = await town.entities.page(NS, bela)
+    assert ([met.name for met in page.met_with], page.truncated) == (["Ana"], True)
+    for limit, left in (("MAX_EDGES", 1), ("MAX_DOCS", 0)):  # the latest memory mentions one entity alone
+        with monkeypatch.context() as patch:
+            patch.setattr(service, limit, 1)
+            whole = await town.entities.graph(NS)
+            assert (sum(edge.type is None for edge in whole.edges), whole.truncated) == (left, True)
+
+
+async def test_a_namespace_does_not_see_another(town: Trivet) -> None:
+    await town.add("elsewhere", [fact(0, "Ana met Zita.", "Ana", "Zita")])
+    (ana,) = await ids_of(town, "Ana")
+    there = await town.entities.page("elsewhere", ana)
+    assert ([memory.snippet for memory in there.memories], there.mentions) == (["Ana met Zita."], 1)
+    receipt = await town.entities.merge("elsewhere", ana, next(met.id for met in there.met_with))
+    assert (await town.entities.page(NS, ana)).mentions == 3
+    with pytest.raises(NotFound):
+        await town.entities.separate(NS, receipt.merge_id)
+    assert (await town.entities.page("elsewhere", ana)).name == "Zita"

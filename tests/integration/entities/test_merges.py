@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -234,3 +236,42 @@ async def test_a_merge_that_is_undone_leaves_no_trace(family: Trivet, beside: Tr
     assert await rows(database_url) == stored
     async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as later:
         assert await everything(later) == answers
+
+
+async def test_merges_beside_writers_lose_nothing(family: Trivet, beside: Trivet, database_url: str) -> None:
+    """Those who write, delete, merge and separate the same entities at once: no deadlock, and nothing is left over."""
+    before = await rows(database_url)
+    names = ("Zoe", "Oscar", "Caroline", "Melanie Brown")
+    zoe, oscar, caroline, melanie = [await id_of(family, name) for name in names]
+
+    async def merge(engine: Trivet, one: str, other: str) -> None:
+        with suppress(NotFound, Conflict):
+            receipt = await engine.entities.merge(NS, one, other)
+            await engine.entities.separate(NS, receipt.merge_id)
+
+    async def rewrite(engine: Trivet, number: int) -> None:
+        await engine.add(NS, [said(number, "Zoe saw Oscar and Caroline.", "Zoe", "Oscar", "Caroline")])
+        await engine.delete(NS, f"m{number}")
+
+    async def name(engine: Trivet) -> None:
+        with suppress(NotFound):  # the other one has removed it
+            await engine.entities.change_aliases(NS, melanie, AliasChange(add=["Melly"]))
+            await engine.entities.change_aliases(NS, melanie, AliasChange(remove=["Melly"]))
+
+    for turn in range(5):
+        work = [rewrite(engine, 100 + 2 * turn + place) for place, engine in enumerate((family, beside))]
+        work += [merge(family, zoe, oscar), merge(beside, oscar, caroline), merge(beside, caroline, zoe)]
+        await asyncio.gather(*work, name(family), name(beside))
+    after = await rows(database_url)
+    for table in ("entity", "entity_alias", "entity_merge", "mention", "relation"):
+        assert after[table] == before[table], table
+
+
+async def test_an_alias_given_to_merged_entities_stays_with_the_one_that_is_shown(family: Trivet) -> None:
+    tess, caroline = await id_of(family, "Tess"), await id_of(family, "Caroline")
+    receipt = await family.entities.merge(NS, tess, caroline)
+    await family.entities.change_aliases(NS, tess, AliasChange(add=["Lina"]))
+    await family.entities.separate(NS, receipt.merge_id)
+    assert (await family.entities.page(NS, caroline)).aliases == ["Lina"]
+    assert (await family.entities.page(NS, tess)).aliases == []
+    assert await found(family, "Who saw Lina?") == {"m1"}

@@ -153,7 +153,7 @@ class Workbench:
             rows = {}
             for table in ("entity", "entity_alias", "entity_token", "entity_merge", "mention", "relation"):
                 statement = f"select to_jsonb(t) - 'ns' from {table} t where ns = %s"
-                found = await (await conn.execute(statement, (ns,))).fetchall()  # type: ignore[arg-type]
+                found = await (await conn.execute(statement, (ns,))).fetchall()
                 rows[table] = sorted(map(repr, found))
         times = {"created_at", "first_mentioned_at", "last_mentioned_at", "profile"}
         return [without(msgspec.to_builtins(said), times), [sorted(found) for found in meant], rows]
