@@ -80,7 +80,7 @@ async def aliases_of(view: EntityView, entity: StoredEntity) -> list[str]:
     names = [each.name for each in merged]
     for alias in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
         slots = view.snapshot.index.memories.slots.of(alias.docs[alias.docs != BY_HAND])
-        if BY_HAND in alias.docs or seen(slots[slots != NO_SLOT], view.visible).any():
+        if BY_HAND in alias.docs or seen(slots[slots != NO_SLOT], view.seen.eligible).any():
             names.append(alias.name)
     return sorted(set(names) - {entity.name})
 

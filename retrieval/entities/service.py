@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from graph.analytics import Weighted, centrality, communities, graphml, shortest_paths
 from graph.names import normalize
-from graph.visible import MAX_EVIDENCE, STATED_STRENGTH, Relation, co_mentions
+from graph.visible import MAX_EVIDENCE, STATED_STRENGTH, Relation, VisibleGraph, co_mentions
 from retrieval.entities.pages import aliases_of, entity_page
-from retrieval.entities.view import EntityView, entity_code, entity_number, joined
+from retrieval.entities.view import EntityView, entity_code, entity_number, joined, memories_seen
 from retrieval.errors import InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
@@ -69,8 +69,10 @@ class EntityService:
         namespaces.check_name(name)
         check_storable(options)
         snapshot = await self._indexes.current(name, lambda _: (), options.filters.metadata)
+        seen = memories_seen(snapshot, options)
+        graph = VisibleGraph(snapshot.index.graph, seen.eligible)
         async with self._pool.connection() as conn:
-            yield EntityView.from_snapshot(conn, snapshot, options, words=words)
+            yield EntityView(conn, snapshot, seen, graph, words)
 
     @asynccontextmanager
     async def _writing(self, name: str) -> AsyncIterator[tuple[Connection, int]]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from graph.extraction import TOKENIZED_TYPES
 from graph.visible import MAX_EVIDENCE, Relation, Tie, VisibleGraph, grouped
 from retrieval.errors import NotFound
-from retrieval.index.namespace_index import IndexState
 from retrieval.index.registry import NamespaceSnapshot
 from retrieval.legs.base import SearchView
 from retrieval.store import entities
@@ -65,35 +64,27 @@ class Expansion:
     is_cut: bool
 
 
+def memories_seen(snapshot: NamespaceSnapshot, options: EntityOptions) -> SearchView:
+    """The memories that count; take it before awaiting anything else."""
+    asked = SearchOptions(filters=options.filters, as_of=options.as_of, include_superseded=options.include_superseded)
+    return SearchView.from_request(snapshot, asked)
+
+
 @dataclass(slots=True)
 class EntityView:
     """The visible graph of a namespace with the names of its entities.
 
     Attributes:
-        visible: by slot, the memories that count.
+        seen: the memories that count; held, so that the index keeps what it knows of these.
         words: whether words, dates and identifiers are shown beside names.
-        state: held, so that the index keeps what it knows of these memories.
     """
 
     conn: Connection
     snapshot: NamespaceSnapshot
+    seen: SearchView
     graph: VisibleGraph
-    visible: NDArray[np.bool_]
-    state: IndexState
     words: bool = False
     _known: dict[int, StoredEntity] = field(default_factory=dict)
-
-    @classmethod
-    def from_snapshot(
-        cls, conn: Connection, snapshot: NamespaceSnapshot, options: EntityOptions, *, words: bool = False
-    ) -> EntityView:
-        """What a request may see."""
-        asked = SearchOptions(
-            filters=options.filters, as_of=options.as_of, include_superseded=options.include_superseded
-        )
-        seen = SearchView.from_request(snapshot, asked)
-        graph = VisibleGraph(snapshot.index.graph, seen.eligible)
-        return cls(conn, snapshot, graph, seen.eligible, seen.state, words)
 
     @property
     def ns(self) -> int:
