@@ -68,6 +68,8 @@ MUTANTS = [
     # ... from what reads.
     without("tokens of linking", "where ns = %(ns)s and token = q.token order by entity limit 64"),
     without("rivals of linking", "where ns = %(ns)s and token = q.token order by entity limit 16"),
+    without("roots of merged entities", 'select entity, root from entity_merge where ns = %(ns)s"'),
+    without("a merge that is undone", "delete from entity_merge where ns = %(ns)s and merge"),
     without("names of paths", "select entity, name from entity where ns = %(ns)s and entity"),
     without("bags of the index", "select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc = any"),
     without("traits of the index", "from memory where traits is null and ns = %(ns)s"),

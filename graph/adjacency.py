@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.forward_chaining import Stated
+from graph.merges import Roots, unified
 from graph.segments import MOST_SEGMENTS, NO_SEGMENT, EdgeSegment, GraphLayout, NarrowEdges
 from native import Array, address, function
 from postgres.arrays import array_text
@@ -36,6 +37,8 @@ MENTIONS: LiteralString = (
 
 _MENTIONS: LiteralString = "select " + MENTIONS + " from mention where ns = %(ns)s"
 _RELATIONS: LiteralString = "select source, type, target, doc from relation where ns = %(ns)s"
+
+_UNMERGED: Roots = {}
 
 _mentions = function("trivet_graph_mentions", Array, Array, ctypes.c_int64, ctypes.c_int64, Array)
 
@@ -95,6 +98,37 @@ class Adjacency:
         _mentions(self.layout, address(entities), len(entities), cap, address(counts))
         return counts
 
+    def docs_of(self, entity: int) -> NDArray[np.int64]:
+        """The memories that mention an entity, latest first."""
+        parts = []
+        for number, segment in enumerate(self._segments):
+            docs = segment.docs_of(entity)
+            parts.append(docs[self._home[docs] == number])
+        return np.sort(np.concatenate(parts)).astype(np.int64)[::-1]
+
+    def mentions_in(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The entities that some memories mention, and the memory of each mention."""
+        home = np.full(len(docs), NO_SEGMENT, np.uint8)
+        known = docs < len(self._home)
+        home[known] = self._home[docs[known]]
+        parts = [segment.mentions_in(docs[home == number]) for number, segment in enumerate(self._segments)]
+        entities, mentioned_in = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return entities, mentioned_in
+
+    def mention_counts(self, eligible: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All entities that eligible memories mention, and by how many of them each is, most first, ties by id."""
+        parts = []
+        for number, segment in enumerate(self._segments):
+            there = (self._home[segment.memories] == number) & seen(segment.memories, eligible)
+            codes = segment.codes[np.repeat(there, np.diff(segment.memory_starts))]
+            parts.append((segment.entities, np.bincount(codes, minlength=len(segment.entities))))
+        numbers, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        entities, codes = np.unique(numbers, return_inverse=True)
+        totals = np.zeros(len(entities), np.int64)
+        np.add.at(totals, codes, counts)
+        order = np.lexsort((entities, -totals))[: int(np.count_nonzero(totals))]
+        return entities[order], totals[order]
+
     def relations_of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
         """The relations with the entity as source, and those with it as target."""
         return self._outgoing.get(entity, ()), self._incoming.get(entity, ())
@@ -130,10 +164,23 @@ class Adjacency:
         self._relations_of_memory.setdefault(relation.doc, []).append(relation)
 
 
+def seen(docs: NDArray[Any], eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which memories are eligible; those added since the mask was made are not."""
+    known = docs < len(eligible)
+    mask = np.zeros(len(docs), np.bool_)
+    mask[known] = eligible[docs[known]]
+    return mask
+
+
 async def read_edges(
-    conn: AsyncConnection[Any], ns: int, docs: Collection[int] | None = None, *, parts: int = 1
+    conn: AsyncConnection[Any],
+    ns: int,
+    docs: Collection[int] | None = None,
+    *,
+    parts: int = 1,
+    roots: Roots = _UNMERGED,
 ) -> tuple[NarrowEdges, list[Stated]]:
-    """Read the edges and relations of a namespace, or of some of its memories by ordinal.
+    """Read the edges and relations of a namespace, or of some of its memories by ordinal, with the roots of entities.
 
     All edges are read by `parts` statements, as a connection's buffer stays as large as its largest result.
     """
@@ -149,7 +196,7 @@ async def read_edges(
     relations: LiteralString = _RELATIONS if docs is None else _RELATIONS + _SOME
     stated = await (await conn.execute(relations, params, binary=True)).fetchall()
     numbers, memories, weights = (np.concatenate(columns) for columns in zip(*read, strict=True))
-    return (numbers, memories, weights), [Stated(*relation) for relation in stated]
+    return unified((numbers, memories, weights), [Stated(*relation) for relation in stated], roots)
 
 
 def edges_of(entities: bytes | None, docs: bytes | None, weights: bytes | None) -> NarrowEdges:

@@ -149,13 +149,14 @@ def sentence(edge: JoinedEdge, names: Mapping[int, str]) -> str:
     'Ann —part of→ Team X'
     """
     ends = (edge.joined_to, edge.entity) if edge.forward else (edge.entity, edge.joined_to)
-    text = _triple_text(ends[0], edge.relation, ends[1], names)
+    text = triple_text(ends[0], edge.relation, ends[1], names)
     if edge.rule is None:
         return text
-    *rest, last = (_triple_text(step.source, step.relation, step.target, names) for step in edge.derivation)
+    *rest, last = (triple_text(step.source, step.relation, step.target, names) for step in edge.derivation)
     return f"{text}, since {' and '.join([', '.join(rest), last] if rest else [last])} ({edge.rule})"
 
 
-def _triple_text(source: int, relation: str, target: int, names: Mapping[int, str]) -> str:
+def triple_text(source: int, relation: str, target: int, names: Mapping[int, str]) -> str:
+    """A relation in words; an entity without a name is shown by its number."""
     first, second = (names.get(entity, str(entity)) for entity in (source, target))
     return f"{first} —{relation.replace('_', ' ')}→ {second}"

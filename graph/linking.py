@@ -19,13 +19,22 @@ from postgres.prepared import PreparedStatement
 _UNIT_SEPARATOR = "\x1f"  # not part of any key; one string is adapted many times faster than a list
 
 _LOOK_UP = PreparedStatement("""
-    select entity, key, name, type, 'exact', array[key], 0
-    from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    select e.entity, e.key, e.name, e.type, 'exact', array[e.key], 0
+    from entity e
+    where e.ns = %(ns)s and e.entity = any(%(entities)s::bigint[])
+        and not exists (select from entity_merge g where g.ns = %(ns)s and g.entity = e.entity)
     union all
     select e.entity, e.key, e.name, e.type, 'alias', a.keys, 0
     from (
-        select entity, array_agg(distinct key) as keys
-        from entity_alias where ns = %(ns)s and key = any(string_to_array(%(keys)s, chr(31))) group by entity
+        select coalesce(g.root, named.entity) as entity, array_agg(distinct named.key) as keys
+        from (
+            select entity, key from entity_alias
+            where ns = %(ns)s and key = any(string_to_array(%(keys)s, chr(31)))
+            union all
+            select e.entity, e.key from entity_merge g join entity e on e.ns = %(ns)s and e.entity = g.entity
+            where g.ns = %(ns)s and g.entity = any(%(entities)s::bigint[])
+        ) as named left join entity_merge g on g.ns = %(ns)s and g.entity = named.entity
+        group by 1
     ) as a join entity e on e.ns = %(ns)s and e.entity = a.entity
     union all
     select e.entity, e.key, e.name, e.type, 'similar', s.tokens, s.bearers
@@ -34,19 +43,25 @@ _LOOK_UP = PreparedStatement("""
             select q.token, t.entity, count(*) over (partition by q.token) as bearers
             from unnest(string_to_array(%(tokens)s, chr(31))) as q (token)
             cross join lateral (
-                select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 64
+                select distinct coalesce(g.root, w.entity) as entity
+                from (
+                    select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 64
+                ) as w left join entity_merge g on g.ns = %(ns)s and g.entity = w.entity
             ) as t
         ) as word
         where entity <> all(%(entities)s::bigint[]) group by entity order by count(*) desc, entity limit 16
     ) as s join entity e on e.ns = %(ns)s and e.entity = s.entity
     union all
-    (select e.entity, e.key, e.name, e.type, 'rival', array[q.token], 0
+    (select r.entity, e.key, r.name, e.type, 'rival', array[q.token], 0
      from unnest(string_to_array(%(rivals)s, chr(31))) as q (token)
      cross join lateral (
         select entity from entity_token where ns = %(ns)s and token = q.token order by entity limit 16
      ) as t join entity e on e.ns = %(ns)s and e.entity = t.entity and split_part(e.key, ' ', 1) = q.token
+     left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
+     join entity r on r.ns = %(ns)s and r.entity = coalesce(g.root, e.entity)
      limit 32)
 """)
+"""A merged entity is found as its root; its name counts as an alias of that."""
 
 _COMPLETE: LiteralString = """
     with begun as (
@@ -77,8 +92,10 @@ _COMPLETE: LiteralString = """
         select m.entity, 'acronym', m.acronym from met m
         join entity e on e.ns = %(ns)s and e.entity = m.entity and left(e.key, 1) = left(m.acronym, 1)
     )
-    select e.entity, e.key, e.name, e.type, f.how, array[f.word], 0
+    select r.entity, e.key, r.name, e.type, f.how, array[f.word], 0
     from found f join entity e on e.ns = %(ns)s and e.entity = f.entity
+    left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
+    join entity r on r.ns = %(ns)s and r.entity = coalesce(g.root, e.entity)
 """
 
 MAX_KEPT_CHARS = 200
@@ -92,7 +109,7 @@ async def look_up(conn: AsyncConnection[Any], ns: int, query: str) -> EntityMatc
     """Look up the entities that a query may mention, in one or two statements; `resolve` picks those it means.
 
     The second statement completes an unknown capitalised word ("Caro") if a single name begins with it, and finds the
-    only expansion of an acronym. Stored entities are never merged: which of them are the same is decided per query.
+    only expansion of an acronym. Which entities are the same is decided per query, but for those that a caller merged.
     """
     asked = _read(query) if len(query) > MAX_KEPT_CHARS else _kept(query)
     if asked is None:

@@ -64,6 +64,21 @@ class EdgeSegment:
             self.gone = np.zeros(len(self.entities), np.int32)
         self.gone[self.codes[self.memory_starts[place] : self.memory_starts[place + 1]]] += 1
 
+    def docs_of(self, entity: int) -> NDArray[np.int32]:
+        """The memories that mention an entity, latest first, removed ones included."""
+        place = int(np.searchsorted(self.entities, entity))
+        if place == len(self.entities) or self.entities[place] != entity:
+            return np.empty(0, np.int32)
+        return self.docs[self.entity_starts[place] : self.entity_starts[place + 1]]
+
+    def mentions_in(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The entities that some of its memories mention, and the memory of each; takes time for these alone."""
+        places = np.searchsorted(self.memories, docs)
+        counts = self.memory_starts[places + 1] - self.memory_starts[places]
+        ends = np.cumsum(counts)
+        edges = np.arange(int(counts.sum())) + np.repeat(self.memory_starts[places] - ends + counts, counts)
+        return self.entities[self.codes[edges]], np.repeat(docs, counts)
+
     def edges(self, there: NDArray[np.bool_]) -> NarrowEdges:
         """The edges of the memories for which the mask `there`, aligned with `memories`, is true."""
         kept = np.repeat(there, np.diff(self.memory_starts))

@@ -23,7 +23,7 @@ from psycopg.errors import SerializationFailure
 from graph.graph_rows import DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
 from postgres.arrays import array_text, text_array
 
-__all__ = ["DocGraph", "GivenEntity", "GivenRelation", "write"]
+__all__ = ["DocGraph", "GivenEntity", "GivenRelation", "remove_unused", "write"]
 
 _ALIASES: LiteralString = """
     select key, min(entity) from entity_alias where ns = %(ns)s and key = any(%(keys)s)
@@ -93,6 +93,9 @@ _IS_UNUSED: LiteralString = """
     not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
     and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
     and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
+    and not exists (select from entity_alias a where a.ns = %(ns)s and a.entity = e.entity and a.doc = -1)
+    and not exists (select from entity_merge g where g.ns = %(ns)s and g.entity = e.entity)
+    and not exists (select from entity_merge g where g.ns = %(ns)s and g.target = e.entity)
 """
 _UNUSED: LiteralString = "select e.entity from unnest(%(numbers)s::bigint[]) as e (entity) where" + _IS_UNUSED
 _REMOVE_ENTITIES: LiteralString = (
@@ -115,8 +118,9 @@ async def write(
     """Add memories to the graph and remove others, in the caller's transaction; call it at most once per transaction.
 
     A mention whose key is an alias of exactly one entity counts for that entity. Entities without mentions are deleted
-    with their aliases and tokens. The connection is in a transaction at READ COMMITTED, not in autocommit mode. New
-    memories come once each, at most a few thousand per call; those to remove are given by ordinal.
+    with their aliases and tokens, unless a caller has merged them or named them by hand. The connection is in a
+    transaction at READ COMMITTED, not in autocommit mode. New memories come once each, at most a few thousand per call;
+    those to remove are given by ordinal.
 
     Raises:
         UniqueViolation: a memory is already in the graph.
@@ -136,7 +140,12 @@ async def write(
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
-    unused = await _lock(conn, "update skip locked", ns, await _ids(conn, _UNUSED, ns, touched))
+    await remove_unused(conn, ns, touched)
+
+
+async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> None:
+    """Delete those of the entities that nothing refers to any more, in the caller's transaction."""
+    unused = await _lock(conn, "update skip locked", ns, await _ids(conn, _UNUSED, ns, entities))
     # Only a statement that starts after the locks are held sees mentions committed before that.
     await _ids(conn, _REMOVE_ENTITIES, ns, unused)
 

@@ -24,6 +24,7 @@ from retrieval.answer.response import (
 from retrieval.answer.selection import RankedMemory
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
+from retrieval.entities.service import EntityService
 from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry
@@ -97,6 +98,7 @@ class Trivet:
         self._ingest = Ingest(pool, embedder)
         self._packer = Packer(pool)
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
+        self.entities = EntityService(pool, self._indexes)
         self._pipeline = Pipeline(
             pool=pool,
             indexes=self._indexes,

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from retrieval.journal.feedback import FeedbackReceipt
+from retrieval.types.entity import EntityPage, EntityPaths, EntitySummary, Neighborhood
 from retrieval.types.memory import AddResult, Memory
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
@@ -145,6 +146,32 @@ class AsyncClient:
     ) -> FeedbackReceipt:
         """Say what was relevant in an answer: `relevant`, `irrelevant`, `clicked` or `ratings`, by memory id."""
         return await self._send(calls.feedback(self._named(namespace), {"search_id": search_id, **fields}))
+
+    async def entities(self, *, namespace: str | None = None, **fields: Any) -> AsyncIterator[EntitySummary]:
+        """All entities that memories mention, the most mentioned first; reads page after page.
+
+        `fields` choose: `q`, a part of the name; `type`, a list; `words`; `filters`, `as_of`, `include_superseded`.
+        """
+        cursor = None
+        while True:
+            page = await self._send(calls.entities(self._named(namespace), fields, cursor))
+            for entity in page.entities:
+                yield entity
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def entity(self, id: str, *, namespace: str | None = None, **fields: Any) -> EntityPage:
+        """What is known of an entity; `fields` are `limit` and `cursor` of its memories, `filters` and others."""
+        return await self._send(calls.entity(self._named(namespace), id, fields))
+
+    async def neighbors(self, id: str, *, namespace: str | None = None, **fields: Any) -> Neighborhood:
+        """The entities around one; `fields` are `hops`, `limit`, `words`, `filters` and others."""
+        return await self._send(calls.neighbors(self._named(namespace), id, fields))
+
+    async def paths(self, source: str, target: str, *, namespace: str | None = None, **fields: Any) -> EntityPaths:
+        """The shortest paths between two entities; `fields` are `max_hops`, `limit`, `words`, `filters` and others."""
+        ends = {"source": source, "target": target}
+        return await self._send(calls.paths(self._named(namespace), {**ends, **fields}))
 
     def _named(self, namespace: str | None) -> str:
         name = namespace if namespace is not None else self._namespace

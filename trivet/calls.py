@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from retrieval.ids import uuid7
 from retrieval.journal.feedback import FeedbackReceipt
+from retrieval.types.entity import EntityList, EntityPage, EntityPaths, Neighborhood
 from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
@@ -65,7 +66,7 @@ class Call(Generic[T]):
     path: str
     answer: type[T]
     body: Any = None
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str | list[str]] = field(default_factory=dict)
     is_repeatable: bool = True
 
     @property
@@ -190,9 +191,43 @@ def feedback(namespace: str, fields: Mapping[str, Any]) -> Call[FeedbackReceipt]
     return Call("POST", _path(namespace, "feedback"), FeedbackReceipt, {"id": uuid7(), **fields})
 
 
+def entities(namespace: str, fields: Mapping[str, Any], cursor: str | None) -> Call[EntityList]:
+    """Read one page of entities."""
+    params = {"limit": str(PAGE), **_params(fields)} | ({} if cursor is None else {"cursor": cursor})
+    return Call("GET", _path(namespace, "entities"), EntityList, params=params)
+
+
+def entity(namespace: str, entity_id: str, fields: Mapping[str, Any]) -> Call[EntityPage]:
+    """Read the page of an entity."""
+    return Call("GET", _path(namespace, "entities", entity_id), EntityPage, params=_params(fields))
+
+
+def neighbors(namespace: str, entity_id: str, fields: Mapping[str, Any]) -> Call[Neighborhood]:
+    """Read the entities around one."""
+    return Call("GET", _path(namespace, "entities", entity_id, "neighbors"), Neighborhood, params=_params(fields))
+
+
+def paths(namespace: str, fields: Mapping[str, Any]) -> Call[EntityPaths]:
+    """Find paths between two entities."""
+    return Call("GET", _path(namespace, "paths"), EntityPaths, params=_params(fields))
+
+
+def _params(fields: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    """Fields as parameters of a query string: texts, lists of texts, and all else as JSON; None is left out."""
+    return {name: _param(value) for name, value in fields.items() if value is not None}
+
+
+def _param(value: Any) -> str | list[str]:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return list(value)
+    return msgspec.json.encode(value).decode().strip('"')
+
+
 def _path(namespace: str, *parts: str) -> str:
     """The path of a namespace or of what is in it; no id can leave its place in it."""
     for name in (namespace, *parts):
         if name in ("", ".", ".."):
-            raise InvalidInput(f"{name!r} is no name of a namespace or a memory")
+            raise InvalidInput(f"{name!r} is no name of a namespace or of what is in it")
     return "/".join(("/v1/namespaces", *(quote(name, safe="") for name in (namespace, *parts))))

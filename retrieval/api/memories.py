@@ -91,7 +91,7 @@ class MemoriesController(Controller):
             "created_after": created_after,
             "created_before": created_before,
         }
-        wanted = _filters(filters, {name: value for name, value in given.items() if value is not None})
+        wanted = parsed_filters(filters, {name: value for name, value in given.items() if value is not None})
         return await api.engine.list(ns, wanted, cursor=cursor or None, limit=limit)
 
     @get(ITEM, responses=problems(404))
@@ -126,7 +126,7 @@ class MemoriesController(Controller):
         return Deleted(deleted=await api.engine.delete_matching(ns, data.filters))
 
 
-def _filters(document: str | None, given: dict[str, Any]) -> Filters:
+def parsed_filters(document: str | None, given: dict[str, Any]) -> Filters:
     """Filters as JSON and one by one: both ways at once are fine as long as no filter is given in both.
 
     Raises:

@@ -41,6 +41,20 @@ _DOCS = {
     "description": "API pages\n\nThis page; it loads nothing from elsewhere.",
     "responses": {"200": {"description": "Done", "content": {"text/html": {"schema": {"type": "string"}}}}},
 }
+_CAROLINE, _SUPPORT_GROUP = "a6191d0210204da3", "0a47b07992bc3610"
+EXAMPLE_NAMES = {
+    "ns": "caroline",
+    "memory_id": "m1",
+    "entity_id": _CAROLINE,
+    "merge_id": "0199f0a0-7c00-7000-8000-000000000000",
+    "name": "default",
+}
+"""What stands in the paths of the examples."""
+
+EXAMPLE_QUERIES = {
+    "delete_namespace": "?confirm=caroline",
+    "list_paths": f"?source={_CAROLINE}&target={_SUPPORT_GROUP}",
+}
 _STREAMED = {"bulk_add_memories": (MemoryInput, BulkResult)}
 """What is not one JSON document, and of what its lines are."""
 
@@ -193,10 +207,9 @@ def _section(document: Mapping[str, Any], method: str, path: str, operation: Map
 def _curl(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> str:
     """A command that works on a server with the examples' memories."""
     url = document["servers"][0]["url"] + path
-    for name, value in {"{ns}": "caroline", "{memory_id}": "m1", "{name}": "default"}.items():
-        url = url.replace(name, value)
-    if operation["operationId"] == "delete_namespace":
-        url += "?confirm=caroline"
+    for name, value in EXAMPLE_NAMES.items():
+        url = url.replace(f"{{{name}}}", value)
+    url += EXAMPLE_QUERIES.get(operation["operationId"], "")
     parts = ["curl -s" if method == "GET" else f"curl -s -X {method}", shlex.quote(url)]
     if operation.get("security"):
         parts.append('-H "Authorization: Bearer $TRIVET_API_KEY"')

@@ -125,11 +125,13 @@ MemoryName = Annotated[str, _in_path("the memory's id, percent-encoded, slashes 
 ProfileName = Annotated[
     str, _in_path("the profile: 1 to 100 letters and digits of any script or any of `_ . : + -`", 100)
 ]
+EntityName = Annotated[str, _in_path("the entity's id, as lists and pages have it", 16)]
+MergeName = Annotated[str, _in_path("the merge's id", 36)]
 Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before")]
 Limit = Annotated[int, QueryParameter(ge=1, le=1_000, description="most entries of the page")]
 
 _NOT_QUERY = frozenset({"api", "data", "request", "self"})
-_FIELDS = {"ns": "namespace", "memory_id": "id", "name": "name"}
+_FIELDS = {"ns": "namespace", "memory_id": "id", "entity_id": "id", "merge_id": "merge_id", "name": "name"}
 """What the parts of a path are called in problems."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -164,11 +165,16 @@ def describe(error: Exception) -> ProblemDetailsException:
     return problem(status, str(error))
 
 
+_MISSING = re.compile(r"Missing required \w+ parameter '(\w+)'")
+
+
 def bad_parameter(request: Request[Any, Any, Any], error: ValidationException) -> Response[dict[str, Any]]:
     """The problem of a parameter that is not what its handler takes."""
     fault: Exception = error
     if isinstance(error.__cause__, msgspec.ValidationError):
         fault = invalid_input(error.__cause__, request.route_handler.signature_model)
+    elif missing := _MISSING.match(error.detail):
+        fault = InvalidInput("is required", loc=(missing[1],))
     return describe(fault).to_response(request)
 
 

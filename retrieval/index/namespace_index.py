@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -19,6 +19,7 @@ from psycopg import AsyncConnection
 
 from graph.adjacency import Adjacency, read_edges
 from graph.forward_chaining import Stated
+from graph.merges import moved, read_roots
 from graph.segments import NarrowEdges
 from postgres.arrays import array_text
 from retrieval.index import columns
@@ -26,7 +27,7 @@ from retrieval.index.columns import Columns
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.slots import NO_SLOT, Slots
 from retrieval.index.terms import TermCache
-from retrieval.store.changes import DatabaseSnapshot, take_snapshot
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot, take_snapshot
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
@@ -67,6 +68,7 @@ class NamespaceIndex:
         snapshot: the database snapshot as of which it is exact.
         terms: postings of the terms that queries have used.
         vectors: those read so far.
+        roots: of merged entities, which the graph has in their place.
         changed: memories added, removed or altered since it was loaded.
         serial: unique within the process.
     """
@@ -76,6 +78,7 @@ class NamespaceIndex:
     memories: Columns
     graph: Adjacency
     vectors: QuantizedVectors
+    roots: Mapping[int, int] = field(default_factory=dict)
     terms: TermCache = field(init=False)
     changed: int = 0
     serial: int = field(default_factory=count().__next__)
@@ -153,9 +156,10 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
         for some in np.split(ordinals, range(MEMORIES_AT_ONCE, ordinals.size, MEMORIES_AT_ONCE)):
             if some.size:
                 await columns.read_range(conn, ns, memories, first=int(some[0]), end=int(some[-1]) + 1)
-        edges = await read_edges(conn, ns, parts=1 + ordinals.size // MEMORIES_AT_ONCE)
+        roots = await read_roots(conn, ns)
+        edges = await read_edges(conn, ns, parts=1 + ordinals.size // MEMORIES_AT_ONCE, roots=roots)
         graph = await asyncio.to_thread(Adjacency, *_by_slot(memories.slots, *edges))
-        return NamespaceIndex(ns, snapshot, memories, graph, QuantizedVectors(memories.slots.count))
+        return NamespaceIndex(ns, snapshot, memories, graph, QuantizedVectors(memories.slots.count), roots)
 
 
 async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, NDArray[np.int64]] | None:
@@ -184,22 +188,25 @@ async def apply_changes(conn: AsyncConnection[Any], index: NamespaceIndex, chang
     `conn` is in a transaction with one snapshot. If each statement had its own, a memory updated between two of them
     could be missing under both its old and its new ordinal. `changed` are the ordinals of memories that transactions
     added, removed or altered which the index's snapshot does not include. Returns False if the index must be loaded
-    again, because a memory was added for which it has no slot.
+    again, because a memory was added for which it has no slot, or too many memories mention what was merged.
     """
-    memories, ordinals = index.memories, np.array(changed, np.int64)
+    memories, ordinals = index.memories, np.array([doc for doc in changed if doc != ENTITIES], np.int64)
     slots = memories.slots.of(ordinals)
-    if slots.max() > len(memories.alive.values) + index.max_incremental:
+    if slots.max(initial=NO_SLOT) > len(memories.alive.values) + index.max_incremental:
         return False
     unslotted = ordinals[slots == NO_SLOT].tolist()
     if unslotted and (await (await conn.execute(_EXISTS, {"ns": index.ns, "docs": array_text(unslotted)})).fetchall()):
         return False
+    former_roots = index.roots
+    if ENTITIES in changed:
+        index.roots = await read_roots(conn, index.ns)
     docs = slots[slots != NO_SLOT].tolist()
     new = [doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]]
-    existing = set((await columns.read_some(conn, index.ns, memories, changed)).tolist())
+    existing = set((await columns.read_some(conn, index.ns, memories, ordinals.tolist())).tolist())
     added_docs = [doc for doc in new if doc in existing]
     if added_docs:
         added = memories.slots.ordinals_of(added_docs)
-        index.graph.add(*_by_slot(memories.slots, *await read_edges(conn, index.ns, added)), added_docs)
+        await _add_edges(conn, index, added_docs)
         scope = {"ns": index.ns, "docs": array_text(added)}
         bags = await (await conn.execute(_BAGS, scope, binary=True)).fetchall()
         if len(bags) == len(added_docs):
@@ -213,7 +220,29 @@ async def apply_changes(conn: AsyncConnection[Any], index: NamespaceIndex, chang
     removed = [doc for doc in docs if doc not in existing]
     if removed:
         index.remove(removed)
+    if not await _move_edges(conn, index, moved(former_roots, index.roots)):
+        return False
     index.forget_removed()
     index.vectors.forget(np.array(sorted(existing), np.int64))
     index.changed += len(changed)
     return True
+
+
+async def _move_edges(conn: AsyncConnection[Any], index: NamespaceIndex, entities: Collection[int]) -> bool:
+    """Read the edges of entities that were merged or separated again; False if too many memories mention them."""
+    if not entities:
+        return True
+    docs = np.unique(np.concatenate([index.graph.docs_of(entity) for entity in entities]))
+    docs = docs[index.memories.alive[docs]]
+    if docs.size > index.max_incremental:
+        return False
+    if docs.size:
+        await _add_edges(conn, index, docs.tolist())
+    return True
+
+
+async def _add_edges(conn: AsyncConnection[Any], index: NamespaceIndex, docs: Sequence[int]) -> None:
+    """Read the edges and relations of memories, given by slot, in the place of those that the graph has."""
+    slots = index.memories.slots
+    edges = await read_edges(conn, index.ns, slots.ordinals_of(docs), roots=index.roots)
+    index.graph.add(*_by_slot(slots, *edges), docs)

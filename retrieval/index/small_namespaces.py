@@ -16,6 +16,7 @@ from psycopg.rows import TupleRow
 
 from graph.adjacency import MENTIONS, Adjacency, edges_of
 from graph.forward_chaining import Stated
+from graph.merges import unified
 from postgres.arrays import array_text
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS, Columns
@@ -49,6 +50,7 @@ _MENTIONS: LiteralString = "select " + MENTIONS + " from mention where ns = %(ns
 _RELATIONS: LiteralString = """
     select array_agg(source), array_agg(type), array_agg(target), array_agg(doc) from relation where ns = %(ns)s
 """
+_MERGES: LiteralString = "select array_agg(entity), array_agg(root) from entity_merge where ns = %(ns)s"
 _POSTINGS: LiteralString = "select array_agg(term), array_agg(postings) from (" + postings.FETCH_TERMS + ") as fetched"
 
 _JOIN: LiteralString = " cross join lateral ("
@@ -57,11 +59,12 @@ _PARTS: LiteralString = (
     + _JOIN + _TURNS + ") as turns"
     + _JOIN + _MENTIONS + ") as mentions"
     + _JOIN + _RELATIONS + ") as relations"
+    + _JOIN + _MERGES + ") as merges"
     + _JOIN + _POSTINGS + ") as postings"
 )  # fmt: skip
 _READ = PreparedStatement("select * from (" + _NAMESPACE + ") as n" + _PARTS.replace("%(ns)s", "n.ns"))
 
-_WIDTHS = (8, 21, 1, 3, 3, 1, 3, 4, 2)
+_WIDTHS = (8, 21, 1, 3, 3, 1, 3, 4, 2, 2)
 """How many consecutive columns of the result belong together."""
 
 
@@ -82,7 +85,7 @@ async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int
     if not rows:
         return None
     sent = iter(rows[0])
-    namespace, memories, (stored,), unread, links, (own,), mentions, relations, found = (
+    namespace, memories, (stored,), unread, links, (own,), mentions, relations, merges, found = (
         list(islice(sent, width)) for width in _WIDTHS
     )
     ns, settings, next_doc, created_at, now, *snapshot = namespace
@@ -90,8 +93,9 @@ async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int
     columns.put(memories)
     columns.link(*links)
     columns.read_traits(_transposed(unread))
-    graph = Adjacency(edges_of(*mentions), [Stated(*relation) for relation in _transposed(relations)])
-    index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), columns, graph, QuantizedVectors(next_doc))
+    roots = dict(_transposed(merges))
+    graph = Adjacency(*unified(edges_of(*mentions), [Stated(*each) for each in _transposed(relations)], roots))
+    index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), columns, graph, QuantizedVectors(next_doc), roots)
     if columns.count:
         index.vectors.put(*vectors.stored(memories[0], stored, links[0], own), version=index.vectors.version)
     index.terms.put(postings.decode_terms(_transposed(found), terms), terms, additions=0)

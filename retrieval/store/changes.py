@@ -26,6 +26,9 @@ from postgres.prepared import BoundStatement, Parameters, PreparedStatement
 KEPT_S = 3_600
 """How long changes are kept, in seconds."""
 
+ENTITIES = -1
+"""Recorded in the place of an ordinal: entities were merged, or got another name. No memory changed."""
+
 # Changes with a different server or a restart; with a crash of one process, after which PostgreSQL restarts without a
 # new postmaster but discards its statistics; with a promotion; with a table restored from a dump.
 _INCARNATION: LiteralString = """
@@ -80,7 +83,7 @@ CHANGED: LiteralString = """array(
     select unnest(docs) from memory_change
     where ns = n.ns and xid = any(array(select pg_snapshot_xip(%(transactions)s::pg_snapshot)))
 )"""
-"""Column: ordinals of `namespace n` that changed since a snapshot, with duplicates."""
+"""Column: ordinals of `namespace n` that changed since a snapshot, and `ENTITIES`, with duplicates."""
 
 _RECORD: LiteralString = "insert into memory_change (ns, docs) values (%(ns)s, %(docs)s::integer[])"
 
@@ -133,7 +136,7 @@ async def take_snapshot(conn: AsyncConnection[TupleRow]) -> DatabaseSnapshot:
 
 
 async def record(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
-    """Record which memories were added, removed or changed, in the transaction that did it."""
+    """Record which memories were added, removed or changed, or `ENTITIES`, in the transaction that did it."""
     if docs:
         await conn.execute(_RECORD, {"ns": ns, "docs": array_text(sorted(docs))})
 

@@ -66,6 +66,7 @@ _DELETE = {
     "mentions": "delete from mention where ns = %(ns)s",
     "relations": "delete from relation where ns = %(ns)s",
     "entity_aliases": "delete from entity_alias where ns = %(ns)s",
+    "entity_merges": "delete from entity_merge where ns = %(ns)s",
     "entity_tokens": "delete from entity_token where ns = %(ns)s",
     "entities": "delete from entity where ns = %(ns)s",
     "feedback": "delete from feedback where ns = %(ns)s",

@@ -11,6 +11,7 @@ import jsonschema_rs
 from litestar.routes import HTTPRoute
 
 from retrieval.api.app import create_app
+from retrieval.api.openapi import EXAMPLE_NAMES, EXAMPLE_QUERIES
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.profiles.schema import ProfileInput
 from retrieval.settings import Settings
@@ -28,6 +29,11 @@ PROMISED = {
     ("POST", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/feedback"),
     ("DELETE", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/queries"),
     ("DELETE", "/v1/namespaces/{ns}/queries"),
+    ("GET", "/v1/namespaces/{ns}/entities"), ("GET", "/v1/namespaces/{ns}/entities/{entity_id}"),
+    ("GET", "/v1/namespaces/{ns}/entities/{entity_id}/neighbors"),
+    ("POST", "/v1/namespaces/{ns}/entities/{entity_id}/aliases"),
+    ("POST", "/v1/namespaces/{ns}/entities/{entity_id}/merge"), ("DELETE", "/v1/namespaces/{ns}/merges/{merge_id}"),
+    ("GET", "/v1/namespaces/{ns}/paths"), ("GET", "/v1/namespaces/{ns}/graph"),
     ("GET", "/v1/profiles"), ("GET", "/v1/profiles/{name}"), ("PUT", "/v1/profiles/{name}"),
     ("POST", "/v1/profiles/{name}/promote"), ("POST", "/v1/profiles/{name}/rollback"),
     ("GET", "/v1/profiles/{name}/shadow"), ("PUT", "/v1/profiles/{name}/shadow"),
@@ -126,8 +132,9 @@ async def test_the_pages_examples_work(database_url: str) -> None:
             ("POST", "/v1/namespaces/{ns}/memories"),
             ("POST", "/v1/profiles/{name}/rollback"),
         ]
-        last = [key for key in operations if key[0] == "DELETE" or key[1].endswith("/delete")]
-        for key in [*first, *(operations.keys() - {*first, *last})]:
+        last = [("POST", "/v1/namespaces/{ns}/entities/{entity_id}/merge")]
+        never = [key for key in operations if key[0] == "DELETE" or key[1].endswith("/delete")]
+        for key in [*first, *(operations.keys() - {*first, *last, *never}), *last]:
             answer = await _send_example(client, *key, operations[key])
             assert str(answer.status_code) == next(iter(operations[key]["responses"])), (key, answer.text)
 
@@ -140,7 +147,7 @@ async def _promote_something(profile_registry: ProfileRegistry) -> None:
 
 
 async def _send_example(client: httpx.AsyncClient, method: str, path: str, operation: dict[str, Any]) -> httpx.Response:
-    url = path.replace("{ns}", "caroline").replace("{memory_id}", "m1").replace("{name}", "default")
+    url = path.format_map(EXAMPLE_NAMES) + EXAMPLE_QUERIES.get(operation["operationId"], "")
     for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
         if media_type == "application/json":
             return await client.request(method, url, json=body["example"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
@@ -64,6 +65,31 @@ def test_all_pages_are_read(ana: trivet.Client) -> None:
     assert len(list(ana.get_all())) == 201
     with pytest.raises(trivet.InvalidInput):
         ana.delete_all()
+
+
+def test_entities_their_neighbours_and_paths(ana: trivet.Client) -> None:
+    names = [f"Person {number:03}" for number in range(250)]
+    chain = [
+        {"id": one, "text": "They met.", "created_at": MAY, "entities": [{"name": one}, {"name": other}]}
+        for one, other in pairwise(names)
+    ]
+    ana.add(chain)
+    listed = list(ana.entities(q="person"))
+    assert sorted(entity.name for entity in listed if entity.name in names) == names
+    assert [entity.mentions for entity in listed] == sorted([entity.mentions for entity in listed], reverse=True)
+    assert list(ana.entities(type=["planet"])) == []
+    assert list(ana.entities(as_of=datetime(2020, 1, 1, tzinfo=UTC))) == []
+    ids = {entity.name: entity.id for entity in listed}
+    page = ana.entity(ids[names[7]], limit=1, filters={"created_after": "2020-01-01T00:00:00Z"})
+    assert (page.name, page.mentions, len(page.memories)) == (names[7], 2, 1)
+    near = ana.neighbors(ids[names[7]], hops=2, words=False)
+    assert sorted(each.name for each in near.neighbors if each.hops == 1) == [names[6], names[8]]
+    [path] = ana.paths(ids[names[0]], ids[names[4]], max_hops=4).paths
+    assert [each.name for each in path.entities] == names[:5]
+    with pytest.raises(trivet.NotFound):
+        ana.entity("0" * 16)
+    with pytest.raises(trivet.InvalidInput, match="target"):
+        ana.paths(ids[names[0]], ids[names[0]])
 
 
 def test_feedback_on_a_search(ana: trivet.Client) -> None:

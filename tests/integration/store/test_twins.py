@@ -27,6 +27,7 @@ from retrieval.journal.feedback import FeedbackRequest
 from retrieval.settings import Settings
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
+from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
@@ -165,6 +166,34 @@ class House:
             "feedback": [each.id for each in judged.feedback],
         }
 
+    async def ask_entities(self) -> dict[str, Any]:
+        """What is said of entities, but for when they were merged."""
+        entities, name = self.engine.entities, self.name
+        listed = (await entities.list(name, words=True, limit=1_000)).entities
+        ids = {entity.name: entity.id for entity in listed}
+        pages = [await entities.page(name, entity.id, words=True, limit=5) for entity in listed]
+        shown = [msgspec.to_builtins(msgspec.structs.replace(page, merged=[])) for page in pages]
+        caroline, melanie = ids["Caroline"], ids["Melanie"]
+        return {
+            "listed": [*map(msgspec.to_builtins, listed)],
+            "matching": msgspec.to_builtins(await entities.list(name, q="car", types=["person"])),
+            "pages": shown,
+            "merged": [[(each.id, each.name) for each in page.merged] for page in pages],
+            "neighbors": msgspec.to_builtins(await entities.neighbors(name, caroline, hops=2)),
+            "paths": msgspec.to_builtins(await entities.paths(name, caroline, melanie, words=True)),
+            "graph": msgspec.to_builtins(await entities.graph(name, words=True, limit=100)),
+        }
+
+    async def id_of(self, name: str) -> str:
+        """The id of an entity."""
+        listed = (await self.engine.entities.list(self.name, words=True, limit=1_000)).entities
+        return next(entity.id for entity in listed if entity.name == name)
+
+    async def state(self) -> list[Any]:
+        """All that it answers."""
+        each = (await self.read_everything())["each"]
+        return [await self.ask_everything(), each, await self.ask_entities()]
+
     async def judge(self, number: int) -> None:
         judged = FeedbackRequest(id=f"f{number}", query="Where?", shown=["m1", "m2"], relevant=["m1"])
         await self.engine.records.add_feedback(self.name, judged)
@@ -179,6 +208,14 @@ class House:
         engine, name = self.engine, self.name
         yield "answers", await self.ask_everything()
         yield "is read", await self.read_everything()
+        yield "entities", await self.ask_entities()
+        caroline, oscar, geneva = [await self.id_of(each) for each in ("Caroline", "Oscar", "Geneva")]
+        given = await engine.entities.change_aliases(name, oscar, AliasChange(add=["Ozzy", "Osc"]))
+        yield "named", msgspec.to_builtins(given)
+        first = await engine.entities.merge(name, geneva, oscar)
+        second = await engine.entities.merge(name, oscar, caroline)
+        yield "merged entities", await self.ask_entities()
+        yield "merged answers", await self.ask()
         for number in range(4):
             await self.judge(number)
         yield "is judged", await engine.records.relevant_by_search(name)
@@ -188,6 +225,12 @@ class House:
         newer = MemoryInput(id="m20", text="Caroline lives in Porto.", supersedes="m4", created_at=DAY)
         yield "superseded", msgspec.to_builtins(await engine.add(name, [newer]))
         yield "after changes", await self.ask_everything()
+        await engine.entities.separate(name, first.merge_id)
+        await engine.entities.change_aliases(name, oscar, AliasChange(remove=["Osc"]))
+        yield "separated", await self.ask_entities()
+        await engine.entities.separate(name, second.merge_id)
+        yield "separated again", await self.ask_entities()
+        await engine.entities.merge(name, geneva, caroline)
         await engine.delete(name, "m5")
         await engine.delete(name, "t3")
         yield "deleted", await self.ask()
@@ -227,7 +270,7 @@ async def tables_of(db: psycopg.AsyncConnection[Any]) -> list[str]:
     return [table for (table,) in await (await db.execute(statement)).fetchall()]
 
 
-_DIFFERS = {"ns", "xmin", "at", "xid", "key", "segment", "total_ms", "name", "next_doc"}
+_DIFFERS = {"ns", "xmin", "at", "xid", "key", "segment", "total_ms", "name", "next_doc", "merge", "merged_at"}
 """What two lives of the same namespace do not have in common."""
 
 
@@ -283,7 +326,10 @@ async def live(url: str, *, twin: str | None) -> Life:
             number = await other.number()
             await db.execute("update memory set traits = null where ns = %s", (number,))
             await db.execute("insert into bm25_tombstone (ns, doc) select %s, generate_series(0, 50)", (number,))
-            life.twin_before = [await other.ask_everything(), (await other.read_everything())["each"]]
+            others_caroline = await other.id_of("Caroline")
+            await engine.entities.merge(TWIN, await other.id_of("Oscar"), others_caroline)
+            await engine.entities.change_aliases(TWIN, others_caroline, AliasChange(add=["Ozzy"]))
+            life.twin_before = await other.state()
             before = await other.rows()
         async for step, answer in own.live():
             life.answers[step] = answer
@@ -295,7 +341,7 @@ async def live(url: str, *, twin: str | None) -> Life:
             await engine.delete_namespace(OWN)
             if await other.rows() != before:
                 life.touched["own deleted"] = True
-            life.twin_after = [await other.ask_everything(), (await other.read_everything())["each"]]
+            life.twin_after = await other.state()
     return life
 
 

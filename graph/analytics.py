@@ -1,0 +1,102 @@
+"""Paths, communities and centrality of a bounded part of the entity graph."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+DAMPING = 0.85
+ROUNDS = 50
+"""Of the power iteration: the error is below DAMPING ** ROUNDS = 0.0003."""
+
+MAX_TRIED = 200
+"""Shortest paths that are compared by strength."""
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold, even escaped."""
+
+Weighted = tuple[int, int, float]
+"""An undirected edge between two nodes with its weight > 0."""
+
+
+def shortest_paths(edges: Iterable[Weighted], source: int, target: int, *, max_hops: int, most: int) -> list[list[int]]:
+    """Simple paths of at most `max_hops` edges as lists of nodes: the shortest first, then those of stronger edges.
+
+    The strength of a path is the weight of its weakest edge. Source and target differ.
+    """
+    graph = _undirected((), edges)
+    if not (graph.has_node(source) and graph.has_node(target) and nx.has_path(graph, source, target)):
+        return []
+    found = []
+    for path in islice(nx.shortest_simple_paths(graph, source, target), MAX_TRIED):
+        if len(path) - 1 > max_hops:
+            break
+        weakest = min(graph.edges[pair]["weight"] for pair in nx.utils.pairwise(path))
+        found.append((len(path), -weakest, path))
+    return [path for _, _, path in sorted(found)[:most]]
+
+
+def communities(nodes: Sequence[int], edges: Iterable[Weighted]) -> dict[int, int]:
+    """The number of each node's community, the largest is 0.
+
+    Louvain (Blondel et al., J. Stat. Mech. 2008, arXiv 0803.0476) with a fixed seed.
+    """
+    graph = _undirected(nodes, edges)
+    found = nx.community.louvain_communities(graph, seed=0)
+    ranked = sorted((sorted(members) for members in found), key=lambda members: (-len(members), members))
+    return {node: number for number, members in enumerate(ranked) for node in members}
+
+
+def centrality(nodes: Sequence[int], edges: Iterable[Weighted]) -> dict[int, float]:
+    """PageRank of each node over the undirected edges, by power iteration; the sum is 1.
+
+    networkx has it too, but through scipy, which the server does without.
+    """
+    place = {node: position for position, node in enumerate(nodes)}
+    pairs = [(place[one], place[other], weight) for one, other, weight in edges if one != other]
+    ends = np.array([(one, other) for one, other, _ in pairs], np.int64).reshape(-1, 2)
+    sources, targets = np.concatenate((ends, ends[:, ::-1])).T
+    weights = np.tile(np.array([weight for *_, weight in pairs]), 2)
+    outgoing = np.bincount(sources, weights, len(nodes))
+    ranks = np.full(len(nodes), 1 / max(len(nodes), 1))
+    for _ in range(ROUNDS):
+        passed = np.bincount(targets, ranks[sources] * weights / outgoing[sources], len(nodes))
+        ranks = (1 - DAMPING + DAMPING * ranks[outgoing == 0].sum()) / max(len(nodes), 1) + DAMPING * passed
+    return dict(zip(nodes, ranks.tolist(), strict=True))
+
+
+def graphml(
+    nodes: Iterable[tuple[str, Mapping[str, Any]]], edges: Iterable[tuple[str, str, Mapping[str, Any]]]
+) -> bytes:
+    """A directed multigraph in GraphML, with texts and numbers as attributes.
+
+    Characters that XML cannot hold become U+FFFD.
+    """
+    graph = nx.MultiDiGraph()
+    for node, attributes in nodes:
+        graph.add_node(node, **_storable(attributes))
+    for source, target, attributes in edges:
+        graph.add_edge(source, target, **_storable(attributes))
+    written = io.BytesIO()
+    nx.write_graphml_xml(graph, written)
+    return written.getvalue()
+
+
+def _storable(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _NOT_XML.sub("\ufffd", value) if isinstance(value, str) else value for name, value in attributes.items()
+    }
+
+
+def _undirected(nodes: Iterable[int], edges: Iterable[Weighted]) -> nx.Graph:
+    """The graph with nodes and edges in a fixed order, on which results of networkx may depend."""
+    graph = nx.Graph()
+    graph.add_nodes_from(sorted(nodes))
+    graph.add_weighted_edges_from(sorted(edges))
+    return graph

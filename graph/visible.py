@@ -1,0 +1,169 @@
+"""The entity graph as some memories tell it: who is mentioned where, stated relations, and who is met with whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from itertools import chain, islice
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.adjacency import Adjacency, seen
+from graph.forward_chaining import Stated
+from graph.resolution import MENTIONS_CAP
+
+RECENT = 200
+"""Latest memories of an entity in which others are met with it."""
+
+STATED_SCANNED = 1_000
+"""Most relations read of an entity as source, and as many as target, to find visible ones."""
+
+MAX_EVIDENCE = 5
+"""Memories that are named for a tie or a relation, the latest first."""
+
+STATED_STRENGTH = 2.0
+"""What a stated relation adds to the strength of a tie; a shared memory adds the other entity's idf, at most 1."""
+
+MATRIX_DOCS = 2_000
+"""Columns of the incidence matrix that is multiplied at once."""
+
+
+class Tie(NamedTuple):
+    """What joins an entity to another.
+
+    Attributes:
+        shared: number of memories that mention both, among the latest `RECENT` of `entity`.
+        docs: the latest of these, at most `MAX_EVIDENCE`.
+        stated: relations between the two, in either direction.
+        strength: for the order.
+    """
+
+    entity: int
+    other: int
+    shared: int
+    docs: tuple[int, ...]
+    stated: tuple[Stated, ...]
+    strength: float
+
+
+class Relation(NamedTuple):
+    """A relation with all memories that state it, the latest first."""
+
+    source: int
+    relation: str
+    target: int
+    docs: tuple[int, ...]
+
+
+class VisibleGraph:
+    """The part of a namespace's graph that stands on visible memories."""
+
+    def __init__(self, graph: Adjacency, visible: NDArray[np.bool_]) -> None:
+        """Look at `graph` through a mask of memories."""
+        self._graph = graph
+        self._visible = visible
+        self.size = int(visible.sum())
+        """The number of visible memories."""
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All entities that are mentioned, and in how many memories each is, most first, ties by id."""
+        return self._graph.mention_counts(self._visible)
+
+    def docs_of(self, entity: int) -> NDArray[np.int64]:
+        """The memories that mention an entity, latest addition first."""
+        docs = self._graph.docs_of(entity)
+        return docs[seen(docs, self._visible)]
+
+    def mentions(self, entities: Sequence[int]) -> dict[int, int]:
+        """In how many memories each entity is mentioned."""
+        return {entity: len(self.docs_of(entity)) for entity in entities}
+
+    def relations_of(self, entity: int) -> tuple[list[Relation], bool]:
+        """The relations of an entity, the most often stated first; and whether there may be more."""
+        stated, is_cut = self._stated(entity)
+        return grouped(stated), is_cut
+
+    def ties_of(self, entity: int, *, most: int, recent: int = RECENT) -> tuple[list[Tie], bool]:
+        """The strongest ties of an entity, strongest first; and whether there may be more."""
+        docs = self.docs_of(entity)
+        others, shared, latest = self._met(entity, docs[:recent])
+        stated: dict[int, list[Stated]] = defaultdict(list)
+        relations, is_cut = self._stated(entity)
+        for each in relations:
+            stated[each.target if each.source == entity else each.source].append(each)
+        stated.pop(entity, None)
+        met = dict(zip(others.tolist(), zip(shared.tolist(), latest, strict=True), strict=True))
+        entities = np.array(list(met.keys() | stated.keys()), np.int64)
+        mentions = self._graph.mentions(entities, cap=MENTIONS_CAP)
+        ties = []
+        for other, count in zip(entities.tolist(), mentions.tolist(), strict=True):
+            in_both, evidence = met.get(other, (0, ()))
+            said = tuple(stated.get(other, ()))
+            idf = log(1 + self.size / max(count, 1)) / log(1 + self.size) if self.size else 0.0
+            ties.append(Tie(entity, other, in_both, evidence, said, in_both * idf + STATED_STRENGTH * len(said)))
+        ties.sort(key=lambda tie: (-tie.strength, tie.other))
+        return ties[:most], is_cut or len(docs) > recent or len(ties) > most
+
+    def relations_among(self, entities: Collection[int]) -> tuple[list[Relation], bool]:
+        """The relations between some entities; and whether there may be more."""
+        inside, is_cut = set(entities), False
+        stated: set[Stated] = set()
+        for entity in entities:
+            found, cut = self._stated(entity)
+            stated.update(each for each in found if each.source in inside and each.target in inside)
+            is_cut |= cut
+        return grouped(stated), is_cut
+
+    def _stated(self, entity: int) -> tuple[list[Stated], bool]:
+        ways = self._graph.relations_of(entity)
+        every = chain.from_iterable(islice(way, STATED_SCANNED) for way in ways)
+        stated = [each for each in every if each.doc < len(self._visible) and self._visible[each.doc]]
+        return list(dict.fromkeys(stated)), any(len(way) > STATED_SCANNED for way in ways)
+
+    def _met(
+        self, entity: int, docs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[int, ...]]]:
+        """Who is mentioned in the same memories, in how many of them, and the latest of these."""
+        entities, mentioned_in = self._graph.mentions_in(docs)
+        others = entities != entity
+        entities, mentioned_in = entities[others], mentioned_in[others]
+        order = np.lexsort((-mentioned_in, entities))
+        entities, mentioned_in = entities[order], mentioned_in[order]
+        met, starts, shared = np.unique(entities, return_index=True, return_counts=True)
+        latest = [
+            tuple(mentioned_in[start : start + min(count, MAX_EVIDENCE)].tolist())
+            for start, count in zip(starts.tolist(), shared.tolist(), strict=True)
+        ]
+        return met, shared, latest
+
+
+def grouped(stated: Collection[Stated]) -> list[Relation]:
+    """Relations, each once with the memories that state it, the most often stated first, then the latest."""
+    docs: dict[tuple[int, str, int], list[int]] = defaultdict(list)
+    names: dict[tuple[int, str, int], str] = {}
+    for each in sorted(stated, key=lambda one: (-one.doc, one)):
+        docs[each.key].append(each.doc)
+        names.setdefault(each.key, each.relation)
+    relations = [Relation(key[0], names[key], key[2], tuple(dict.fromkeys(docs[key]))) for key in docs]
+    return sorted(relations, key=lambda one: (-len(one.docs), -one.docs[0], one))
+
+
+def co_mentions(docs_of: Sequence[NDArray[np.int64]], *, most_docs: int) -> tuple[NDArray[np.int64], bool]:
+    """How many memories mention two entities, for all pairs, shape (entities, entities); and whether there are more.
+
+    `docs_of` has the memories of each entity; of all of them the latest `most_docs` count. The diagonal has an entity's
+    own.
+    """
+    every = np.unique(np.concatenate(docs_of)) if docs_of else np.empty(0, np.int64)
+    kept = every[-most_docs:]
+    counts = np.zeros((len(docs_of), len(docs_of)), np.float32)
+    for first in range(0, len(kept), MATRIX_DOCS):
+        some = kept[first : first + MATRIX_DOCS]
+        incidence = np.zeros((len(docs_of), len(some)), np.float32)
+        for row, docs in enumerate(docs_of):
+            incidence[row, np.searchsorted(some, docs[(docs >= some[0]) & (docs <= some[-1])])] = 1
+        counts += incidence @ incidence.T
+    return counts.astype(np.int64), len(every) > len(kept)

@@ -1,0 +1,208 @@
+"""The entity graph: lists, pages, neighbours, paths; aliases and merges by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from litestar import Controller, Response, delete, get, post
+from litestar.params import JSONBody, QueryParameter
+
+from retrieval.api.memories import Time, parsed_filters
+from retrieval.api.parameters import Cursor, EntityName, Limit, MergeName, NamespaceName
+from retrieval.api.problems import problems
+from retrieval.api.state import Api
+from retrieval.error_messages import invalid_input
+from retrieval.types.entity import (
+    AliasChange,
+    EntityAliases,
+    EntityGraph,
+    EntityList,
+    EntityOptions,
+    EntityPage,
+    EntityPaths,
+    MergeReceipt,
+    MergeRequest,
+    Neighborhood,
+)
+from retrieval.types.memory import Label
+from retrieval.types.search import MAX_HOPS
+
+GRAPHML_TYPE = "application/graphml+xml"
+
+_ITEM = "/entities/{entity_id:str}"
+_Filters = Annotated[str | None, QueryParameter(description="which memories count, as one JSON document")]
+_Superseded = Annotated[bool, QueryParameter(description="superseded memories count, too")]
+_Words = Annotated[bool, QueryParameter(description="also words, phrases, dates and identifiers, not names alone")]
+_Hops = Annotated[int, QueryParameter(ge=1, le=MAX_HOPS, description="most edges in a row")]
+_Memories = Annotated[int, QueryParameter(ge=1, le=200, description="most memories of the page")]
+_Neighbors = Annotated[int, QueryParameter(ge=1, le=500, description="most neighbours")]
+_Paths = Annotated[int, QueryParameter(ge=1, le=20, description="most paths")]
+_Nodes = Annotated[int, QueryParameter(ge=1, le=500, description="most entities")]
+_End = Annotated[str, QueryParameter(description="the id of an entity")]
+
+
+class EntitiesController(Controller):
+    """The entity graph."""
+
+    path = "/v1/namespaces/{ns:str}"
+    tags = ("entities",)
+
+    @get("/entities", responses=problems(404))
+    async def list_entities(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        q: Annotated[str | None, QueryParameter(description="a part of the name or of an alias")] = None,
+        type: Annotated[list[Label] | None, QueryParameter(description="any of these types")] = None,
+        words: _Words = False,
+        filters: _Filters = None,
+        as_of: Time = None,
+        include_superseded: _Superseded = False,
+        cursor: Cursor = None,
+        limit: Limit = 100,
+    ) -> EntityList:
+        """List entities.
+
+        Those that memories mention, the most mentioned first; only memories that a search may see count, here and in
+        all that is read of entities. Words, phrases, dates and identifiers are left out unless `words`, `q` or `type`
+        ask for them. Follow `next_cursor` until it is null; an entity whose mentions change meanwhile may come twice or
+        not at all.
+        """
+        return await api.engine.entities.list(
+            ns,
+            _options(filters, as_of, include_superseded),
+            q=q,
+            types=type,
+            words=words,
+            cursor=cursor or None,
+            limit=limit,
+        )
+
+    @get(_ITEM, responses=problems(404))
+    async def get_entity(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        entity_id: EntityName,
+        words: _Words = False,
+        filters: _Filters = None,
+        as_of: Time = None,
+        include_superseded: _Superseded = False,
+        cursor: Cursor = None,
+        limit: _Memories = 20,
+    ) -> EntityPage:
+        """What is known of an entity.
+
+        Its names, its memories with the latest first, the relations that they state, whom it is met with, and a profile
+        of a few lines. The id of an entity that was merged into another answers with that one. `next_cursor` leads to
+        earlier memories.
+        """
+        options = _options(filters, as_of, include_superseded)
+        return await api.engine.entities.page(ns, entity_id, options, words=words, cursor=cursor or None, limit=limit)
+
+    @get(_ITEM + "/neighbors", responses=problems(404))
+    async def list_neighbors(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        entity_id: EntityName,
+        hops: _Hops = 1,
+        limit: _Neighbors = 50,
+        words: _Words = False,
+        filters: _Filters = None,
+        as_of: Time = None,
+        include_superseded: _Superseded = False,
+    ) -> Neighborhood:
+        """The entities around one.
+
+        Two entities are neighbours where a memory states a relation between them or mentions both. Of an entity its
+        latest 200 memories are looked at; what limits or the deadline leave out is told by `truncated`.
+        """
+        options = _options(filters, as_of, include_superseded)
+        return await api.engine.entities.neighbors(ns, entity_id, options, hops=hops, limit=limit, words=words)
+
+    @post(_ITEM + "/aliases", status_code=200, responses=problems(404, 409, body=True))
+    async def change_aliases(
+        self, api: Api, ns: NamespaceName, entity_id: EntityName, data: JSONBody[AliasChange]
+    ) -> EntityAliases:
+        """Give an entity aliases, or take such away.
+
+        Searches find the entity by its aliases at once, and later texts that use one count for it. A name that is
+        another entity is a 409: merge the two. An entity that was given an alias stays when no memory mentions it any
+        more, until the alias is taken away.
+        """
+        return await api.engine.entities.change_aliases(ns, entity_id, data)
+
+    @post(_ITEM + "/merge", status_code=201, responses=problems(404, 409, body=True))
+    async def merge_entity(
+        self, api: Api, ns: NamespaceName, entity_id: EntityName, data: JSONBody[MergeRequest]
+    ) -> MergeReceipt:
+        """Merge an entity into another.
+
+        From now on the two are one, in searches too and whichever name later memories use. `DELETE …/merges/{merge_id}`
+        undoes it: each memory then counts again for the entity that it names, those written in between included.
+        """
+        return await api.engine.entities.merge(ns, entity_id, data.into)
+
+    @delete("/merges/{merge_id:str}", status_code=204, responses=problems(404))
+    async def undo_merge(self, api: Api, ns: NamespaceName, merge_id: MergeName) -> None:
+        """Undo a merge.
+
+        Merges made before and after it stay. The page of an entity lists the merges that it stands on.
+        """
+        await api.engine.entities.separate(ns, merge_id)
+
+    @get("/paths", responses=problems(404))
+    async def list_paths(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        source: _End,
+        target: _End,
+        max_hops: _Hops = 3,
+        limit: _Paths = 3,
+        words: _Words = False,
+        filters: _Filters = None,
+        as_of: Time = None,
+        include_superseded: _Superseded = False,
+    ) -> EntityPaths:
+        """The shortest paths between two entities.
+
+        Shorter ones first, of equal ones those of stronger edges. They are looked for among the strongest neighbours of
+        both ends; what limits or the deadline leave out is told by `truncated`.
+        """
+        options = _options(filters, as_of, include_superseded)
+        return await api.engine.entities.paths(ns, source, target, options, max_hops=max_hops, limit=limit, words=words)
+
+    @get("/graph", responses=problems(404))
+    async def get_graph(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        format: Annotated[Literal["json", "graphml"], QueryParameter(description="of the answer")] = "json",
+        limit: _Nodes = 200,
+        words: _Words = False,
+        filters: _Filters = None,
+        as_of: Time = None,
+        include_superseded: _Superseded = False,
+    ) -> Response[EntityGraph]:
+        """The graph of the most mentioned entities.
+
+        Each with the number of its community (Louvain) and its centrality (PageRank). An edge without a type says that
+        memories mention both ends; with `format=graphml`, which Gephi, yEd and networkx read, its type is `met_with`.
+        """
+        options = _options(filters, as_of, include_superseded)
+        if format == "graphml":
+            text = await api.engine.entities.graphml(ns, options, limit=limit, words=words)
+            return Response(text, media_type=GRAPHML_TYPE)  # type: ignore[arg-type]  # encoded already
+        return Response(await api.engine.entities.graph(ns, options, limit=limit, words=words))
+
+
+def _options(filters: str | None, as_of: str | None, include_superseded: bool) -> EntityOptions:
+    """Which memories count; raises InvalidInput for bad filters or a bad time."""
+    try:
+        options = msgspec.convert({"as_of": as_of, "include_superseded": include_superseded}, EntityOptions)
+    except msgspec.ValidationError as exc:
+        raise invalid_input(exc, EntityOptions) from exc
+    return msgspec.structs.replace(options, filters=parsed_filters(filters, {}))

@@ -1,0 +1,1 @@
+"""The entity graph of a namespace: pages, neighbours, paths, communities; aliases and merges by hand."""

@@ -1,0 +1,180 @@
+"""What is known of one entity: its memories by time, its relations, whom it is met with, a profile of a few lines."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.adjacency import seen
+from graph.inference import triple_text
+from graph.visible import MAX_EVIDENCE, Relation
+from retrieval.answer.snippet import snippet
+from retrieval.entities.view import MAX_TIES, EntityView, entity_code
+from retrieval.errors import InvalidInput
+from retrieval.index.columns import from_microseconds
+from retrieval.index.slots import NO_SLOT
+from retrieval.store import entities, memories
+from retrieval.store.entities import BY_HAND, StoredEntity
+from retrieval.store.memories import Hydrated
+from retrieval.types.entity import EntityMemory, EntityMerge, EntityPage, EntityRelation, MetEntity
+
+MAX_RELATIONS = 50
+MAX_MET = 20
+MET_RECENT = 1_000
+"""Latest memories in which others are met with the entity of a page."""
+
+MAX_ALIASES = 200
+PROFILE_RELATIONS = 6
+PROFILE_FACTS = 4
+
+_CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,10})")
+
+
+class DatedDocs(NamedTuple):
+    """Memories by slot, the latest first, with their times in microseconds since 2000, both of shape (memories,)."""
+
+    docs: NDArray[np.int64]
+    created: NDArray[np.int64]
+
+
+async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | None, limit: int) -> EntityPage:
+    """The page of an entity, with at most `limit` of its memories.
+
+    Raises:
+        InvalidInput: no earlier page gave this cursor.
+    """
+    dated = _by_time(view, entity.entity)
+    after = _after(view, dated, cursor)
+    shown, facts = after[:limit], _facts(view, dated.docs)
+    relations, is_cut = view.graph.relations_of(entity.entity)
+    relations, is_cut = relations[:MAX_RELATIONS], is_cut or len(relations) > MAX_RELATIONS
+    names = await view.described({end for each in relations for end in (each.source, each.target)})
+    relations = [each for each in relations if each.source in names and each.target in names]
+    texts = await _read(view, entity, np.union1d(shown, facts))
+    met, met_is_cut = await _met_with(view, entity.entity)
+    return EntityPage(
+        id=entity_code(entity.entity),
+        name=entity.name,
+        type=entity.type,
+        aliases=await aliases_of(view, entity),
+        mentions=len(dated.docs),
+        first_mentioned_at=from_microseconds(int(dated.created[-1])) if len(dated.docs) else None,
+        last_mentioned_at=from_microseconds(int(dated.created[0])) if len(dated.docs) else None,
+        profile=_profile(view, relations, [texts[doc] for doc in facts.tolist() if doc in texts]),
+        memories=[texts[doc] for doc in shown.tolist() if doc in texts],
+        next_cursor=_cursor(view, int(shown[-1])) if len(after) > limit else None,
+        relations=[_relation(view, each) for each in relations],
+        met_with=met,
+        merged=await _merged(view, entity.entity),
+        truncated=is_cut or met_is_cut,
+    )
+
+
+async def aliases_of(view: EntityView, entity: StoredEntity) -> list[str]:
+    """The other names of an entity: those of entities merged into it, given by hand, or by visible memories."""
+    merged = await entities.merged_into(view.conn, view.ns, entity.entity)
+    family = [entity.entity, *(each.entity for each in merged)]
+    names = [each.name for each in merged]
+    for alias in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
+        slots = view.snapshot.index.memories.slots.of(alias.docs[alias.docs != BY_HAND])
+        if BY_HAND in alias.docs or seen(slots[slots != NO_SLOT], view.seen.eligible).any():
+            names.append(alias.name)
+    return sorted(set(names) - {entity.name})
+
+
+async def _merged(view: EntityView, entity: int) -> list[EntityMerge]:
+    return [
+        EntityMerge(merge_id=each.merge, id=entity_code(each.entity), name=each.name, merged_at=each.merged_at)
+        for each in await entities.merged_into(view.conn, view.ns, entity)
+    ]
+
+
+def _by_time(view: EntityView, entity: int) -> DatedDocs:
+    docs = view.graph.docs_of(entity)
+    created = view.snapshot.index.memories.created.values[docs]
+    order = np.lexsort((-docs, -created))
+    return DatedDocs(docs[order], created[order])
+
+
+def _after(view: EntityView, dated: DatedDocs, cursor: str | None) -> NDArray[np.int64]:
+    """The memories after those of the page that gave the cursor; it names the last one by time and ordinal."""
+    if cursor is None:
+        return dated.docs
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidInput("is not a cursor that an earlier page gave", loc=("cursor",))
+    created, ordinal = map(int, match.groups())
+    ordinals = view.snapshot.index.memories.slots.ordinals(dated.docs.copy())
+    after: NDArray[np.int64] = dated.docs[
+        (dated.created < created) | ((dated.created == created) & (ordinals < ordinal))
+    ]
+    return after
+
+
+def _cursor(view: EntityView, doc: int) -> str:
+    memories_ = view.snapshot.index.memories
+    return f"{memories_.created.values[doc]}.{memories_.slots.ordinals_of([doc])[0]}"
+
+
+def _facts(view: EntityView, docs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The latest memories of kind `memory`; the latest of all if there are none."""
+    kinds = view.snapshot.index.memories.kinds
+    facts = docs[np.isin(kinds.codes.values[docs], kinds.codes_of(["memory"]))]
+    return (facts if len(facts) else docs)[:PROFILE_FACTS]
+
+
+async def _read(view: EntityView, entity: StoredEntity, docs: NDArray[np.int64]) -> dict[int, EntityMemory]:
+    """Memories by slot; those deleted meanwhile are absent."""
+    ordinals = view.snapshot.index.memories.slots.ordinals_of(docs.tolist())
+    pending = await memories.hydrate(view.conn, view.ns, ordinals)
+    hydrated = Hydrated(await pending.rows())
+    language = view.snapshot.namespace.settings.language
+    read = {doc: hydrated.get(ordinal) for doc, ordinal in zip(docs.tolist(), ordinals, strict=True)}
+    return {
+        doc: EntityMemory(
+            id=memory.id,
+            snippet=snippet(memory.text, entity.name, language),
+            kind=memory.kind,
+            speaker=memory.speaker,
+            created_at=memory.created_at,
+        )
+        for doc, memory in read.items()
+        if memory is not None
+    }
+
+
+async def _met_with(view: EntityView, entity: int) -> tuple[list[MetEntity], bool]:
+    ties, is_cut = view.graph.ties_of(entity, most=MAX_TIES, recent=MET_RECENT)
+    known = await view.described([tie.other for tie in ties])
+    met = [tie for tie in ties if tie.shared and tie.other in known and view.is_shown(known[tie.other])]
+    met.sort(key=lambda tie: (-tie.shared, -tie.strength, tie.other))
+    shown = [
+        MetEntity(
+            id=entity_code(tie.other),
+            name=known[tie.other].name,
+            type=known[tie.other].type,
+            memories=tie.shared,
+            evidence=view.ids(tie.docs),
+        )
+        for tie in met[:MAX_MET]
+    ]
+    return shown, is_cut or len(met) > MAX_MET
+
+
+def _relation(view: EntityView, relation: Relation) -> EntityRelation:
+    return EntityRelation(
+        source=view.named(relation.source),
+        type=relation.relation,
+        target=view.named(relation.target),
+        memories=len(relation.docs),
+        evidence=view.ids(relation.docs[:MAX_EVIDENCE]),
+    )
+
+
+def _profile(view: EntityView, relations: list[Relation], facts: list[EntityMemory]) -> list[str]:
+    names = {end: view.named(end).name for each in relations for end in (each.source, each.target)}
+    stated = [triple_text(each.source, each.relation, each.target, names) for each in relations[:PROFILE_RELATIONS]]
+    return stated + [f"{fact.created_at:%Y-%m-%d}: {fact.snippet}" for fact in facts]

@@ -1,0 +1,362 @@
+"""API operations on the entity graph of a namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import asdict
+from numpy.typing import NDArray
+
+from graph.analytics import Weighted, centrality, communities, graphml, shortest_paths
+from graph.names import normalize
+from graph.visible import MAX_EVIDENCE, STATED_STRENGTH, Relation, VisibleGraph, co_mentions
+from retrieval.entities.pages import aliases_of, entity_page
+from retrieval.entities.view import EntityView, entity_code, entity_number, joined, memories_seen
+from retrieval.errors import InvalidInput
+from retrieval.ids import uuid7
+from retrieval.index.registry import IndexRegistry
+from retrieval.store import entities, namespaces
+from retrieval.store.pool import Connection, Pool
+from retrieval.types.entity import (
+    AliasChange,
+    EntityAliases,
+    EntityGraph,
+    EntityList,
+    EntityOptions,
+    EntityPage,
+    EntityPath,
+    EntityPaths,
+    GraphNode,
+    MergeReceipt,
+    Neighbor,
+    Neighborhood,
+)
+from retrieval.validation import check_storable
+
+DESCRIBED_AT_ONCE = 1_000
+
+MAX_DESCRIBED = 50_000
+"""Most entities whose types are read to find those that are no words."""
+
+MAX_EDGES = 5_000
+"""Most edges of the whole graph that memories give by mentioning both ends, the heaviest first."""
+
+MAX_DOCS = 20_000
+"""Latest memories in which the entities of the whole graph are met."""
+
+EVERYTHING = EntityOptions()
+
+_CURSOR = re.compile(r"([0-9]{1,10})\.([0-9a-f]{16})")
+
+
+class EntityService:
+    """Entities of all namespaces; every method raises `NotFound` if the namespace, or an entity, does not exist."""
+
+    def __init__(self, pool: Pool, indexes: IndexRegistry) -> None:
+        self._pool = pool
+        self._indexes = indexes
+
+    @asynccontextmanager
+    async def _view(self, name: str, options: EntityOptions, *, words: bool = False) -> AsyncIterator[EntityView]:
+        """What a request may see of a namespace as of now."""
+        namespaces.check_name(name)
+        check_storable(options)
+        snapshot = await self._indexes.current(name, lambda _: (), options.filters.metadata)
+        seen = memories_seen(snapshot, options)
+        graph = VisibleGraph(snapshot.index.graph, seen.eligible)
+        async with self._pool.connection() as conn:
+            yield EntityView(conn, snapshot, seen, graph, words)
+
+    @asynccontextmanager
+    async def _writing(self, name: str) -> AsyncIterator[tuple[Connection, int]]:
+        """A connection in a transaction, and the number of the namespace."""
+        namespaces.check_name(name)
+        async with self._pool.connection() as conn:
+            ns = (await namespaces.find(conn, name)).ns
+            async with conn.transaction():
+                yield conn, ns
+
+    async def list(
+        self,
+        name: str,
+        options: EntityOptions = EVERYTHING,
+        *,
+        q: str | None = None,
+        types: Sequence[str] | None = None,
+        words: bool = False,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> EntityList:
+        """A page of the entities that visible memories mention, the most mentioned first.
+
+        `q` is a part of the name or an alias. Words, dates and identifiers are listed only with `q`, `types` or
+        `words`.
+
+        Raises:
+            InvalidInput: a blank `q`, or a cursor that no earlier page gave.
+        """
+        part = None if q is None else normalize(q)
+        if part == "":
+            raise InvalidInput("must have a visible character", loc=("q",))
+        any_type = words or part is not None or bool(types)
+        async with self._view(name, options, words=any_type) as view:
+            found, counts = _after(view, cursor)
+            if part is not None:
+                fits = view.roots(await entities.named(view.conn, view.ns, part))
+                found, counts = _only(found, counts, fits)
+            if types:
+                found, counts = _only(found, counts, await entities.typed(view.conn, view.ns, types))
+            shown, _ = await _first_shown(view, found, counts, limit + 1)
+        last = shown[limit - 1] if len(shown) > limit else None
+        return EntityList(
+            entities=[view.summary(entity, mentions) for entity, mentions in shown[:limit]],
+            next_cursor=None if last is None else f"{last[1]}.{entity_code(last[0])}",
+        )
+
+    async def page(
+        self,
+        name: str,
+        entity_id: str,
+        options: EntityOptions = EVERYTHING,
+        *,
+        words: bool = False,
+        cursor: str | None = None,
+        limit: int = 20,
+    ) -> EntityPage:
+        """What visible memories say of an entity; `cursor` and `limit` are of its memories.
+
+        Raises:
+            InvalidInput: no earlier page gave this cursor.
+        """
+        async with self._view(name, options, words=words) as view:
+            return await entity_page(view, await view.entity(entity_id), cursor=cursor, limit=limit)
+
+    async def neighbors(
+        self,
+        name: str,
+        entity_id: str,
+        options: EntityOptions = EVERYTHING,
+        *,
+        hops: int = 1,
+        limit: int = 50,
+        words: bool = False,
+    ) -> Neighborhood:
+        """The entities around one, and the edges between all of them that were read."""
+        async with self._view(name, options, words=words) as view:
+            start = await view.entity(entity_id)
+            reached = await view.expand(start.entity, hops=hops)
+            strengths = reached.strengths
+            ranked = sorted(strengths, key=lambda each: (reached.hops[each], -strengths[each], each))[1:]
+            kept = {start.entity, *ranked[:limit]}
+            neighbors = [
+                Neighbor(
+                    **asdict(view.summary(entity)), hops=reached.hops[entity], strength=round(strengths[entity], 6)
+                )
+                for entity in ranked[:limit]
+            ]
+            ties = [tie for pair, tie in reached.ties.items() if kept.issuperset(pair)]
+            return Neighborhood(
+                entity=view.summary(start.entity),
+                neighbors=neighbors,
+                edges=view.edges(sorted(ties, key=lambda tie: (-tie.strength, tie.entity, tie.other))),
+                truncated=reached.is_cut or len(ranked) > limit,
+            )
+
+    async def paths(
+        self,
+        name: str,
+        source_id: str,
+        target_id: str,
+        options: EntityOptions = EVERYTHING,
+        *,
+        max_hops: int = 3,
+        limit: int = 3,
+        words: bool = False,
+    ) -> EntityPaths:
+        """The shortest paths between two entities.
+
+        Raises:
+            InvalidInput: source and target are one entity.
+        """
+        async with self._view(name, options, words=words) as view:
+            source, target = (await view.entity(source_id)).entity, (await view.entity(target_id)).entity
+            if source == target:
+                raise InvalidInput("must be another entity than the source", loc=("target",))
+            ends = source, target
+            expansions = [
+                await view.expand(source, hops=(max_hops + 1) // 2, always=ends),
+                await view.expand(target, hops=max(max_hops // 2, 1), always=ends),
+            ]
+            ties = joined(expansions)
+            edges: list[Weighted] = [(*pair, tie.strength) for pair, tie in ties.items()]
+            found = await asyncio.to_thread(shortest_paths, edges, source, target, max_hops=max_hops, most=limit)
+            paths = []
+            for path in found:
+                steps = [ties[min(pair), max(pair)] for pair in pairwise(path)]
+                paths.append(EntityPath(entities=[view.summary(each) for each in path], edges=view.edges(steps)))
+            return EntityPaths(paths=paths, truncated=any(each.is_cut for each in expansions))
+
+    async def graph(
+        self, name: str, options: EntityOptions = EVERYTHING, *, limit: int = 200, words: bool = False
+    ) -> EntityGraph:
+        """The most mentioned entities with their communities and centrality, and the edges between them."""
+        async with self._view(name, options, words=words) as view:
+            found, counts = view.graph.counts()
+            shown, is_cut = await _first_shown(view, found[:MAX_DESCRIBED], counts[:MAX_DESCRIBED], limit)
+            numbers = [entity for entity, _ in shown]
+            relations, relations_cut = view.graph.relations_among(numbers)
+            docs_of = [view.graph.docs_of(entity) for entity in numbers]
+            met = await asyncio.to_thread(_met, numbers, docs_of)
+            weighted = _weighted(met.edges, relations)
+            community, rank = await asyncio.to_thread(_analysed, numbers, weighted)
+            nodes = [
+                GraphNode(
+                    **asdict(view.summary(entity, mentions)),
+                    community=community[entity],
+                    centrality=round(rank[entity], 6),
+                )
+                for entity, mentions in shown
+            ]
+            edges = [view.edge(one, None, other, count, docs) for one, other, count, docs in met.edges]
+            return EntityGraph(
+                nodes=nodes,
+                edges=[*map(view.stated_edge, relations), *edges],
+                truncated=is_cut or relations_cut or met.is_cut or len(found) > MAX_DESCRIBED,
+            )
+
+    async def graphml(
+        self, name: str, options: EntityOptions = EVERYTHING, *, limit: int = 200, words: bool = False
+    ) -> bytes:
+        """The same as GraphML; an edge without a type is `met_with`."""
+        found = await self.graph(name, options, limit=limit, words=words)
+        nodes = [
+            (node.id, {name: value for name, value in asdict(node).items() if name != "id"}) for node in found.nodes
+        ]
+        edges = [
+            (edge.source, edge.target, {"type": edge.type or "met_with", "memories": edge.memories})
+            for edge in found.edges
+        ]
+        return await asyncio.to_thread(graphml, nodes, edges)
+
+    async def change_aliases(self, name: str, entity_id: str, change: AliasChange) -> EntityAliases:
+        """Give an entity aliases by hand, and take such aliases away; returns all.
+
+        Raises:
+            InvalidInput: nothing to do, or an alias without a visible character.
+            Conflict: an alias is the name of another entity.
+        """
+        check_storable(change)
+        if not (change.add or change.remove):
+            raise InvalidInput("give aliases to add or to remove", loc=("add",))
+        async with self._view(name, EVERYTHING) as view:
+            root = (await view.entity(entity_id)).entity
+        async with self._writing(name) as (conn, ns):
+            await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
+        async with self._view(name, EVERYTHING) as view:
+            stored = (await view.described({root})).get(root)  # gone if only its alias was left
+            return EntityAliases(id=entity_code(root), aliases=[] if stored is None else await aliases_of(view, stored))
+
+    async def merge(self, name: str, entity_id: str, into: str) -> MergeReceipt:
+        """Show an entity as another, in searches too, until that is undone.
+
+        Raises:
+            Conflict: they are one entity already.
+        """
+        async with self._view(name, EVERYTHING) as view:
+            entity, target = await view.entity(entity_id), await view.entity(into)
+        merge_id = uuid7()
+        async with self._writing(name) as (conn, ns):
+            await entities.merge(conn, ns, entity.entity, target.entity, merge_id)
+        async with self._view(name, EVERYTHING) as view:
+            root = await view.entity(into)
+            return MergeReceipt(merge_id=merge_id, entity=view.summary(root.entity))
+
+    async def separate(self, name: str, merge_id: str) -> None:
+        """Undo a merge; raises NotFound if there is none of that id."""
+        check_storable(merge_id, ("merge_id",))
+        async with self._writing(name) as (conn, ns):
+            await entities.separate(conn, ns, merge_id)
+
+
+def _after(view: EntityView, cursor: str | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The entities after those of the page that gave the cursor, with their mentions."""
+    found, counts = view.graph.counts()
+    if cursor is None:
+        return found, counts
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
+        raise InvalidInput("is not a cursor that an earlier page gave", loc=("cursor",))
+    count, entity = int(match[1]), entity_number(match[2]) or 0
+    later = (counts < count) | ((counts == count) & (found > entity))
+    return found[later], counts[later]
+
+
+def _only(
+    found: NDArray[np.int64], counts: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The wanted ones of the entities, with their mentions."""
+    fits = np.isin(found, wanted)
+    return found[fits], counts[fits]
+
+
+async def _first_shown(
+    view: EntityView, found: NDArray[np.int64], counts: NDArray[np.int64], limit: int
+) -> tuple[list[tuple[int, int]], bool]:
+    """The first entities that are shown, with their mentions; and whether there may be more."""
+    shown: list[tuple[int, int]] = []
+    for first in range(0, len(found), DESCRIBED_AT_ONCE):
+        some = found[first : first + DESCRIBED_AT_ONCE].tolist()
+        known = await view.described(some)
+        mentions = counts[first : first + DESCRIBED_AT_ONCE].tolist()
+        shown += [
+            (entity, count)
+            for entity, count in zip(some, mentions, strict=True)
+            if entity in known and view.is_shown(known[entity])
+        ]
+        if len(shown) > limit:
+            break
+    return shown[:limit], len(shown) > limit
+
+
+class _Met(NamedTuple):
+    """Pairs of entities with how many memories mention both, and the latest of these; whether there are more."""
+
+    edges: list[tuple[int, int, int, list[int]]]
+    is_cut: bool
+
+
+def _met(entities_: Sequence[int], docs_of: Sequence[NDArray[np.int64]]) -> _Met:
+    """The pairs that are met most often."""
+    counts, is_cut = co_mentions(docs_of, most_docs=MAX_DOCS)
+    ones, others = np.nonzero(np.triu(counts, 1))
+    weights = counts[ones, others]
+    order = np.lexsort((others, ones, -weights))
+    edges = []
+    for pair in order[:MAX_EDGES].tolist():
+        one, other = int(ones[pair]), int(others[pair])
+        latest = np.intersect1d(docs_of[one], docs_of[other], assume_unique=True)[: -MAX_EVIDENCE - 1 : -1]
+        edges.append((entities_[one], entities_[other], int(weights[pair]), latest.tolist()))
+    return _Met(edges, is_cut or len(order) > MAX_EDGES)
+
+
+def _weighted(met: Iterable[tuple[int, int, int, list[int]]], relations: Iterable[Relation]) -> list[Weighted]:
+    """Undirected edges: a shared memory weighs 1, a stated relation as much as in a tie."""
+    weights: dict[tuple[int, int], float] = defaultdict(float)
+    for one, other, count, _ in met:
+        weights[min(one, other), max(one, other)] += count
+    for each in relations:
+        if each.source != each.target:
+            ends = min(each.source, each.target), max(each.source, each.target)
+            weights[ends] += STATED_STRENGTH * len(each.docs)
+    return [(one, other, weight) for (one, other), weight in weights.items()]
+
+
+def _analysed(nodes: Sequence[int], edges: Sequence[Weighted]) -> tuple[dict[int, int], dict[int, float]]:
+    return communities(nodes, edges), centrality(nodes, edges)

@@ -1,0 +1,201 @@
+"""The part of a namespace's entity graph that one request may see, and how it is shown on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.extraction import TOKENIZED_TYPES
+from graph.visible import MAX_EVIDENCE, Relation, Tie, VisibleGraph, grouped
+from retrieval.errors import NotFound
+from retrieval.index.registry import NamespaceSnapshot
+from retrieval.legs.base import SearchView
+from retrieval.store import entities
+from retrieval.store.entities import StoredEntity
+from retrieval.store.pool import Connection
+from retrieval.types.entity import EntityEdge, EntityName, EntityOptions, EntitySummary
+from retrieval.types.search import SearchOptions
+
+MAX_TIES = 300
+"""Strongest ties of one entity that are followed."""
+
+MAX_EXPANDED = 32
+"""Most entities of one hop from which the next one starts, the most strongly tied first."""
+
+DEADLINE_S = 1.0
+"""No further entity is expanded after so many seconds."""
+
+
+def entity_code(entity: int) -> str:
+    """An entity's number as callers see it: 16 hexadecimal digits.
+
+    >>> entity_code(-1), entity_number(entity_code(-2))
+    ('ffffffffffffffff', -2)
+    """
+    return f"{entity % 2**64:016x}"
+
+
+def entity_number(code: str) -> int | None:
+    """The inverse of `entity_code`; None for what is no such code."""
+    if len(code) != 16 or not set(code) <= set("0123456789abcdef"):
+        return None
+    return (int(code, 16) + 2**63) % 2**64 - 2**63
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expansion:
+    """What was reached from an entity.
+
+    Attributes:
+        hops: of each entity reached; 0 for the start.
+        strengths: how strongly each is tied to the start, in (0, 1].
+        ties: all that were read, by the two entities in ascending order.
+        is_cut: whether a limit or the deadline left something out.
+    """
+
+    hops: dict[int, int]
+    strengths: dict[int, float]
+    ties: dict[tuple[int, int], Tie]
+    is_cut: bool
+
+
+def memories_seen(snapshot: NamespaceSnapshot, options: EntityOptions) -> SearchView:
+    """The memories that count; take it before awaiting anything else."""
+    asked = SearchOptions(filters=options.filters, as_of=options.as_of, include_superseded=options.include_superseded)
+    return SearchView.from_request(snapshot, asked)
+
+
+@dataclass(slots=True)
+class EntityView:
+    """The visible graph of a namespace with the names of its entities.
+
+    Attributes:
+        seen: the memories that count; held, so that the index keeps what it knows of these.
+        words: whether words, dates and identifiers are shown beside names.
+    """
+
+    conn: Connection
+    snapshot: NamespaceSnapshot
+    seen: SearchView
+    graph: VisibleGraph
+    words: bool = False
+    _known: dict[int, StoredEntity] = field(default_factory=dict)
+
+    @property
+    def ns(self) -> int:
+        """The number of the namespace."""
+        return self.snapshot.namespace.ns
+
+    async def entity(self, code: str) -> StoredEntity:
+        """The entity of that id, or the one that it was merged into; raises NotFound if there is none."""
+        number = entity_number(code)
+        root = None if number is None else await entities.root_of(self.conn, self.ns, number)
+        found = {} if root is None else await self.described({root})
+        if root is None or root not in found:
+            raise NotFound(f"there is no entity {code!r} in namespace {self.snapshot.namespace.name!r}")
+        return found[root]
+
+    def roots(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The entities as which some are shown, shape as given."""
+        roots = self.snapshot.index.roots
+        return np.array([roots.get(number, number) for number in numbers.tolist()], np.int64) if roots else numbers
+
+    async def described(self, numbers: Collection[int]) -> dict[int, StoredEntity]:
+        """Names and types of those of the entities that exist."""
+        unknown = set(numbers) - self._known.keys()
+        if unknown:
+            self._known |= await entities.describe(self.conn, self.ns, unknown)
+        return {number: self._known[number] for number in numbers if number in self._known}
+
+    def is_shown(self, entity: StoredEntity) -> bool:
+        """Whether it is a name, or words are shown too."""
+        return self.words or entity.type not in TOKENIZED_TYPES
+
+    async def expand(self, start: int, *, hops: int, always: Collection[int] = ()) -> Expansion:
+        """Go from an entity to those tied to it, from the strongest of each hop on; those in `always` are shown."""
+        began = monotonic()
+        reached = Expansion(hops={start: 0}, strengths={start: 1.0}, ties={}, is_cut=False)
+        frontier, is_cut = [start], False
+        for hop in range(1, hops + 1):
+            found: dict[int, float] = {}
+            for entity in frontier:
+                if monotonic() - began > DEADLINE_S:
+                    is_cut = True
+                    break
+                ties, cut = self.graph.ties_of(entity, most=MAX_TIES)
+                is_cut |= cut
+                shown = await self._shown(ties, always)
+                for tie in shown:
+                    _keep(reached.ties, tie)
+                    strength = reached.strengths[entity] * tie.strength / shown[0].strength
+                    if tie.other not in reached.hops:
+                        found[tie.other] = max(strength, found.get(tie.other, 0.0))
+                await asyncio.sleep(0)  # let other requests run
+            ranked = sorted(found, key=lambda entity: (-found[entity], entity))
+            reached.hops.update(dict.fromkeys(ranked, hop))
+            reached.strengths.update(found)
+            frontier = ranked[:MAX_EXPANDED]
+            is_cut |= hop < hops and len(ranked) > MAX_EXPANDED
+        return Expansion(hops=reached.hops, strengths=reached.strengths, ties=reached.ties, is_cut=is_cut)
+
+    async def _shown(self, ties: Sequence[Tie], always: Collection[int]) -> list[Tie]:
+        known = await self.described([tie.other for tie in ties])
+        return [tie for tie in ties if tie.other in always or (tie.other in known and self.is_shown(known[tie.other]))]
+
+    def summary(self, entity: int, mentions: int | None = None) -> EntitySummary:
+        """An entity that was described before; its mentions are counted unless they are given."""
+        count = len(self.graph.docs_of(entity)) if mentions is None else mentions
+        stored = self._known[entity]
+        return EntitySummary(id=entity_code(entity), name=stored.name, type=stored.type, mentions=count)
+
+    def named(self, entity: int) -> EntityName:
+        """An entity that was described before, as an end of a relation."""
+        return EntityName(id=entity_code(entity), name=self._known[entity].name)
+
+    def ids(self, docs: Sequence[int]) -> list[str]:
+        """The ids of memories, given by slot."""
+        return self.snapshot.index.memories.ids.get(np.array(docs, np.int64))
+
+    def edges(self, ties: Iterable[Tie]) -> list[EntityEdge]:
+        """Ties as edges: that both are met, then what is stated of them."""
+        edges = []
+        for tie in ties:
+            if tie.shared:
+                edges.append(self.edge(tie.entity, None, tie.other, tie.shared, tie.docs))
+            edges += map(self.stated_edge, grouped(tie.stated))
+        return edges
+
+    def stated_edge(self, relation: Relation) -> EntityEdge:
+        """A relation as an edge."""
+        return self.edge(relation.source, relation.relation, relation.target, len(relation.docs), relation.docs)
+
+    def edge(self, source: int, type_: str | None, target: int, memories: int, docs: Sequence[int]) -> EntityEdge:
+        """An edge with the first of its memories."""
+        return EntityEdge(
+            source=entity_code(source),
+            target=entity_code(target),
+            type=type_,
+            memories=memories,
+            evidence=self.ids(docs[:MAX_EVIDENCE]),
+        )
+
+
+def joined(expansions: Iterable[Expansion]) -> dict[tuple[int, int], Tie]:
+    """The ties of several expansions."""
+    ties: dict[tuple[int, int], Tie] = {}
+    for expansion in expansions:
+        for tie in expansion.ties.values():
+            _keep(ties, tie)
+    return ties
+
+
+def _keep(ties: dict[tuple[int, int], Tie], tie: Tie) -> None:
+    """Of the ties between two entities keep the one with more evidence: each is read from one end."""
+    pair = min(tie.entity, tie.other), max(tie.entity, tie.other)
+    if pair not in ties or tie.shared > ties[pair].shared:
+        ties[pair] = tie

@@ -1,0 +1,237 @@
+"""Entities: reading names, aliases and merges, and what callers say of entities by hand.
+
+Merges and separations of a namespace take turns by its row's lock, which writers of memories do not wait for. Then they
+lock entities `for key share`, as these writers do (see `graph/store.py`), so that none is deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+from graph.names import entity_id, normalize
+from graph.store import remove_unused
+from postgres.arrays import array_text, text_array
+from retrieval.errors import Conflict, InvalidInput, NotFound
+from retrieval.store import changes
+
+BY_HAND = -1
+"""In the place of the memory that gives an alias: a caller named the entity so."""
+
+_DESCRIBE: LiteralString = (
+    "select entity, name, type from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
+)
+_ROOT: LiteralString = """
+    select coalesce(g.root, e.entity)
+    from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
+    where e.ns = %(ns)s and e.entity = %(entity)s
+"""
+_NAMED: LiteralString = """
+    select string_agg(int8send(entity), '')
+    from (
+        select entity from entity where ns = %(ns)s and position(%(part)s::text in key) > 0
+        union
+        select entity from entity_alias where ns = %(ns)s and position(%(part)s::text in key) > 0
+    ) as named
+"""
+_TYPED: LiteralString = """
+    select string_agg(int8send(entity), '') from entity where ns = %(ns)s and type = any(%(types)s::text[])
+"""
+_MERGED: LiteralString = """
+    select g.entity, e.name, g.target, g.merge, g.merged_at
+    from entity_merge g join entity e on e.ns = %(ns)s and e.entity = g.entity
+    where g.ns = %(ns)s and g.root = %(entity)s
+    order by g.merged_at, g.merge
+"""
+_ALIASES: LiteralString = """
+    select min(name), string_agg(int4send(doc), '')
+    from entity_alias where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+    group by key order by key limit %(limit)s
+"""
+_TAKE_TURN: LiteralString = "select from namespace where ns = %(ns)s for no key update"
+_HOLD: LiteralString = """
+    select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) order by entity for key share
+"""
+_MERGE: LiteralString = """
+    with moved as (
+        update entity_merge set root = %(target)s where ns = %(ns)s and root = %(entity)s
+    )
+    insert into entity_merge (ns, entity, target, root, merge) values (%(ns)s, %(entity)s, %(target)s, %(target)s,
+        %(merge)s)
+"""
+_SEPARATE: LiteralString = "delete from entity_merge where ns = %(ns)s and merge = %(merge)s returning entity, target"
+_NEW_ROOT: LiteralString = """
+    with recursive below as (
+        select g.entity from entity_merge g where g.ns = %(ns)s and g.target = %(entity)s
+        union all
+        select g.entity from below join entity_merge g on g.ns = %(ns)s and g.target = below.entity
+    )
+    update entity_merge set root = %(entity)s where ns = %(ns)s and entity in (select entity from below)
+"""
+_OF_THESE_NAMES: LiteralString = """
+    select e.entity, e.name, coalesce(g.root, e.entity)
+    from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
+    where e.ns = %(ns)s and e.entity = any(%(entities)s::bigint[])
+"""
+_ADD_ALIASES: LiteralString = """
+    insert into entity_alias (ns, key, entity, doc, name)
+    select %(ns)s, key, %(entity)s, -1, name from unnest(%(keys)s::text[], %(names)s::text[]) as a (key, name)
+    on conflict (ns, key, entity, doc) do update set name = excluded.name
+"""
+_REMOVE_ALIASES: LiteralString = """
+    delete from entity_alias
+    where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and doc = -1 and key = any(%(keys)s::text[])
+    returning key
+"""
+
+
+class StoredEntity(NamedTuple):
+    """An entity's number, name and type."""
+
+    entity: int
+    name: str
+    type: str
+
+
+class StoredMerge(NamedTuple):
+    """An entity that is shown as another: its name, the one that it was merged into, the merge's id and its time."""
+
+    entity: int
+    name: str
+    target: int
+    merge: str
+    merged_at: datetime
+
+
+class StoredAlias(NamedTuple):
+    """An alias, and the ordinals of the memories that give it, shape (memories,), or `BY_HAND`."""
+
+    name: str
+    docs: NDArray[np.int64]
+
+
+async def describe(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> dict[int, StoredEntity]:
+    """Names and types of those of the entities that exist."""
+    rows = await (await conn.execute(_DESCRIBE, {"ns": ns, "entities": array_text(sorted(entities))})).fetchall()
+    return {row[0]: StoredEntity(*row) for row in rows}
+
+
+async def root_of(conn: AsyncConnection[Any], ns: int, entity: int) -> int | None:
+    """The entity as which one is shown: itself, unless it is merged; None if there is no such entity."""
+    row = await (await conn.execute(_ROOT, {"ns": ns, "entity": entity})).fetchone()
+    return None if row is None else int(row[0])
+
+
+async def named(conn: AsyncConnection[Any], ns: int, part: str) -> NDArray[np.int64]:
+    """The entities with a part of a normalised name or alias, merged ones included; in no order."""
+    return _numbers(await (await conn.execute(_NAMED, {"ns": ns, "part": part}, binary=True)).fetchone())
+
+
+async def typed(conn: AsyncConnection[Any], ns: int, types: Sequence[str]) -> NDArray[np.int64]:
+    """The entities of some types, merged ones included; in no order."""
+    return _numbers(await (await conn.execute(_TYPED, {"ns": ns, "types": list(types)}, binary=True)).fetchone())
+
+
+def _numbers(row: tuple[Any, ...] | None) -> NDArray[np.int64]:
+    return np.frombuffer((row and row[0]) or b"", ">i8").astype(np.int64)
+
+
+async def merged_into(conn: AsyncConnection[Any], ns: int, root: int) -> list[StoredMerge]:
+    """The entities that are shown as this one, in order of time."""
+    rows = await (await conn.execute(_MERGED, {"ns": ns, "entity": root})).fetchall()
+    return [StoredMerge(*row) for row in rows]
+
+
+async def aliases(conn: AsyncConnection[Any], ns: int, entities: Collection[int], *, limit: int) -> list[StoredAlias]:
+    """The aliases of some entities, one of each normalised form."""
+    parameters = {"ns": ns, "entities": array_text(entities), "limit": limit}
+    rows = await (await conn.execute(_ALIASES, parameters, binary=True)).fetchall()
+    return [StoredAlias(name, np.frombuffer(docs, ">i4").astype(np.int64)) for name, docs in rows]
+
+
+async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, merge_id: str) -> None:
+    """Show an entity, and all that are merged into it, as another, in the caller's transaction.
+
+    Raises:
+        NotFound: one of them, or the namespace, does not exist.
+        Conflict: they are one already.
+    """
+    await _take_turn(conn, ns)
+    held = await _hold(conn, ns, {entity, target})
+    roots = [await root_of(conn, ns, each) if each in held else None for each in (entity, target)]
+    if None in roots:
+        raise NotFound("one of the entities does not exist any more")
+    if roots[0] == roots[1]:
+        raise Conflict("they are one entity already")
+    await conn.execute(_MERGE, {"ns": ns, "entity": roots[0], "target": roots[1], "merge": merge_id})
+    await changes.record(conn, ns, [changes.ENTITIES])
+
+
+async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> tuple[int, int]:
+    """Undo a merge, in the caller's transaction; returns the two entities, the merged one first.
+
+    Merges before it and after it stay. Raises NotFound if there is no merge of that id.
+    """
+    await _take_turn(conn, ns)
+    row = await (await conn.execute(_SEPARATE, {"ns": ns, "merge": merge_id})).fetchone()
+    if row is None:
+        raise NotFound(f"there is no merge {merge_id!r}")
+    entity, target = row
+    await conn.execute(_NEW_ROOT, {"ns": ns, "entity": entity})
+    await remove_unused(conn, ns, {entity, target})
+    await changes.record(conn, ns, [changes.ENTITIES])
+    return entity, target
+
+
+async def change_aliases(
+    conn: AsyncConnection[Any], ns: int, root: int, *, added: Sequence[str], removed: Sequence[str]
+) -> None:
+    """Give an entity aliases by hand and take such aliases away, in the caller's transaction.
+
+    Raises:
+        InvalidInput: an alias has no visible character.
+        NotFound: there is no such entity, or it was not given an alias that is to be removed.
+        Conflict: an alias is the name of another entity.
+    """
+    await _take_turn(conn, ns)
+    if root not in await _hold(conn, ns, {root}):
+        raise NotFound("the entity does not exist any more")
+    names = {key: name for key, name in _keys("add", added).items() if entity_id(key) != root}
+    of_these_names = {"ns": ns, "entities": array_text(map(entity_id, names))}
+    for _, name, other in await (await conn.execute(_OF_THESE_NAMES, of_these_names)).fetchall():
+        if other != root:
+            raise Conflict(f"{name!r} is another entity: merge the two")
+    await conn.execute(
+        _ADD_ALIASES, {"ns": ns, "entity": root, "keys": text_array([*names]), "names": text_array([*names.values()])}
+    )
+    family = {root, *(each.entity for each in await merged_into(conn, ns, root))}
+    gone = _keys("remove", removed)
+    parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*gone])}
+    found = {key for (key,) in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()}
+    if missing := [name for key, name in gone.items() if key not in found]:
+        raise NotFound(f"the entity was not given the alias {missing[0]!r}; those that memories give go with these")
+    await remove_unused(conn, ns, family)
+    await changes.record(conn, ns, [changes.ENTITIES])
+
+
+def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:
+    """The names by their normal form."""
+    keys = {normalize(name): name for name in names}
+    if "" in keys:
+        raise InvalidInput("must have a visible character", loc=(field, names.index(keys[""])))
+    return keys
+
+
+async def _take_turn(conn: AsyncConnection[Any], ns: int) -> None:
+    if await (await conn.execute(_TAKE_TURN, {"ns": ns})).fetchone() is None:
+        raise NotFound("the namespace was deleted")
+
+
+async def _hold(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> set[int]:
+    rows = await (await conn.execute(_HOLD, {"ns": ns, "entities": array_text(entities)})).fetchall()
+    return {entity for (entity,) in rows}
