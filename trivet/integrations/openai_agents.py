@@ -133,7 +133,7 @@ def said_in(item: Mapping[str, Any] | TResponseInputItem) -> str:
     >>> said_in({"role": "user", "content": [{"type": "input_text", "text": "Hello"}, {"type": "input_image"}]})
     'Hello'
     """
-    fields: Mapping[str, Any] = item  # type: ignore[assignment]
+    fields: Mapping[str, Any] = item
     if fields.get("role") not in ("user", "assistant"):
         return ""
     content: str | Sequence[Mapping[str, Any]] = fields.get("content") or ""

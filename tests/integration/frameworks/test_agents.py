@@ -100,8 +100,8 @@ async def test_two_that_pop_at_once_get_different_items(connection: Connection, 
         session = TrivetSession("s1", client)
         items: list[Any] = [{"role": "user", "content": f"note {number}"} for number in range(6)]
         await session.add_items(items)
-        popped = await asyncio.gather(*(session.pop_item() for _ in range(8)))
-        assert sorted(item["content"] for item in popped if item) == [item["content"] for item in items]  # type: ignore[typeddict-item]
+        popped: list[Any] = await asyncio.gather(*(session.pop_item() for _ in range(8)))
+        assert sorted(item["content"] for item in popped if item) == [item["content"] for item in items]
         assert popped.count(None) == 2
 
 
@@ -197,7 +197,8 @@ async def test_a_pydantic_agent_remembers_corrects_itself_and_forgets(
         parts = [part for message in result.all_messages() for part in message.parts]
         returned = [part for part in parts if isinstance(part, ToolReturnPart)]
         assert [part.outcome for part in returned] == ["retried", *["success"] * 3]
-        refused, recalled, forgotten, nothing = [part.content for part in returned]
+        contents: list[Any] = [part.content for part in returned]
+        refused, recalled, forgotten, nothing = contents
         assert "must not be blank" in refused
         assert (recalled[0]["id"], recalled[0]["speaker"]) == (added.id, "Ana")
         assert forgotten == f"{added.id} is deleted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from langchain_core.output_parsers import StrOutputParser
@@ -16,7 +17,7 @@ from trivet.integrations.langchain import TrivetRetriever
 from trivet.integrations.llamaindex import TrivetNodeRetriever
 
 QUESTION = "Where did Ines move?"
-MEMORIES = [
+MEMORIES: list[dict[str, Any]] = [
     {
         "id": "m1",
         "text": "My sister Ines moved to Porto.",
