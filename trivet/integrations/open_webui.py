@@ -38,12 +38,8 @@ class Filter:
 
         base_url: str = Field(default="http://127.0.0.1:8321", description="Address of the Trivet server")
         api_key: str = Field(default="", description="Its key, if it asks for one")
-        namespace_prefix: str = Field(
-            default="open-webui-", description="Begins each user's namespace; their id follows"
-        )
-        max_tokens: int = Field(
-            default=1024, ge=1, le=200_000, description="Most tokens of recalled memories in a prompt"
-        )
+        namespace_prefix: str = Field(default="open-webui-", description="Namespace of a user, before their id")
+        max_tokens: int = Field(default=1024, ge=1, le=200_000, description="Most tokens of memories in a prompt")
         timeout_s: float = Field(default=10.0, gt=0, description="Seconds to wait for the server")
         priority: int = Field(default=0, description="Filters with lower numbers come first")
 
