@@ -82,8 +82,14 @@ async def _transport(settings: Settings) -> AsyncIterator[httpx.AsyncBaseTranspo
     from retrieval.api.app import create_app  # brings all of Litestar
 
     app = create_app(settings, is_server=False)
-    async with app.lifespan():
-        yield httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
+    raised: Exception | None = None
+    async with app.lifespan():  # of an error that passed it, its task group would make an ExceptionGroup
+        try:
+            yield httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
+        except Exception as exc:
+            raised = exc
+    if raised is not None:
+        raise raised
 
 
 def _settings(data_dir: Path | str | None, database_url: str | None) -> Settings:

@@ -1,4 +1,4 @@
-"""The Python of README.md and docs/python.md does what it shows."""
+"""The Python of README.md, docs/python.md and docs/frameworks.md does what it shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/frameworks.md"])
 def test_every_block_runs(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """One after the other, on one embedded database."""
     blocks = _BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))

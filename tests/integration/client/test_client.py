@@ -129,3 +129,11 @@ def test_the_asynchronous_client_does_the_same(url: str) -> None:
             return sorted([memory.text async for memory in client.get_all()])
 
     assert asyncio.run(use()) == ["Slugs ate the lettuce.", "The kettle is copper."]
+
+
+async def test_an_error_within_the_block_leaves_it_as_it_was_raised(database_url: str) -> None:
+    with pytest.raises(KeyError, match="mine"), trivet.open(database_url=database_url):
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine"):
+        async with trivet.aopen(database_url=database_url):
+            raise KeyError("mine")

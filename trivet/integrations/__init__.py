@@ -1,0 +1,31 @@
+"""Trivet in other frameworks: one module for each, which needs the extra of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from trivet import SearchResult
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import a framework's packages within this block.
+
+    Raises:
+        ImportError: one is missing; names the extra that brings it.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as exc:
+        raise ImportError(f"{exc.name} is missing: pip install 'trivet[{name}]'", name=exc.name) from exc
+
+
+def metadata_of(result: SearchResult) -> dict[str, Any]:
+    """What is known of a memory besides its text, as JSON has it."""
+    known: dict[str, Any] = msgspec.to_builtins(result)
+    shown = ("title", "kind", "speaker", "session_id", "document_id", "created_at", "tags", "score", "legs")
+    return {**result.metadata, **{name: known[name] for name in shown}}

@@ -1,0 +1,141 @@
+"""OpenAI Agents SDK: a session whose items are memories."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+from uuid import uuid4
+
+from trivet import AsyncClient, NotFound, StoredMemory
+from trivet.integrations import extra
+
+with extra("openai-agents"):
+    from agents import SessionSettings, TResponseInputItem
+    from agents.memory.session import SessionABC
+    from agents.memory.session_settings import resolve_session_limit
+
+ITEM = "openai_agents"
+"""Under this name metadata hold an item's JSON; a tag that begins with it names the session."""
+
+PART_CHARS = 30_000
+"""Longest piece of an item's JSON in one memory: escaped once more it is at most 60,000 bytes of metadata."""
+
+UNSPOKEN = "chunk"
+"""Kind of the memories of calls, outputs and the like; they are in no conversation."""
+
+
+class TrivetSession(SessionABC):
+    """The history of a conversation, which searches and context packs of its namespace find, too.
+
+    Items come back as they were added. What users and assistants say becomes messages of the session `session_id`, with
+    the role as their speaker; the rest, such as calls of tools, is stored beside them as chunks without a text of its
+    own. All methods raise `TrivetError`.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: AsyncClient,
+        *,
+        namespace: str | None = None,
+        session_settings: SessionSettings | None = None,
+    ) -> None:
+        """Keep a conversation.
+
+        Args:
+            session_id: 1 to 240 characters.
+            client: of a server or in process; it is not closed.
+            namespace: None for the client's.
+            session_settings: a `limit` where a call has none.
+        """
+        self.session_id = session_id
+        self.session_settings = session_settings
+        self._client = client
+        self._named: dict[str, Any] = {} if namespace is None else {"namespace": namespace}
+        self._tag = f"{ITEM}:{session_id}"
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The latest `limit` items, or all, oldest first."""
+        items = [item for _, item in await self._stored()]
+        most = resolve_session_limit(limit, self.session_settings)
+        return items if most is None else items[max(0, len(items) - most) :]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Append items; all of them can be JSON, or none is stored."""
+        # Ids of one call compare as the items do, and those of a later call come after them.
+        call = f"{time.time_ns():020}-{uuid4().hex[:8]}"
+        memories = [
+            memory for number, item in enumerate(items) for memory in self._memories(f"{call}-{number:05}", item)
+        ]
+        if memories:
+            await self._client.add(memories, **self._named)
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Remove and return the last item; None if there is none."""
+        while stored := await self._stored():
+            ids, item = stored[-1]
+            try:
+                for memory_id in reversed(ids):
+                    await self._client.delete(memory_id, **self._named)
+            except NotFound:  # another one removed it just now
+                continue
+            return item
+        return None
+
+    async def clear_session(self) -> None:
+        """Remove all items."""
+        try:
+            await self._client.delete_all(tags_all=[self._tag], **self._named)
+        except NotFound:  # nothing was added yet
+            return
+
+    def _memories(self, item_id: str, item: TResponseInputItem) -> Iterator[dict[str, Any]]:
+        """The memories of an item: one, unless it is long."""
+        content = json.dumps(item)
+        said = said_in(item)
+        parts = range(0, len(content), PART_CHARS)
+        share = -(-len(said) // len(parts))  # a text is never longer than its JSON
+        for number, start in enumerate(parts):
+            spoken = said[number * share : (number + 1) * share].strip()
+            conversation = {"kind": "message", "speaker": item["role"], "session_id": self.session_id} if spoken else {}  # type: ignore[typeddict-item]
+            yield {
+                "id": f"{ITEM}-{item_id}-{number:05}",
+                "text": spoken or f"({item.get('type', 'message')})",
+                "kind": UNSPOKEN,
+                "tags": [self._tag],
+                "metadata": {ITEM: {"item": item_id, "json": content[start : start + PART_CHARS]}},
+                **conversation,
+            }
+
+    async def _stored(self) -> list[tuple[list[str], TResponseInputItem]]:
+        """All items, oldest first, each with the ids of its memories."""
+        memories: list[StoredMemory] = []
+        try:
+            async for memory in self._client.get_all(tags_all=[self._tag], **self._named):
+                memories.append(memory)
+        except NotFound:
+            return []
+        memories.sort(key=lambda memory: memory.id)
+        items = []
+        for _, group in groupby(memories, key=lambda memory: memory.metadata[ITEM]["item"]):
+            parts = list(group)
+            content = "".join(part.metadata[ITEM]["json"] for part in parts)
+            items.append(([part.id for part in parts], json.loads(content)))
+        return items
+
+
+def said_in(item: Mapping[str, Any] | TResponseInputItem) -> str:
+    """What a user or an assistant says in an item, without what no text may hold; nothing for other items.
+
+    >>> said_in({"role": "user", "content": [{"type": "input_text", "text": "Hello"}, {"type": "input_image"}]})
+    'Hello'
+    """
+    fields: Mapping[str, Any] = item
+    if fields.get("role") not in ("user", "assistant"):
+        return ""
+    content: str | Sequence[Mapping[str, Any]] = fields.get("content") or ""
+    parts = [content] if isinstance(content, str) else [part.get("text") or "" for part in content]
+    return "\n".join(part for part in parts if part).encode("utf-8", "ignore").decode().replace("\x00", "")

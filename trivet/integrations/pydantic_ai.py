@@ -1,0 +1,72 @@
+"""Pydantic AI: tools with which an agent remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from trivet import AsyncClient, InvalidInput, NotFound
+from trivet.integrations import extra
+
+with extra("pydantic-ai"):
+    from pydantic_ai import FunctionToolset, ModelRetry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MOST_RECALLED = 20
+"""Most memories that one call of `recall` returns."""
+
+
+def trivet_toolset(client: AsyncClient, *, namespace: str | None = None) -> FunctionToolset[Any]:
+    """The tools `remember`, `recall`, `get_context` and `forget`, for one namespace that no argument can change.
+
+    What an agent asks for in a wrong way it may ask for again; other errors are `TrivetError`.
+
+    Args:
+        client: of a server or in process; it is not closed.
+        namespace: None for the client's.
+    """
+    named: dict[str, Any] = {} if namespace is None else {"namespace": namespace}
+
+    async def remember(text: str, speaker: str | None = None) -> str:
+        """Store a fact or message for later. Returns its id."""
+        [result] = await client.add({"text": text, "speaker": speaker}, **named)
+        return str(result.id)
+
+    async def recall(query: str, limit: int = 5) -> list[dict[str, Any]]:
+        """Memories most relevant to a question, best first, with ids and dates."""
+        try:
+            answer = await client.search(query, top_k=max(1, min(limit, MOST_RECALLED)), **named)
+        except NotFound:  # nothing was remembered yet
+            return []
+        return [
+            {"id": each.id, "created_at": each.created_at, "speaker": each.speaker, "text": each.text}
+            for each in answer.results
+        ]
+
+    async def get_context(query: str, max_tokens: int = 1024) -> str:
+        """What is remembered about a question, as one cited text within a token budget."""
+        return (await client.context(query, max_tokens=max_tokens, **named)).context
+
+    async def forget(id: str) -> str:
+        """Delete one memory for good."""
+        await client.delete(id, **named)
+        return f"{id} is deleted"
+
+    tools = (remember, recall, get_context, forget)
+    return FunctionToolset([_correctable(tool) for tool in tools], id="trivet")
+
+
+def _correctable(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """A tool whose caller is told of a bad argument."""
+
+    @wraps(tool)
+    async def correctable(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await tool(*arguments, **named)
+        except (InvalidInput, NotFound) as exc:
+            raise ModelRetry(str(exc)) from exc
+
+    return correctable
