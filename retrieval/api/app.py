@@ -18,6 +18,7 @@ from litestar.routes import HTTPRoute
 
 from native.malloc import mmap_large_blocks, trim_heap
 from retrieval.api.bulk import BulkController
+from retrieval.api.documents import DocumentsController
 from retrieval.api.health import ServerController
 from retrieval.api.journal import JournalController
 from retrieval.api.mcp import mcp_route, serving_tools
@@ -40,6 +41,7 @@ _CONTROLLERS = (
     SearchController,
     MemoriesController,
     BulkController,
+    DocumentsController,
     NamespacesController,
     JournalController,
     ProfilesController,

@@ -22,6 +22,7 @@ from retrieval.api.middleware import is_open
 from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.problems import PROBLEM_TYPE, STATUS_OF, TITLES, Problem, type_of
 from retrieval.installation import installed_version
+from retrieval.types.document import Document, DocumentInfo
 from retrieval.types.memory import Memory, MemoryInput
 from retrieval.types.namespace import NamespaceInfo
 from retrieval.types.search import Filters, SearchResult
@@ -116,7 +117,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         _add_examples(operation, _TEXTS["examples"].get(operation["operationId"], {}))
         _complete_responses(operation, needs_key=with_key and not is_open(path))
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
-    for kind in (Memory, NamespaceInfo, SearchResult):
+    for kind in (Document, DocumentInfo, Memory, NamespaceInfo, SearchResult):
         components[kind.__name__]["properties"]["created_at"]["format"] = "date-time"
     document["components"]["schemas"] = components
 
@@ -193,7 +194,12 @@ def _section(document: Mapping[str, Any], method: str, path: str, operation: Map
 def _curl(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> str:
     """A command that works on a server with the examples' memories."""
     url = document["servers"][0]["url"] + path
-    for name, value in {"{ns}": "caroline", "{memory_id}": "m1", "{name}": "default"}.items():
+    for name, value in {
+        "{ns}": "caroline",
+        "{memory_id}": "m1",
+        "{document_id}": "handbook",
+        "{name}": "default",
+    }.items():
         url = url.replace(name, value)
     if operation["operationId"] == "delete_namespace":
         url += "?confirm=caroline"

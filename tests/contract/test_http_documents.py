@@ -25,6 +25,8 @@ PROMISED = {
     ("POST", "/v1/namespaces/{ns}/memories/delete"), ("GET", "/v1/namespaces/{ns}/memories/{memory_id}"),
     ("PATCH", "/v1/namespaces/{ns}/memories/{memory_id}"), ("DELETE", "/v1/namespaces/{ns}/memories/{memory_id}"),
     ("POST", "/v1/namespaces/{ns}/search"), ("POST", "/v1/namespaces/{ns}/context"), ("POST", "/v1/classify"),
+    ("POST", "/v1/namespaces/{ns}/documents"), ("GET", "/v1/namespaces/{ns}/documents"),
+    ("GET", "/v1/namespaces/{ns}/documents/{document_id}"), ("DELETE", "/v1/namespaces/{ns}/documents/{document_id}"),
     ("POST", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/feedback"),
     ("DELETE", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/queries"),
     ("DELETE", "/v1/namespaces/{ns}/queries"),
@@ -124,6 +126,7 @@ async def test_the_pages_examples_work(database_url: str) -> None:
         first = [
             ("PUT", "/v1/namespaces/{ns}"),
             ("POST", "/v1/namespaces/{ns}/memories"),
+            ("POST", "/v1/namespaces/{ns}/documents"),
             ("POST", "/v1/profiles/{name}/rollback"),
         ]
         last = [key for key in operations if key[0] == "DELETE" or key[1].endswith("/delete")]
@@ -141,6 +144,7 @@ async def _promote_something(profile_registry: ProfileRegistry) -> None:
 
 async def _send_example(client: httpx.AsyncClient, method: str, path: str, operation: dict[str, Any]) -> httpx.Response:
     url = path.replace("{ns}", "caroline").replace("{memory_id}", "m1").replace("{name}", "default")
+    url = url.replace("{document_id}", "handbook")
     for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
         if media_type == "application/json":
             return await client.request(method, url, json=body["example"])
