@@ -144,6 +144,10 @@ def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
     return text
 
 
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not name.startswith("TRIVET_")}
+
+
 async def _read_apart(reader: str, content: bytes) -> Reading:
     """Run a reader in a process of its own, so that a hostile file can harm nothing else.
 
@@ -153,7 +157,7 @@ async def _read_apart(reader: str, content: bytes) -> Reading:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", readers.__name__, reader,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**_without_secrets(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )  # fmt: skip
     try:
         async with asyncio.timeout(2 * MAX_CPU_S):

@@ -39,6 +39,9 @@ from retrieval.validation import check_names, check_storable
 OWN_KEY = "document"
 """The key of a chunk's metadata under which Trivet writes what it knows of it; all others are the caller's."""
 
+MOST_READERS = 2
+"""Documents that are read at the same time; each may take as much memory as a reader may have."""
+
 TITLE_PIECES = MAX_PIECES - 2 - CHUNK_PIECES - SMALL_PIECES
 """Word pieces that a chunk leaves for its title in the embedder's window."""
 
@@ -59,6 +62,7 @@ class DocumentService:
     def __init__(self, pool: Pool, ingest: Ingest) -> None:
         self._pool = pool
         self._ingest = ingest
+        self._reading = asyncio.Semaphore(MOST_READERS)
 
     @cached_property
     def _splitter(self) -> DocumentSplitter:
@@ -80,12 +84,13 @@ class DocumentService:
         if OWN_KEY in document.metadata:
             raise InvalidInput(f"must not have the key {OWN_KEY!r}: it is Trivet's own", loc=("metadata",))
         content = await asyncio.to_thread(_content_of, document)
-        extract_ = await extract(content, document.media_type)
-        chunks = await asyncio.to_thread(self._splitter.split, extract_.text, extract_.structure)
+        async with self._reading:
+            extracted = await extract(content, document.media_type)
+        chunks = await asyncio.to_thread(self._splitter.split, extracted.text, extracted.structure)
         document_id = document.id or uuid7()
-        is_titled = bool(chunks) and extract_.structure != "code"
-        title = document.title or extract_.title or next(iter(chunks[0].headings if is_titled else ()), None)
-        info = ChunkInfo(title=title, media_type=extract_.media_type)
+        is_titled = bool(chunks) and extracted.structure != "code"
+        title = document.title or extracted.title or next(iter(chunks[0].headings if is_titled else ()), None)
+        info = ChunkInfo(title=title, media_type=extracted.media_type)
         memories = await asyncio.to_thread(self._memories, document_id, document, info, chunks)
         status = await self._ingest.replace_document(namespace, document_id, memories)
         return DocumentReceipt(document_id=document_id, chunks=len(memories), status=status)
