@@ -13,8 +13,8 @@ from tokenizers import Tokenizer
 Structure = Literal["markdown", "text", "code"]
 """How a text shows its structure: Markdown; paragraphs and underlined headings; indented definitions."""
 
-CHUNK_PIECES = 192
-"""Most word pieces of a chunk's text; what is left of the embedder's window is its title's."""
+CHUNK_PIECES = 144
+"""Most word pieces of a chunk; chosen on technical documentation, docs/decisions/0016-documents.md."""
 
 SMALL_PIECES = 48
 """A shorter section is joined with the one after it if both fit."""

@@ -33,6 +33,9 @@ DIMENSIONS = EMBEDDING_DIM
 MAX_PIECES = 256
 """Length of the model's window in word pieces, its two marks included."""
 
+TOKENISED_AT_ONCE = 1_000_000
+"""Most characters tokenised at once, unless one text has more."""
+
 IDLE_S = 1.0
 """Idle time after the last documents before their memory is released, in seconds."""
 
@@ -144,8 +147,21 @@ class OnnxEmbedder:
 
     def _pieces(self, texts: list[str]) -> tuple[list[list[int]], list[int]]:
         """The windows of all texts, and how many each has."""
-        each = [windows(encoding.ids) for encoding in self._tokenizer.encode_batch(texts)]
+        each = [
+            windows(encoding.ids) for some in _slices(texts) for encoding in self._tokenizer.encode_batch_fast(some)
+        ]
         return list(chain.from_iterable(each)), list(map(len, each))
+
+
+def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Texts to tokenise at once: the tokenizer takes some hundred bytes for each word."""
+    start = size = 0
+    for position, text in enumerate(texts):
+        if size and size + len(text) > TOKENISED_AT_ONCE:
+            yield texts[start:position]
+            start, size = position, 0
+        size += len(text)
+    yield texts[start:]
 
 
 def windows(pieces: list[int]) -> list[list[int]]:

@@ -1,6 +1,6 @@
 """Orders the turns of chat sessions and blends their vectors with preceding turns; no I/O.
 
-The chunks of a document are turns, too: the document is their session, as far as order and context go.
+The chunks of a document are turns, too: the document is their session, and those around a chunk count for it in BM25.
 
 Changes are local: a change at one place of a session needs the two stored turns on each side of it, and updates the
 links of one on each side and the vectors of the two after it.
@@ -167,7 +167,13 @@ def _join(joined: dict[int, Turn], before: Turn | None, after: Turn | None) -> N
 
 
 def _context(doc: int, turns: Mapping[int, Turn]) -> tuple[int | None, int | None]:
-    """The two preceding turns. A changed text gets a new ordinal, so equal contexts have equal vectors."""
+    """The two turns that count in a turn's vector.
+
+    A changed text gets a new ordinal, so equal contexts have equal vectors. None count in a chunk's: its title has its
+    headings, and mixed with its neighbours it is found less well (docs/decisions/0016-documents.md).
+    """
+    if turns[doc].place.session_id.startswith(DOCUMENT):
+        return None, None
     previous = turns[doc].previous
     before = turns.get(previous) if previous is not None else None
     return previous, before.previous if before else None

@@ -98,7 +98,7 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
     (b'{"id": "..", "text": "x"}', ["id"]),
     (b'{"id": "b", "text": "x", "session_id": ".."}', ["session_id"]),
     (b'{"id": "b", "text": "x", "document_id": "."}', ["document_id"]),
-    (b'{"id": "b", "text": "' + b"x" * 60_001 + b'"}', ["text"]),
+    (b'{"id": "b", "text": "' + b"x" * 1_000_001 + b'"}', ["text"]),
 ]
 
 

@@ -98,15 +98,16 @@ async def test_a_changed_document_replaces_its_chunks(trivet: Trivet) -> None:
     before = await trivet.documents.get("n", "h")
     shorter = HANDBOOK[: before.chunks[3].start] + "## Zeppelins\n\nEvery zeppelin is inflated on Tuesday.\n"
     receipt = await trivet.documents.put("n", DocumentInput(id="h", text=shorter))
-    assert (receipt.status, receipt.chunks) == ("updated", 4)
-    assert (await trivet.documents.get("n", "h")).text == shorter
-    assert len(await memories_of(trivet)) == 4 + len(before.chunks)
+    after = await trivet.documents.get("n", "h")
+    assert (receipt.status, receipt.chunks, after.text) == ("updated", len(after.chunks), shorter)
+    assert after.chunks[:2] == before.chunks[:2]
+    assert len(await memories_of(trivet)) == len(after.chunks) + len(before.chunks)
     for mode in (Mode.VECTOR, Mode.BM25, Mode.ADAPTIVE):
         answer = await trivet.search("n", SearchRequest(query="When is the zeppelin inflated?", mode=mode, top_k=3))
-        assert answer.results[0].id == "h#3"
+        assert answer.results[0].id == after.chunks[-1].id
     filters = Filters(document_id=["h"])
     answer = await trivet.search("n", SearchRequest(query="chapter kettle", filters=filters, top_k=50))
-    assert {result.id for result in answer.results} <= {f"h#{position}" for position in range(4)}
+    assert {result.id for result in answer.results} <= {chunk.id for chunk in after.chunks}
 
 
 async def test_a_document_is_deleted_as_one(trivet: Trivet) -> None:

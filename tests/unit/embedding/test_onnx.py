@@ -174,7 +174,7 @@ async def test_memory_that_documents_took_is_given_back(
     gc.collect()
     malloc.trim_heap()  # what embedders of other tests have left
     before, query = resident(), await embedder.embed_query("harbour")
-    long = ["word " * 300] * 16
+    long = ["word " * 254] * 16
     vectors = await embedder.embed_documents(long)
     taken = resident() - before
     assert taken > 50 * 2**20
