@@ -106,7 +106,7 @@ def read_html(content: bytes) -> Reading:
     page.feed(content.decode())
     page.close()
     title = _SPACES.sub(" ", page.title).strip() if page.title else None
-    return Reading(text="".join(page.parts), title=title or None)
+    return Reading(text=_storable("".join(page.parts)), title=_storable(title) if title else None)
 
 
 def read_pdf(content: bytes) -> Reading:
@@ -123,7 +123,12 @@ def read_pdf(content: bytes) -> Reading:
     if not text.strip():
         return Reading(error=f"has no text: its {pages} pages are pictures, which a program for OCR can read")
     title = reader.metadata.title if reader.metadata is not None else None
-    return Reading(text=_HYPHENATED.sub("", text).replace("\x00", ""), title=str(title) if title else None)
+    return Reading(text=_storable(_HYPHENATED.sub("", text)), title=_storable(str(title)) if title else None)
+
+
+def _storable(text: str) -> str:
+    """A text without what the database cannot hold; fonts and references of a file may stand for anything."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 READERS: Mapping[str, Callable[[bytes], Reading]] = {"html": read_html, "pdf": read_pdf}
@@ -143,7 +148,7 @@ def main() -> None:
     except MemoryError:
         reading = Reading(error=f"takes more than {MAX_MEMORY_BYTES // 1024**3} GiB of memory to read")
     except Exception as exc:
-        reading = Reading(error=f"cannot be read: {exc or type(exc).__name__}")
+        reading = Reading(error=f"cannot be read: {str(exc) or type(exc).__name__}")
     sys.stdout.buffer.write(msgspec.json.encode(reading))
 
 

@@ -26,6 +26,7 @@ from retrieval.store import documents, namespaces
 from retrieval.store.pool import Pool
 from retrieval.types.document import (
     MAX_DOCUMENT_BYTES,
+    MAX_TITLE_CHARS,
     Document,
     DocumentChunk,
     DocumentInfo,
@@ -90,7 +91,7 @@ class DocumentService:
         document_id = document.id or uuid7()
         is_titled = bool(chunks) and extracted.structure != "code"
         title = document.title or extracted.title or next(iter(chunks[0].headings if is_titled else ()), None)
-        info = ChunkInfo(title=title, media_type=extracted.media_type)
+        info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
         memories = await asyncio.to_thread(self._memories, document_id, document, info, chunks)
         status = await self._ingest.replace_document(namespace, document_id, memories)
         return DocumentReceipt(document_id=document_id, chunks=len(memories), status=status)
@@ -144,7 +145,7 @@ class DocumentService:
 
     def _memories(
         self, document_id: str, document: DocumentInput, info: ChunkInfo, chunks: Sequence[TextChunk]
-    ) -> list[MemoryInput]:
+    ) -> Sequence[MemoryInput]:
         """The chunks as memories; their ids are the document's and their position."""
         paths = list(dict.fromkeys(chunk.headings for chunk in chunks))
         titles = dict(zip(paths, self._titles(info.title, paths), strict=True))
@@ -166,7 +167,7 @@ class DocumentService:
             for position, chunk in enumerate(chunks)
         ]
 
-    def _titles(self, title: str | None, paths: Sequence[Sequence[str]]) -> list[str | None]:
+    def _titles(self, title: str | None, paths: Sequence[Sequence[str]]) -> Sequence[str | None]:
         """The document's title and the headings below it, as far as they leave room in the embedder's window."""
         whole = [list(dict.fromkeys(filter(None, (title, *path)))) for path in paths]
         shown = []
@@ -175,7 +176,7 @@ class DocumentService:
             texts = [_BETWEEN_HEADINGS.join(candidate) for candidate in candidates]
             sizes = self._splitter.measure(texts)
             fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= TITLE_PIECES]
-            shown.append((fitting[0] if fitting else self._splitter.head(texts[-1], TITLE_PIECES)) or None)
+            shown.append((fitting[0] if fitting else self._splitter.head(texts[-1], TITLE_PIECES))[:1_000] or None)
         return shown
 
 

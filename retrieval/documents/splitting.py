@@ -22,6 +22,9 @@ SMALL_PIECES = 48
 MAX_CHUNK_CHARS = 4_000
 """Most characters of a chunk, unless they are blank: a word of any length is one word piece."""
 
+MAX_HEADINGS, MAX_HEADING_CHARS = 8, 200
+"""Most headings that a chunk is said to be under, the innermost ones, and most characters of each."""
+
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
@@ -88,9 +91,10 @@ class DocumentSplitter:
         chunks: list[str] = []
         held = 0
         for (part, begins), size in zip(parts, self.measure([part for part, _ in parts]), strict=True):
-            fits = held + size <= self._pieces + SMALL_PIECES
+            last = chunks[-1] if chunks else ""
+            fits = held + size <= self._pieces + SMALL_PIECES and len(last) + len(part) <= MAX_CHUNK_CHARS
             is_small = held < SMALL_PIECES or (size < SMALL_PIECES and not begins)
-            if chunks and ((fits and is_small) or not part.strip() or not chunks[-1].strip()):
+            if chunks and ((fits and is_small) or not part.strip() or not last.strip()):
                 chunks[-1] += part
                 held += size
             else:
@@ -116,6 +120,10 @@ def headings(text: str, structure: Structure) -> Iterator[Heading]:
     return _of_code(lines) if structure == "code" else _of_text(lines)
 
 
+def _heading(start: int, end: int, level: int, title: str) -> Heading:
+    return Heading(start, end, level, title.strip()[:MAX_HEADING_CHARS].strip())
+
+
 def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
     start, fence, before = 0, "", ""
     for line in lines:
@@ -129,10 +137,10 @@ def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
         elif fence:
             pass
         elif atx := _ATX.match(line):
-            yield Heading(start, end, len(atx[1]), atx[2])
+            yield _heading(start, end, len(atx[1]), atx[2])
             before = ""
         elif (ruler := _SETEXT.match(line)) and before:
-            yield Heading(start - len(before), end, 1 if ruler[1][0] == "=" else 2, before.strip())
+            yield _heading(start - len(before), end, 1 if ruler[1][0] == "=" else 2, before)
             before = ""
         else:
             before = line if line.strip() else ""
@@ -151,7 +159,7 @@ def _of_text(lines: Sequence[str]) -> Iterator[Heading]:
             level = levels.setdefault((ruler[1], has_overline), len(levels) + 1)
             first = start - len(above) if has_overline else start
             if title.strip():
-                yield Heading(first, start + len(title) + len(below), level, title.strip())
+                yield _heading(first, start + len(title) + len(below), level, title)
         start += len(title)
 
 
@@ -159,7 +167,7 @@ def _of_code(lines: Sequence[str]) -> Iterator[Heading]:
     start = 0
     for line in lines:
         if definition := _DEFINITION.match(line):
-            yield Heading(start, start + len(line), len(definition[1].expandtabs()), definition[2])
+            yield _heading(start, start + len(line), len(definition[1].expandtabs()), definition[2])
         start += len(line)
 
 
@@ -181,7 +189,7 @@ def _located(chunks: Iterable[str], found: Sequence[Heading]) -> Iterator[TextCh
             rest = chunk[heading.end - start :] if heading.start >= start else ""
             body = max(body, heading.end + len(rest) - len(rest.lstrip())) if rest.strip() else body
             passed += 1
-        yield TextChunk(chunk, tuple(each.title for each in path))
+        yield TextChunk(chunk, tuple(each.title for each in path[-MAX_HEADINGS:]))
         start += len(chunk)
         while passed < len(found) and found[passed].start < start:
             heading = found[passed]

@@ -18,6 +18,8 @@ MAX_DOCUMENT_BYTES = 12_000_000
 MAX_ID_CHARS = 240
 """Longest id of a document: the ids of its chunks are longer."""
 
+MAX_TITLE_CHARS = 500
+
 DocumentId = Annotated[str, Meta(min_length=1, max_length=MAX_ID_CHARS)]
 
 
@@ -25,7 +27,9 @@ class DocumentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A document as a caller sends it: `text`, or a file's `content_base64`."""
 
     id: DocumentId | None = None
-    title: Annotated[str, Meta(max_length=500, description="null: the document's own, if it has one")] | None = None
+    title: (
+        Annotated[str, Meta(max_length=MAX_TITLE_CHARS, description="null: the document's own, if it has one")] | None
+    ) = None
     text: Annotated[str, Meta(min_length=1, max_length=MAX_DOCUMENT_CHARS)] | None = None
     content_base64: Annotated[str, Meta(min_length=1, max_length=MAX_DOCUMENT_BYTES * 4 // 3 + 4)] | None = None
     media_type: (

@@ -49,7 +49,7 @@ def test_chunks_are_the_text_and_fit_the_window(text: str, structure: Structure)
     assert all(chunk.text.strip() for chunk in chunks)
     for chunk, size in zip(chunks, splitter().measure([chunk.text for chunk in chunks]), strict=True):
         assert size <= CHUNK_PIECES + SMALL_PIECES
-        assert len(chunk.text.strip()) <= 2 * MAX_CHUNK_CHARS
+        assert len(chunk.text.strip()) <= MAX_CHUNK_CHARS
 
 
 @settings(deadline=None)
