@@ -94,7 +94,7 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
             reading = await _read_apart("html", reading.text.encode())
     text = reading.text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
-        raise InvalidInput("has no text", loc=("content",))
+        raise InvalidInput("has no text")
     if len(text) > MAX_DOCUMENT_CHARS:
         raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
     return Extract(text=text, structure=_STRUCTURES.get(form, "text"), media_type=name, title=reading.title)

@@ -85,8 +85,12 @@ class DocumentService:
         if OWN_KEY in document.metadata:
             raise InvalidInput(f"must not have the key {OWN_KEY!r}: it is Trivet's own", loc=("metadata",))
         content = await asyncio.to_thread(_content_of, document)
-        async with self._reading:
-            extracted = await extract(content, document.media_type)
+        try:
+            async with self._reading:
+                extracted = await extract(content, document.media_type)
+        except InvalidInput as exc:
+            field = "content_base64" if document.text is None else "text"
+            raise InvalidInput(str(exc), loc=exc.loc or (field,)) from exc
         chunks = await asyncio.to_thread(self._splitter.split, extracted.text, extracted.structure)
         document_id = document.id or uuid7()
         is_titled = bool(chunks) and extracted.structure != "code"

@@ -60,14 +60,15 @@ class DocumentSplitter:
         self._pieces = pieces
         self._markdown = MarkdownSplitter.from_huggingface_tokenizer(tokenizer, pieces, trim=False)
         self._plain = TextSplitter.from_huggingface_tokenizer(tokenizer, pieces, trim=False)
-        self._characters = TextSplitter(MAX_CHUNK_CHARS, trim=False)
+        # What takes the splitters quadratic time, as ten thousand ">" do, takes them little in small pieces.
+        self._blocks = TextSplitter(MAX_CHUNK_CHARS, trim=False)
 
     def split(self, text: str, structure: Structure) -> list[TextChunk]:
         """The chunks of a text, none of them blank; none for a blank text."""
         found = list(headings(text, structure))
         splitter = self._markdown if structure == "markdown" else self._plain
         sections = [
-            [part for chunk in splitter.chunks(section) for part in self._cut(chunk)]
+            [chunk for block in self._blocks.chunks(section) for chunk in splitter.chunks(block)]
             for section in _sections(text, found)
         ]
         chunks = self._joined(sections)
@@ -81,9 +82,6 @@ class DocumentSplitter:
         """The first word pieces of a text."""
         offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
         return text[: offsets[pieces - 1][1]] if len(offsets) > pieces else text
-
-    def _cut(self, chunk: str) -> list[str]:
-        return [chunk] if len(chunk) <= MAX_CHUNK_CHARS else self._characters.chunks(chunk)
 
     def _joined(self, sections: Iterable[Sequence[str]]) -> list[str]:
         """The parts of all sections; small and blank ones are joined with a neighbour, rather of their own section."""
