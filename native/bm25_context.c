@@ -138,6 +138,11 @@ static double in_context(const struct query *query, const struct windows *window
     return score;
 }
 
+/* Whether a memory is a turn of a session, or a chunk with a neighbour in its document. */
+static int is_turn(const struct memories *memories, int64_t doc) {
+    return memories->sessions[doc] >= 0 || memories->previous[doc] >= 0 || memories->next[doc] >= 0;
+}
+
 /* The eligible turns among some memories and near them with a positive score in context, ascending. Returns their
    number, or -1 if out of memory; the caller frees `turns`. */
 static int64_t turns_in_context(const struct query *query, const struct memories *memories, const uint8_t *visible,
@@ -147,7 +152,7 @@ static int64_t turns_in_context(const struct query *query, const struct memories
     struct windows windows = {.reach = context->near + more, .width = 2 * (context->near + more) + 1};
     windows.docs = malloc((count * windows.width + 1) * sizeof *windows.docs);
     for (int64_t i = 0; windows.docs && i < count; i++)
-        if (memories->sessions[first[i].doc] >= 0)
+        if (is_turn(memories, first[i].doc))
             windows.docs[windows.count++ * windows.width + windows.reach] = first[i].doc;
     windows.cells = windows.count * windows.width;
     windows.tfs = malloc((query->parts * windows.cells + 1) * sizeof *windows.tfs);

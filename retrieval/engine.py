@@ -22,6 +22,7 @@ from retrieval.answer.response import (
     unknown_namespace,
 )
 from retrieval.answer.selection import RankedMemory
+from retrieval.documents.service import DocumentService
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.entities.service import EntityService
@@ -96,6 +97,7 @@ class Trivet:
         self.records = JournalService(pool)
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedder)
+        self.documents = DocumentService(pool, self._ingest)
         self._packer = Packer(pool)
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
         self.entities = EntityService(pool, self._indexes)

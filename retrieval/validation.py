@@ -35,7 +35,8 @@ MAX_FILTER_BYTES = 256 * 1024
 MAX_FILTER_VALUES = 1_000
 """Most values in one filter."""
 
-MAX_MEMORY_BYTES: Final = 1024 * 1024
+MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
+"""Longest memory as JSON; the longest text takes less in any script."""
 
 SMALL_BYTES: Final = 64 * 1024
 """JSON up to this size is decoded without checking its structure."""

@@ -5,6 +5,7 @@ with trivet.Client(namespace="ana") as memory:
     print(memory.context("Where does my sister live?").context)
 """
 
+from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
 from retrieval.types.memory import AddResult
 from retrieval.types.memory import Memory as StoredMemory
 from retrieval.types.memory import MemoryInput as Memory
@@ -33,6 +34,9 @@ __all__ = [
     "Client",
     "Conflict",
     "ContextResponse",
+    "Document",
+    "DocumentInfo",
+    "DocumentReceipt",
     "InvalidInput",
     "Memory",
     "NotFound",

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from itertools import count
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
 
 from retrieval.journal.feedback import FeedbackReceipt
+from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
 from retrieval.types.entity import EntityPage, EntityPaths, EntitySummary, Neighborhood
 from retrieval.types.memory import AddResult, Memory
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
@@ -141,6 +143,48 @@ class AsyncClient:
         """Delete all memories that meet the filters, of which there must be one; returns how many."""
         return (await self._send(calls.delete_all(self._named(namespace), filters))).deleted
 
+    async def add_document(
+        self,
+        text: str | None = None,
+        *,
+        path: PathLike[str] | str | None = None,
+        namespace: str | None = None,
+        **fields: Any,
+    ) -> DocumentReceipt:
+        """Add or replace a document; it is split into chunks, which are memories.
+
+        Args:
+            text: of the document.
+            path: of a file instead: text, Markdown, HTML, PDF or source code. Without an `id` it gets one that follows
+                from its path, so that adding it again replaces it.
+            namespace: created on first use.
+            fields: of a document, such as `id`, `title`, `media_type`, `tags` and `metadata`.
+
+        Raises:
+            InvalidInput: the document cannot be read.
+            OSError: the file cannot be read.
+        """
+        body = calls.document_fields(text, path, fields)
+        return await self._send(calls.put_document(self._named(namespace), body))
+
+    async def get_document(self, id: str, *, namespace: str | None = None) -> Document:
+        """One document with its chunks and its text."""
+        return await self._send(calls.get_document(self._named(namespace), id))
+
+    async def documents(self, *, namespace: str | None = None) -> AsyncIterator[DocumentInfo]:
+        """All documents, by id; reads page after page."""
+        cursor = None
+        while True:
+            page = await self._send(calls.document_page(self._named(namespace), cursor))
+            for document in page.documents:
+                yield document
+            if (cursor := page.next_cursor) is None:
+                return
+
+    async def delete_document(self, id: str, *, namespace: str | None = None) -> None:
+        """Delete one document with its chunks."""
+        await self._send(calls.delete_document(self._named(namespace), id))
+
     async def feedback(
         self, search_id: str | None = None, *, namespace: str | None = None, **fields: Any
     ) -> FeedbackReceipt:
@@ -182,9 +226,12 @@ class AsyncClient:
     async def _send(self, call: Call[T]) -> T:
         """Send a call, again where that may help, and return its answer."""
         outcome: httpx.Response | httpx.TransportError
+        timeout = self._http.timeout if call.timeout_s is None else call.timeout_s
         for attempt in count():
             try:
-                outcome = await self._http.request(call.method, call.path, content=call.content, params=call.params)
+                outcome = await self._http.request(
+                    call.method, call.path, content=call.content, params=call.params, timeout=timeout
+                )
             except httpx.TransportError as exc:
                 outcome = exc
             if attempt >= self._retries or not calls.may_succeed(call, outcome):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from os import PathLike
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -12,8 +14,10 @@ import httpx
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from retrieval.documents.files import document_of
 from retrieval.ids import uuid7
 from retrieval.journal.feedback import FeedbackReceipt
+from retrieval.types.document import Document, DocumentPage, DocumentReceipt
 from retrieval.types.entity import EntityList, EntityPage, EntityPaths, Neighborhood
 from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
@@ -29,6 +33,9 @@ BATCH = 200
 
 PAGE = 200
 """Memories read in one request."""
+
+DOCUMENT_TIMEOUT_S = 600.0
+"""How long to wait for a document to be stored: one of 1,000 pages is embedded for minutes."""
 
 RETRIED = frozenset({429, 503})
 """Answers after which the same request may succeed."""
@@ -60,7 +67,10 @@ class _Problem(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request and the type of its answer; `is_repeatable`: sending it twice does what sending it once does."""
+    """One request and the type of its answer; `is_repeatable`: sending it twice does what sending it once does.
+
+    `timeout_s` is how long to wait for an answer, None for as long as the client waits for any.
+    """
 
     method: str
     path: str
@@ -68,6 +78,7 @@ class Call(Generic[T]):
     body: Any = None
     params: Mapping[str, str | list[str]] = field(default_factory=dict)
     is_repeatable: bool = True
+    timeout_s: float | None = None
 
     @property
     def content(self) -> bytes | None:
@@ -184,6 +195,44 @@ def delete(namespace: str, memory_id: str) -> Call[None]:
 def delete_all(namespace: str, filters: Mapping[str, Any]) -> Call[_Deleted]:
     """Delete memories by filters; sent twice, the second answer would count none."""
     return Call("POST", _path(namespace, "memories", "delete"), _Deleted, {"filters": filters}, is_repeatable=False)
+
+
+def document_fields(text: str | None, path: PathLike[str] | str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A document as a JSON object; one without an id gets one here, so that it may be sent twice.
+
+    Raises:
+        InvalidInput: both or none of a text and a path; a file that is empty or too large.
+        OSError: the file cannot be read.
+    """
+    if (text is None) == (path is None):
+        raise InvalidInput("give a text or a path", loc=("text",))
+    if path is not None:
+        read = document_of(Path(path))
+        metadata = {**read.metadata, **fields.get("metadata", {})}
+        known = {"id": read.id, "content_base64": read.content_base64, "media_type": read.media_type}
+        return {**known, **fields, "metadata": metadata}
+    return {"text": text, **fields, "id": fields.get("id") or uuid7()}
+
+
+def put_document(namespace: str, fields: Mapping[str, Any]) -> Call[DocumentReceipt]:
+    """Put a document that has an id."""
+    return Call("POST", _path(namespace, "documents"), DocumentReceipt, fields, timeout_s=DOCUMENT_TIMEOUT_S)
+
+
+def get_document(namespace: str, document_id: str) -> Call[Document]:
+    """Read one document."""
+    return Call("GET", _path(namespace, "documents", document_id), Document)
+
+
+def document_page(namespace: str, cursor: str | None) -> Call[DocumentPage]:
+    """Read one page of documents."""
+    params = {"limit": str(PAGE)} | ({} if cursor is None else {"cursor": cursor})
+    return Call("GET", _path(namespace, "documents"), DocumentPage, params=params)
+
+
+def delete_document(namespace: str, document_id: str) -> Call[None]:
+    """Delete one document; sent twice, the second answer would be that there is none."""
+    return Call("DELETE", _path(namespace, "documents", document_id), type(None), is_repeatable=False)
 
 
 def feedback(namespace: str, fields: Mapping[str, Any]) -> Call[FeedbackReceipt]:

@@ -18,6 +18,7 @@ from litestar.routes import HTTPRoute
 
 from native.malloc import mmap_large_blocks, trim_heap
 from retrieval.api.bulk import BulkController
+from retrieval.api.documents import DocumentsController
 from retrieval.api.entities import EntitiesController
 from retrieval.api.health import ServerController
 from retrieval.api.journal import JournalController
@@ -42,6 +43,7 @@ _CONTROLLERS = (
     MemoriesController,
     BulkController,
     EntitiesController,
+    DocumentsController,
     NamespacesController,
     JournalController,
     ProfilesController,

@@ -21,6 +21,9 @@ from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
 
 CHUNK_LINES = 256
 
+CHUNK_BYTES = 16 * 1024 * 1024
+"""Most bytes of the lines of a chunk, unless one line has more."""
+
 CHUNKS_AT_ONCE = 4
 """While one is written the next are embedded; those that share an id or a session are written in their order."""
 
@@ -45,7 +48,7 @@ class BulkController(Controller):
         """Add or replace memories from a stream.
 
         One memory per line, one result per line that is not blank, in the same order; results are sent while lines
-        still arrive, after every 256. A broken line is rejected and the rest goes on. A line has at most 1,048,576
+        still arrive, after every 256. A broken line is rejected and the rest goes on. A line has at most 8,388,608
         bytes; the body has no limit. Should the database fail on the way, all lines that it did not take are rejected.
         Lines with ids can be sent again after that: what is there is `unchanged`.
         """
@@ -114,15 +117,18 @@ class _BulkAnswer:
             await asyncio.gather(worker, *unsent, return_exceptions=True)
 
     async def _chunks(self) -> AsyncIterator[list[tuple[int, Parsed]]]:
-        """At most `CHUNK_LINES` parsed lines at a time; an id comes once in a chunk, so that the later line wins."""
+        """Parsed lines, of limited number and size; an id comes once in a chunk, so that the later line wins."""
         chunk: list[tuple[int, Parsed]] = []
         ids: set[str] = set()
+        size = 0
         async for line in self._source:
             memory = await self._parsed(line)
             memory_id = memory.id if isinstance(memory, MemoryInput) else None
-            if len(chunk) == CHUNK_LINES or memory_id in ids:
+            line_bytes = len(line.content or b"")
+            if chunk and (len(chunk) == CHUNK_LINES or size + line_bytes > CHUNK_BYTES or memory_id in ids):
                 yield chunk
-                chunk, ids = [], set()
+                chunk, ids, size = [], set(), 0
+            size += line_bytes
             chunk.append((line.number, memory))
             if memory_id is not None:
                 ids.add(memory_id)

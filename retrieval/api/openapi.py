@@ -22,6 +22,7 @@ from retrieval.api.middleware import is_open
 from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.problems import PROBLEM_TYPE, STATUS_OF, TITLES, Problem, type_of
 from retrieval.installation import installed_version
+from retrieval.types.document import Document, DocumentInfo
 from retrieval.types.memory import Memory, MemoryInput
 from retrieval.types.namespace import NamespaceInfo
 from retrieval.types.search import Filters, SearchResult
@@ -45,6 +46,7 @@ _CAROLINE, _SUPPORT_GROUP = "a6191d0210204da3", "0a47b07992bc3610"
 EXAMPLE_NAMES = {
     "ns": "caroline",
     "memory_id": "m1",
+    "document_id": "handbook",
     "entity_id": _CAROLINE,
     "merge_id": "0199f0a0-7c00-7000-8000-000000000000",
     "name": "default",
@@ -130,7 +132,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         _add_examples(operation, _TEXTS["examples"].get(operation["operationId"], {}))
         _complete_responses(operation, needs_key=with_key and not is_open(path))
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
-    for kind in (Memory, NamespaceInfo, SearchResult):
+    for kind in (Document, DocumentInfo, Memory, NamespaceInfo, SearchResult):
         components[kind.__name__]["properties"]["created_at"]["format"] = "date-time"
     document["components"]["schemas"] = components
 

@@ -21,6 +21,7 @@ from msgspec import Meta, Struct
 from retrieval.api.state import AppState
 from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import check_name
+from retrieval.types.document import MAX_ID_CHARS
 from retrieval.types.memory import MAX_BATCH, MemoryInput
 from retrieval.validation import check_storable, decode, parse_batch
 
@@ -122,6 +123,7 @@ NamespaceName = Annotated[
     str, _in_path("the namespace: 1 to 128 letters and digits of any script or any of `_ . : @ + -`", 128)
 ]
 MemoryName = Annotated[str, _in_path("the memory's id, percent-encoded, slashes included", 256)]
+DocumentName = Annotated[str, _in_path("the document's id, percent-encoded, slashes included", MAX_ID_CHARS)]
 ProfileName = Annotated[
     str, _in_path("the profile: 1 to 100 letters and digits of any script or any of `_ . : + -`", 100)
 ]
@@ -131,7 +133,14 @@ Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the 
 Limit = Annotated[int, QueryParameter(ge=1, le=1_000, description="most entries of the page")]
 
 _NOT_QUERY = frozenset({"api", "data", "request", "self"})
-_FIELDS = {"ns": "namespace", "memory_id": "id", "entity_id": "id", "merge_id": "merge_id", "name": "name"}
+_FIELDS = {
+    "ns": "namespace",
+    "memory_id": "id",
+    "document_id": "id",
+    "entity_id": "id",
+    "merge_id": "merge_id",
+    "name": "name",
+}
 """What the parts of a path are called in problems."""
 
 

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO
 from uuid import NAMESPACE_URL, uuid5
 
@@ -17,6 +18,7 @@ import msgspec
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.group import Failure
+from retrieval.cli.import_documents import import_document
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import print_json, progress
 from retrieval.engine import Trivet
@@ -72,10 +74,10 @@ class Outcome:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["auto", "memories", "corpus"]),
+    type=click.Choice(["auto", "memories", "corpus", "document"]),
     default="auto",
     show_default=True,
-    help="Memories as the API takes them, or an evaluation folder's corpus.jsonl.",
+    help="Memories as the API takes them, an evaluation folder's corpus.jsonl, or one document (text, PDF, source).",
 )
 @settings_options
 @json_option
@@ -87,6 +89,9 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
     file's name, its line and its content; rows without ids on standard input are new each time. A
     line that is rejected is named and does not stop the others; the exit status is 1 then.
     """
+    if format_ == "document":
+        import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
+        return
     started = time.perf_counter()
     outcome = Outcome()
 

@@ -5,6 +5,7 @@ import contextlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,10 @@ DIMENSIONS = EMBEDDING_DIM
 """Vector length of this model, of the intent model's input and of the database's columns."""
 
 MAX_PIECES = 256
+"""Length of the model's window in word pieces, its two marks included."""
+
+TOKENISED_AT_ONCE = 1_000_000
+"""Most characters tokenised at once, unless one text has more."""
 
 IDLE_S = 1.0
 """Idle time after the last documents before their memory is released, in seconds."""
@@ -43,8 +48,8 @@ class OnnxEmbedder:
     they never wait behind a batch of documents. Documents have `document_threads`, and concurrent calls take turns
     batch by batch.
 
-    Texts are truncated to 256 word pieces. Every text, even an empty one or one of unknown words, gives a finite unit
-    vector.
+    A document longer than 256 word pieces is embedded in windows: its vector is that of their mean. A query is cut at
+    256 word pieces. Every text, even an empty one or one of unknown words, gives a finite unit vector.
     """
 
     model: str = MODEL_NAME
@@ -70,7 +75,7 @@ class OnnxEmbedder:
         with _named(tokenizer_path):
             self._tokenizer = Tokenizer.from_file(str(tokenizer_path))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(max_length=MAX_PIECES)
+        self._tokenizer.no_truncation()
         with _named(model_path):
             self._session = open_session(model_path, threads=1)
         dimensions = self._session.get_outputs()[0].shape[-1]
@@ -88,13 +93,12 @@ class OnnxEmbedder:
     def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
         """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
         # Tokenised here rather than in the thread, which would have to acquire the GIL once more.
-        return self._query_thread(batch_inputs([self._tokenizer.encode(text).ids]))
+        return self._query_thread(batch_inputs([windows(self._tokenizer.encode(text).ids)[0]]))
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
-        vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         if not texts:
-            return vectors
+            return np.zeros((0, DIMENSIONS), dtype=np.float32)
         loop = asyncio.get_running_loop()
         waiting: deque[list[int]] = deque()
 
@@ -107,7 +111,8 @@ class OnnxEmbedder:
         self._calls += 1
         self._cancel_release()
         try:
-            pieces = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
+            pieces, counts = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
+            vectors = np.zeros((len(pieces), DIMENSIONS), dtype=np.float32)
             waiting.extend(batches_by_length(pieces))
             await asyncio.gather(*(encode_waiting() for _ in range(min(self._parallel, len(waiting)))))
         finally:
@@ -115,7 +120,7 @@ class OnnxEmbedder:
             self._calls -= 1
             if not self._calls:
                 self._release = loop.call_later(IDLE_S, self._release_memory)
-        return vectors
+        return vectors if len(pieces) == len(texts) else mean_vectors(vectors, counts, list(map(len, pieces)))
 
     async def warm_up(self) -> None:
         """Run one query, so that the first real one does not pay for allocations."""
@@ -140,8 +145,51 @@ class OnnxEmbedder:
         vector: NDArray[np.float32] = encode(self._session, inputs)[0]
         return vector
 
-    def _pieces(self, texts: list[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self._tokenizer.encode_batch(texts)]
+    def _pieces(self, texts: list[str]) -> tuple[list[list[int]], list[int]]:
+        """The windows of all texts, and how many each has."""
+        each = [
+            windows(encoding.ids) for some in _slices(texts) for encoding in self._tokenizer.encode_batch_fast(some)
+        ]
+        return list(chain.from_iterable(each)), list(map(len, each))
+
+
+def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Texts to tokenise at once: the tokenizer takes some hundred bytes for each word."""
+    start = size = 0
+    for position, text in enumerate(texts):
+        if size and size + len(text) > TOKENISED_AT_ONCE:
+            yield texts[start:position]
+            start, size = position, 0
+        size += len(text)
+    yield texts[start:]
+
+
+def windows(pieces: list[int]) -> list[list[int]]:
+    """Word pieces in windows of at most `MAX_PIECES`, each with the first and the last piece, which mark its ends.
+
+    >>> [len(window) for window in windows([101, *range(600), 102])]
+    [256, 256, 94]
+    """
+    if len(pieces) <= MAX_PIECES:
+        return [pieces]
+    step = MAX_PIECES - 2
+    return [
+        [pieces[0], *pieces[start : min(start + step, len(pieces) - 1)], pieces[-1]]
+        for start in range(1, len(pieces) - 1, step)
+    ]
+
+
+def mean_vectors(vectors: NDArray[np.float32], counts: Sequence[int], weights: Sequence[int]) -> NDArray[np.float32]:
+    """Unit vectors of texts: the weighted means of their windows' vectors, shape (windows, dimensions).
+
+    `counts` are the windows of each text, in their order. A text of one window keeps its vector; so does, of its first
+    window, one whose mean vanishes.
+    """
+    starts = np.cumsum([0, *counts[:-1]])
+    sums = np.add.reduceat(vectors * np.asarray(weights, np.float32)[:, None], starts, axis=0)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    has_mean = (np.asarray(counts)[:, None] > 1) & (lengths > 1e-6)
+    return np.asarray(np.where(has_mean, sums / np.maximum(lengths, 1e-6), vectors[starts]), np.float32)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import msgspec
 
 from retrieval.errors import InvalidInput
 from retrieval.ids import uuid7
+from retrieval.ingest.sessions import DOCUMENT
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.validation import check_names, check_storable
 
@@ -60,9 +61,15 @@ def problem_of(memory: MemoryInput) -> InvalidInput | None:
 
 
 def check_meaning(memory: MemoryInput) -> None:
-    """Raise InvalidInput, naming the field, for a blank text or a memory that supersedes itself."""
+    """Check what the types do not.
+
+    Raises InvalidInput, naming the field, for a blank text, a session named like a document, or a memory that
+    supersedes itself.
+    """
     if not memory.text.strip():
         raise InvalidInput("must not be blank", loc=("text",))
+    if memory.session_id is not None and memory.session_id.startswith(DOCUMENT):
+        raise InvalidInput("must not begin with U+001F", loc=("session_id",))
     if memory.supersedes is not None and memory.supersedes == memory.id:
         raise InvalidInput("a memory cannot supersede itself", loc=("supersedes",))
 

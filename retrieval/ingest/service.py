@@ -21,12 +21,14 @@ from retrieval.ingest import transaction
 from retrieval.ingest.checks import Draft, check_meaning, drafts_of, fingerprint, without_empty_names
 from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
+from retrieval.ingest.sessions import session_name, session_of
 from retrieval.ingest.transaction import Analysed, Written
-from retrieval.store import locking, memories, namespaces
+from retrieval.store import documents, locking, memories, namespaces
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import calendar_terms
+from retrieval.types.document import DocumentStatus
 from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
 from retrieval.validation import check_names, check_storable
@@ -137,6 +139,67 @@ class Ingest:
 
         return await _retried(attempt, (Collided,))
 
+    async def replace_document(self, name: str, document_id: str, chunks: Sequence[MemoryInput]) -> DocumentStatus:
+        """Make these chunks, in their order, the document's; all searches see all of them or none.
+
+        Raises InvalidInput if one of them is invalid, Conflict if another memory has the id of one.
+        """
+        rejected: dict[int, AddResult] = {}
+        drafts = await asyncio.to_thread(drafts_of, chunks, rejected)
+        for result in rejected.values():
+            raise InvalidInput(result.error)
+
+        async def attempt() -> DocumentStatus:
+            async with self._pool.connection() as conn:
+                namespace = await namespaces.find_or_create(conn, name)
+                known = await documents.versions(conn, namespace.ns, document_id)
+            kept = {
+                draft.id: draft.fingerprint
+                for draft in drafts
+                if draft.id in known and known[draft.id].fingerprint == draft.fingerprint
+            }
+            if len(kept) == len(drafts) == len(known):
+                return "unchanged"
+            changed = [draft for draft in drafts if draft.id not in kept]
+            analysed = await self._analyse(changed, namespace.settings.language)
+            await turn()
+            async with self._pool.connection() as conn:
+                before = await transaction.replace_document(
+                    conn,
+                    namespace,
+                    document_id,
+                    analysed,
+                    kept=kept,
+                    sessions=_present([document, *(old.session_id for old in known.values())]),
+                    superseded=_present(old.supersedes for old in known.values()),
+                )
+            return "updated" if before else "created"
+
+        document = session_name(document_id)
+        with self._order.enter([(name, "session", document)]) as turn:
+            return await _retried(attempt, _MET_ANOTHER_WRITER)
+
+    async def delete_document(self, name: str, document_id: str) -> None:
+        """Delete a document with its chunks; raises NotFound if there is no such namespace or document."""
+
+        async def attempt() -> None:
+            async with self._pool.connection() as conn:
+                namespace = await namespaces.find(conn, name)
+                known = await documents.versions(conn, namespace.ns, document_id)
+                if not known:
+                    raise NotFound(f"there is no document {document_id!r} in namespace {name!r}")
+                await transaction.replace_document(
+                    conn,
+                    namespace,
+                    document_id,
+                    (),
+                    kept={},
+                    sessions=_present([session_name(document_id), *(old.session_id for old in known.values())]),
+                    superseded=_present(old.supersedes for old in known.values()),
+                )
+
+        await _retried(attempt, (Collided,))
+
     async def _write(
         self,
         name: str,
@@ -158,7 +221,7 @@ class Ingest:
             now = [draft.input for draft in changed]
             batch = WriteBatch(
                 analysed=analysed,
-                sessions=_present([*(old.session_id for old in before), *(new.session_id for new in now)]),
+                sessions=_present([*(old.session_id for old in before), *map(session_of, now)]),
                 superseded=_present([*(old.supersedes for old in before), *(new.supersedes for new in now)]),
             )
             await turn()
@@ -219,7 +282,7 @@ def _keys(name: str, batch: Sequence[MemoryInput | InvalidInput]) -> frozenset[t
     """The ids and sessions that a batch touches, including superseded ids."""
     given = [memory for memory in batch if isinstance(memory, MemoryInput)]
     ids = {memory.id for memory in given} | {memory.supersedes for memory in given}
-    sessions = {memory.session_id for memory in given}
+    sessions = set(map(session_of, given))
     return frozenset((name, kind, one) for kind, some in (("id", ids), ("session", sessions)) for one in some if one)
 
 

@@ -1,5 +1,7 @@
 """Orders the turns of chat sessions and blends their vectors with preceding turns; no I/O.
 
+The chunks of a document are turns, too: the document is their session, and those around a chunk count for it in BM25.
+
 Changes are local: a change at one place of a session needs the two stored turns on each side of it, and updates the
 links of one on each side and the vectors of the two after it.
 """
@@ -14,8 +16,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from retrieval.types.memory import MemoryInput
+
 END = 2**63 - 1
 """The place of a turn that is appended to its session."""
+
+DOCUMENT = "\x1f"
+"""Begins the name that a document has among sessions; no session's own name may begin so."""
+
+
+def session_of(memory: MemoryInput) -> str | None:
+    """The session in which a memory is a turn, which for a chunk is its document; None for other memories."""
+    if memory.session_id is None and memory.kind == "chunk" and memory.document_id is not None:
+        return session_name(memory.document_id)
+    return memory.session_id
+
+
+def session_name(document_id: str) -> str:
+    """The name that a document has among sessions."""
+    return DOCUMENT + document_id
 
 
 class Place(NamedTuple):
@@ -148,7 +167,13 @@ def _join(joined: dict[int, Turn], before: Turn | None, after: Turn | None) -> N
 
 
 def _context(doc: int, turns: Mapping[int, Turn]) -> tuple[int | None, int | None]:
-    """The two preceding turns. A changed text gets a new ordinal, so equal contexts have equal vectors."""
+    """The two turns that count in a turn's vector.
+
+    A changed text gets a new ordinal, so equal contexts have equal vectors. None count in a chunk's: its title has its
+    headings, and mixed with its neighbours it is found less well (docs/decisions/0016-documents.md).
+    """
+    if turns[doc].place.session_id.startswith(DOCUMENT):
+        return None, None
     previous = turns[doc].previous
     before = turns.get(previous) if previous is not None else None
     return previous, before.previous if before else None

@@ -24,14 +24,17 @@ from graph import store as graph_store
 from graph.store import DocGraph
 from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
 from retrieval.ingest.checks import Draft
-from retrieval.ingest.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination
-from retrieval.store import changes, locking, memories, namespaces, turns
+from retrieval.ingest.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
+from retrieval.store import changes, documents, locking, memories, namespaces, turns
 from retrieval.store.bm25 import postings
 from retrieval.store.locking import LockedMemory
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.text.analysis import TermBag
 from retrieval.types.search import Filters
+
+# A document may have thousands of chunks, each of which enters the index of vectors.
+_ALLOW_LONG_STATEMENTS = "set local statement_timeout = '10min'"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +96,48 @@ async def store(
         await _check_chains(conn, ns, existing, analysed)
         await _exchange(conn, ns, existing, {numbered[memory_id]: item for memory_id, item in written.items()})
     return Written(replaced=frozenset(stored), known=frozenset({row.id for row in locked} | written.keys()))
+
+
+async def replace_document(
+    conn: AsyncConnection[Any],
+    namespace: Namespace,
+    document_id: str,
+    analysed: Sequence[Analysed],
+    *,
+    kept: Mapping[str, bytes],
+    sessions: Collection[str],
+    superseded: Collection[str],
+) -> int:
+    """Make a document's chunks the analysed ones and those in `kept`; returns how many chunks it had before.
+
+    The analysed chunks are in the document's order; `kept` has the fingerprints of stored ones. `sessions` are those of
+    all its chunks, old and new, `superseded` the ids that they supersede.
+
+    Raises:
+        NotFound: the namespace was deleted in the meantime.
+        Conflict: a memory that is no chunk of this document has the id of one.
+        Collided: the document was changed concurrently.
+        UniqueViolation: another writer added one of the ids at the same time.
+    """
+    ns = namespace.ns
+    docs = await namespaces.allocate_docs(conn, ns, len(analysed))
+    written = [item.draft.id for item in analysed]
+    async with conn.transaction():
+        if docs is None or not await namespaces.hold(conn, ns):
+            raise NotFound(f"namespace {namespace.name!r} was deleted")
+        await conn.execute(_ALLOW_LONG_STATEMENTS)
+        await turns.lock_sessions(conn, ns, sessions)
+        await locking.lock_ids(conn, ns, written=written, superseded=superseded)
+        locked = await documents.lock(conn, ns, document_id)
+        stored = {row.id: row.fingerprint for row in locked}
+        if foreign := await locking.lock(conn, ns, {*written} - stored.keys()):
+            raise Conflict(f"there is a memory {foreign[0].id!r} that is no chunk of document {document_id!r}")
+        if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in kept.items()):
+            raise Collided("the document was changed meanwhile")
+        _check_locked(locked, sessions, superseded)
+        removed = [row for row in locked if row.id not in kept]
+        await _exchange(conn, ns, removed, dict(zip(docs, analysed, strict=True)))
+    return len(stored)
 
 
 async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
@@ -222,9 +267,9 @@ async def _rearrange(
         if row.session_id is not None and row.place is not None
     }
     arrivals = [
-        Arrival(doc, item.draft.id, item.draft.input.session_id, item.draft.input.position, item.embedding)
+        Arrival(doc, item.draft.id, session, item.draft.input.position, item.embedding)
         for doc, item in added.items()
-        if item.draft.input.session_id is not None
+        if (session := session_of(item.draft.input)) is not None
     ]
     touched = [*former.values(), *(destination(arrival, former) for arrival in arrivals)]
     gone = [row.doc for row in removed if row.id in former]

@@ -26,7 +26,15 @@ _LOCK_IDS: LiteralString = """
     from unnest(%(keys)s::integer[], %(alone)s::boolean[]) as lock (key, alone)
 """
 
-_VERSIONS = "select id, fingerprint, session_id, supersedes from memory where ns = %(ns)s and id = any(%(ids)s)"
+# As `ingest.sessions.session_of` says.
+_SESSION: LiteralString = """
+    case when m.session_id is null and m.kind = 'chunk' then E'\\x1f' || m.document_id else m.session_id end
+"""
+
+VERSIONS: LiteralString = "select m.id, m.fingerprint, " + _SESSION + ", m.supersedes from memory m where m.ns = %(ns)s"
+"""Id and columns of `MemoryVersion` of the memories of a namespace."""
+
+_VERSIONS_BY_ID = VERSIONS + " and m.id = any(%(ids)s)"
 
 _LOCK_CHAINS = "select pg_advisory_xact_lock(8323, %(key)s)"
 
@@ -41,17 +49,21 @@ _CHAINS = """
     select id, supersedes from chain where supersedes is not null
 """
 
-_LOCKED = """
-    select m.id, m.doc, m.fingerprint, m.session_id, m.supersedes, t.place
+LOCKED: LiteralString = (
+    "select m.id, m.doc, m.fingerprint, "
+    + _SESSION
+    + """, m.supersedes, t.place
     from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
     where m.ns = %(ns)s
-"""
+    """
+)
+"""Columns of `LockedMemory` of the memories of a namespace."""
 
-_LOCK = _LOCKED + " and m.id = any(%(ids)s) order by m.id for update of m"
+_LOCK = LOCKED + " and m.id = any(%(ids)s) order by m.id for update of m"
 
-_LOCK_MATCHING = _LOCKED + " and " + MATCHES + " order by m.id for update of m"
+_LOCK_MATCHING = LOCKED + " and " + MATCHES + " order by m.id for update of m"
 
-_NAMED_BY_MATCHING = "select distinct m.session_id, m.supersedes from memory m where m.ns = %(ns)s and " + MATCHES
+_NAMED_BY_MATCHING = "select distinct " + _SESSION + ", m.supersedes from memory m where m.ns = %(ns)s and " + MATCHES
 
 
 class MemoryVersion(NamedTuple):
@@ -77,7 +89,7 @@ async def versions(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> M
     """The versions of the ids that exist."""
     if not ids:
         return {}
-    cursor = await conn.execute(_VERSIONS, {"ns": ns, "ids": text_array(ids)})
+    cursor = await conn.execute(_VERSIONS_BY_ID, {"ns": ns, "ids": text_array(ids)})
     return {memory_id: MemoryVersion(*version) for memory_id, *version in await cursor.fetchall()}
 
 

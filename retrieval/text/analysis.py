@@ -23,7 +23,7 @@ from retrieval.text.words import chunks, split
 __all__ = ["AUTO", "LANGUAGES", "MAX_COUNT", "SIMPLE", "TermBag", "analyze", "bag", "resolve_language", "term_id"]
 
 MAX_COUNT = 65_535
-"""Term frequencies and lengths are stored in 16 bits and clipped here."""
+"""Term frequencies are stored in 16 bits and clipped here, far above where BM25 saturates."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +33,7 @@ class TermBag:
     Attributes:
         terms: int64 (n,), ascending, unique.
         tfs: uint16 (n,), frequencies including the title's weight, clipped at `MAX_COUNT`.
-        length: number of terms with repetitions, including the title's weight, clipped at `MAX_COUNT`.
+        length: number of terms with repetitions, including the title's weight.
     """
 
     terms: NDArray[np.int64]
@@ -118,5 +118,5 @@ def bag(text: str, title: str | None, language: str, *, title_weight: int, label
     return TermBag(
         terms=terms[order],
         tfs=np.minimum(tfs[order], MAX_COUNT).astype(np.uint16),
-        length=min(length, MAX_COUNT),
+        length=length,
     )

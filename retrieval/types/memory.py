@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-MAX_TEXT_CHARS = 60_000
-"""Longest memory text. Longer documents are sent as `chunk`s; term counts up to this length fit 16 bits."""
+MAX_TEXT_CHARS = 1_000_000
+"""Longest text of a memory, some 170,000 words. Parts of one that is longer than the embedder's window are found better
+if it is put as a document."""
 
 MAX_BATCH = 1_000
 """Most memories of one JSON batch; the bulk endpoint has no such limit."""

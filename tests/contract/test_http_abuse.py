@@ -30,7 +30,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("empty text", MEMORIES, batch({"text": ""}), "memories.0.text"),
     ("blank text", MEMORIES, batch({"text": " \t\u3000"}), "memories.0.text"),
     ("10 MB text", MEMORIES, batch({"text": TEN_MB}), "memories.0"),
-    ("1 MB text", MEMORIES, batch({"text": "x" * 1_000_000}), "memories.0.text"),
+    ("2 MB text", MEMORIES, batch({"text": "x" * 2_000_000}), "memories.0.text"),
     ("1 MB query", SEARCH, {"query": "x" * 1_000_000}, "query"),
     ("4 MB message", CONTEXT, {"messages": [{"role": "user", "content": "x" * 4_000_000}]}, "messages.0.content"),
     ("numbers in metadata", MEMORIES, batch({"text": "a", "metadata": {"a": [1] * 200_000}}), "memories.0.metadata"),

@@ -14,6 +14,7 @@ from tests.serving import problem_of, served
 JSON = {"content-type": "application/json"}
 SEARCH = "/v1/namespaces/a/search"
 MEMORIES = "/v1/namespaces/a/memories"
+DOCUMENTS = "/v1/namespaces/a/documents"
 
 DEEP = b"[" * 100 + b"]" * 100
 """One level of nesting too many where it stands in an object."""
@@ -97,8 +98,30 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
     (b'{"id": ".", "text": "x"}', ["id"]),
     (b'{"id": "..", "text": "x"}', ["id"]),
     (b'{"id": "b", "text": "x", "session_id": ".."}', ["session_id"]),
+    (b'{"id": "b", "text": "x", "session_id": "\\u001fguide"}', ["session_id"]),
     (b'{"id": "b", "text": "x", "document_id": "."}', ["document_id"]),
-    (b'{"id": "b", "text": "' + b"x" * 60_001 + b'"}', ["text"]),
+    (b'{"id": "b", "text": "' + b"x" * 1_000_001 + b'"}', ["text"]),
+]
+
+BAD_DOCUMENTS: list[tuple[bytes, list[object]]] = [
+    (b"{}", ["text"]),
+    (b'{"text": ""}', ["text"]),
+    (b'{"text": " \\n"}', ["text"]),
+    (b'{"text": "a\\u0000"}', ["text"]),
+    (b'{"text": "a", "content_base64": "YQ=="}', ["text"]),
+    (b'{"content_base64": "YQ=!"}', ["content_base64"]),
+    (b'{"content_base64": "UEsDBHdvcmQ="}', ["content_base64"]),
+    (b'{"content_base64": "/////w=="}', ["content_base64"]),
+    (b'{"content_base64": "JVBERi0xLjcK"}', ["content_base64"]),
+    (b'{"text": "a", "media_type": "application/pdf"}', ["media_type"]),
+    (b'{"text": "a", "media_type": "image/png"}', ["media_type"]),
+    (b'{"text": "a", "metadata": {"document": {}}}', ["metadata"]),
+    (b'{"text": "a", "metadata": {"a": "' + b"x" * 65_536 + b'"}}', ["metadata"]),
+    (b'{"text": "a", "id": ""}', ["id"]),
+    (b'{"text": "a", "id": ".."}', ["id"]),
+    (b'{"text": "a", "id": "' + b"x" * 241 + b'"}', ["id"]),
+    (b'{"text": "a", "kind": "chunk"}', ["kind"]),
+    (b'{"text": "a", "created_at": "2023-05-08"}', ["created_at"]),
 ]
 
 
@@ -122,6 +145,15 @@ async def test_bad_searches(client: httpx.AsyncClient, subtests: pytest.Subtests
         with subtests.test(body=body):
             answer = await client.post(SEARCH, content=body, headers=JSON)
             assert _locs(problem_of(answer, 422)) == [loc]
+
+
+async def test_bad_documents(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """422 with the field; nothing is stored."""
+    for document, loc in BAD_DOCUMENTS:
+        with subtests.test(document=document[:80]):
+            answer = await client.post(DOCUMENTS, content=document, headers=JSON)
+            assert _locs(problem_of(answer, 422)) == [loc]
+    assert (await client.get(DOCUMENTS)).json() == {"documents": [], "next_cursor": None}
 
 
 async def test_a_bad_memory_alone_is_refused(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:

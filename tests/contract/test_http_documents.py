@@ -26,6 +26,8 @@ PROMISED = {
     ("POST", "/v1/namespaces/{ns}/memories/delete"), ("GET", "/v1/namespaces/{ns}/memories/{memory_id}"),
     ("PATCH", "/v1/namespaces/{ns}/memories/{memory_id}"), ("DELETE", "/v1/namespaces/{ns}/memories/{memory_id}"),
     ("POST", "/v1/namespaces/{ns}/search"), ("POST", "/v1/namespaces/{ns}/context"), ("POST", "/v1/classify"),
+    ("POST", "/v1/namespaces/{ns}/documents"), ("GET", "/v1/namespaces/{ns}/documents"),
+    ("GET", "/v1/namespaces/{ns}/documents/{document_id}"), ("DELETE", "/v1/namespaces/{ns}/documents/{document_id}"),
     ("POST", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/feedback"),
     ("DELETE", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/queries"),
     ("DELETE", "/v1/namespaces/{ns}/queries"),
@@ -130,6 +132,7 @@ async def test_the_pages_examples_work(database_url: str) -> None:
         first = [
             ("PUT", "/v1/namespaces/{ns}"),
             ("POST", "/v1/namespaces/{ns}/memories"),
+            ("POST", "/v1/namespaces/{ns}/documents"),
             ("POST", "/v1/profiles/{name}/rollback"),
         ]
         last = [("POST", "/v1/namespaces/{ns}/entities/{entity_id}/merge")]

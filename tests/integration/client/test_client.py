@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +138,34 @@ async def test_an_error_within_the_block_leaves_it_as_it_was_raised(database_url
     with pytest.raises(KeyError, match="mine"):
         async with trivet.aopen(database_url=database_url):
             raise KeyError("mine")
+
+
+def test_documents_are_added_read_listed_and_deleted(ana: trivet.Client, tmp_path: Path) -> None:
+    """Of a text, and of a file, which replaces itself."""
+    file = tmp_path / "kettles.md"
+    file.write_text("# Kettles\n\nThe copper one whistles.\n", encoding="utf-8")
+    first = ana.add_document(path=file, tags=["kitchen"])
+    file.write_text("# Kettles\n\nThe steel one is silent.\n", encoding="utf-8")
+    assert (first.status, first.chunks) == ("created", 1)
+    assert ana.add_document(path=str(file)).status == "updated"
+    assert ana.add_document("Slugs ate the lettuce.", id="a/b", title="Garden").document_id == "a/b"
+    document = ana.get_document(first.document_id)
+    assert (document.title, document.text) == ("Kettles", "# Kettles\n\nThe steel one is silent.\n")
+    assert document.metadata == {"file": "kettles.md"}
+    assert {each.id: each.title for each in ana.documents()} == {"a/b": "Garden", first.document_id: "Kettles"}
+    assert ana.search("Which kettle is silent?").results[0].document_id == first.document_id
+    ana.delete_document("a/b")
+    with pytest.raises(trivet.NotFound):
+        ana.get_document("a/b")
+
+
+def test_a_document_that_cannot_be_read_says_why(ana: trivet.Client, tmp_path: Path) -> None:
+    empty, archive = tmp_path / "empty.txt", tmp_path / "report.docx"
+    empty.touch()
+    archive.write_bytes(b"PK\x03\x04word")
+    for file, reason in ((empty, "0 bytes"), (archive, "zip archive")):
+        with pytest.raises(trivet.InvalidInput, match=reason):
+            ana.add_document(path=file)
+    for given in ({}, {"text": "a", "path": empty}):
+        with pytest.raises(trivet.InvalidInput, match="a text or a path"):
+            ana.add_document(**given)  # type: ignore[arg-type]

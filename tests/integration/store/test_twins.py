@@ -27,6 +27,7 @@ from retrieval.journal.feedback import FeedbackRequest
 from retrieval.settings import Settings
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
+from retrieval.types.document import DocumentInput
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
@@ -58,6 +59,14 @@ _FACTS = [
     "Geneva hosts the United Nations and a pottery fair in May 2023.",
     "Lisbon is far from Lake Garda.",
     "Elizabeth Brown moved away last year.",
+]
+GUIDE = "# Guide to Lisbon\n\n" + "".join(
+    f"## Tour {number}\n\n{'Caroline and Melanie took the red bicycle to the pottery class by the lake. ' * 12}\n\n"
+    for number in range(4)
+)
+DOCUMENTS = [
+    DocumentInput(id="guide", text=GUIDE, created_at=DAY),
+    DocumentInput(id="leaflet", text=GUIDE[:900], created_at=DAY),
 ]
 _QUERIES = [
     "When did Caroline go to the support group?",
@@ -194,6 +203,12 @@ class House:
         each = (await self.read_everything())["each"]
         return [await self.ask_everything(), each, await self.ask_entities()]
 
+    async def read_documents(self) -> list[Any]:
+        """What lists and texts say of its documents."""
+        page = await self.engine.documents.list(self.name, cursor=None, limit=100)
+        each = [await self.engine.documents.get(self.name, document.id) for document in page.documents]
+        return [msgspec.to_builtins(page), msgspec.to_builtins(each)]
+
     async def judge(self, number: int) -> None:
         judged = FeedbackRequest(id=f"f{number}", query="Where?", shown=["m1", "m2"], relevant=["m1"])
         await self.engine.records.add_feedback(self.name, judged)
@@ -231,6 +246,13 @@ class House:
         await engine.entities.separate(name, second.merge_id)
         yield "separated again", await self.ask_entities()
         await engine.entities.merge(name, geneva, caroline)
+        yield "documents", await self.read_documents()
+        shorter = DocumentInput(id="guide", text=GUIDE[:1_500], created_at=DAY)
+        yield "put again", msgspec.to_builtins(await engine.documents.put(name, shorter))
+        yield "unchanged", msgspec.to_builtins(await engine.documents.put(name, shorter))
+        yield "after put", [await self.read_documents(), await self.ask()]
+        await engine.documents.delete(name, "guide")
+        yield "without it", [await self.read_documents(), await self.ask()]
         await engine.delete(name, "m5")
         await engine.delete(name, "t3")
         yield "deleted", await self.ask()
@@ -305,6 +327,8 @@ async def settle_in(one: House, *, memories: Sequence[MemoryInput], log: int) ->
     await one.engine.put_namespace(one.name, settings)
     results = await one.engine.add(one.name, memories)
     assert {result.status for result in results} == {"created"}
+    for document in DOCUMENTS:
+        assert (await one.engine.documents.put(one.name, document)).status == "created"
 
 
 async def live(url: str, *, twin: str | None) -> Life:

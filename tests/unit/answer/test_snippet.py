@@ -2,7 +2,7 @@
 
 import pytest
 
-from retrieval.answer.snippet import MAX_CHARS, snippet
+from retrieval.answer.snippet import MAX_CHARS, SEARCHED_CHARS, snippet
 from retrieval.errors import InvalidInput
 
 FILL = "Nothing much of note took place here. " * 20
@@ -83,3 +83,9 @@ def test_a_query_without_words_gives_the_beginning(query: str) -> None:
 def test_an_unknown_language_is_refused() -> None:
     with pytest.raises(InvalidInput):
         snippet(FILL, "choir", "klingon")
+
+
+def test_a_long_text_is_searched_as_far_as_that_is_quick() -> None:
+    text = "water " * (SEARCHED_CHARS // 6) + "kettle " + "water " * 1_000
+    assert "kettle" in snippet(text[100:], "kettle")
+    assert snippet(text, "kettle").startswith("water water")

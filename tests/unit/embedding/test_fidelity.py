@@ -36,9 +36,11 @@ async def test_int8_vectors_stay_close_to_float32() -> None:
     embedder = OnnxEmbedder(models / "embedder.onnx", models / "embedder.tokenizer.json", document_threads=2)
     try:
         vectors = await embedder.embed_documents(texts)
+        is_whole = np.array(embedder._pieces(texts)[1]) == 1  # the reference is of the first window alone
     finally:
         await embedder.aclose()
     cosines = np.sum(vectors * reference, axis=1)
     assert len(cosines) == 1000
-    assert cosines.mean() >= 0.99
-    assert cosines.min() >= 0.97
+    assert is_whole.sum() > 900
+    assert cosines[is_whole].mean() >= 0.99
+    assert cosines[is_whole].min() >= 0.97

@@ -18,7 +18,7 @@ from native import malloc
 from retrieval.embedding import onnx
 from retrieval.embedding.cache import Embedder
 from retrieval.embedding.encoder import encode_batch, open_session
-from retrieval.embedding.onnx import OnnxEmbedder
+from retrieval.embedding.onnx import MAX_PIECES, OnnxEmbedder, mean_vectors, windows
 from retrieval.errors import TrivetError
 from retrieval.installation import models_dir
 
@@ -83,12 +83,44 @@ async def test_no_documents_give_no_rows(embedder: OnnxEmbedder) -> None:
     assert vectors.dtype == np.float32
 
 
-async def test_what_follows_256_pieces_does_not_count(embedder: OnnxEmbedder) -> None:
-    """254 one-piece words fill the input between its two marks."""
+async def test_a_document_longer_than_the_window_is_the_mean_of_its_windows(embedder: OnnxEmbedder) -> None:
+    """254 one-piece words fill a window between its two marks; a window counts as much as it is long."""
+    full, rest = "cat " * 254, "volcano " * 50
+    whole, first, second = await embedder.embed_documents([full + rest, full, rest])
+    mean = 256 * first + 52 * second
+    np.testing.assert_allclose(whole, mean / np.linalg.norm(mean), atol=1e-6)
+    assert whole @ second > first @ second + 0.02
+
+
+async def test_a_document_as_long_as_the_window_is_embedded_as_before(embedder: OnnxEmbedder) -> None:
+    """Its vector is the model's own, byte for byte, and a query is cut there."""
     full = "cat " * 254
-    vectors = await embedder.embed_documents([full, full + "volcano " * 50, "cat " * 200 + "volcano " * 54])
-    np.testing.assert_array_equal(vectors[0], vectors[1])
-    assert vectors[0] @ vectors[2] < 0.99
+    alone, beside, _ = [
+        (await embedder.embed_documents([full]))[0],
+        *(await embedder.embed_documents([full, full + "volcano"])),
+    ]
+    pieces = embedder._tokenizer.encode(full).ids
+    assert len(pieces) == MAX_PIECES
+    np.testing.assert_array_equal(alone, encode_batch(embedder._session, [pieces])[0])
+    np.testing.assert_allclose(beside, alone, atol=1e-6)
+    np.testing.assert_array_equal(await embedder.embed_query(full + "volcano"), await embedder.embed_query(full))
+
+
+def test_windows_hold_every_piece_once() -> None:
+    """In order, each between the marks, none longer than the model's window."""
+    for length in (0, 1, 253, 254, 255, 508, 509, 2_000):
+        pieces = [101, *range(1_000, 1_000 + length), 102]
+        found = windows(pieces)
+        assert [piece for window in found for piece in window[1:-1]] == pieces[1:-1]
+        assert all(len(window) <= MAX_PIECES and (window[0], window[-1]) == (101, 102) for window in found)
+        assert len(found) == max(1, -(-length // (MAX_PIECES - 2)))
+
+
+def test_a_mean_that_vanishes_is_the_first_windows() -> None:
+    """Never a vector of zeros, nor one that is no number."""
+    one = np.eye(2, dtype=np.float32)[0]
+    vectors = mean_vectors(np.stack([one, -one, one]), [2, 1], [5, 5, 7])
+    np.testing.assert_array_equal(vectors, [one, one])
 
 
 async def test_a_query_does_not_wait_for_documents(embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +174,7 @@ async def test_memory_that_documents_took_is_given_back(
     gc.collect()
     malloc.trim_heap()  # what embedders of other tests have left
     before, query = resident(), await embedder.embed_query("harbour")
-    long = ["word " * 300] * 16
+    long = ["word " * 254] * 16
     vectors = await embedder.embed_documents(long)
     taken = resident() - before
     assert taken > 50 * 2**20

@@ -1,0 +1,176 @@
+"""From what a caller sends as a document to its text: by media type or, without one, by content."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from retrieval.documents import readers
+from retrieval.documents.readers import MAX_CPU_S, Reading
+from retrieval.documents.splitting import Structure
+from retrieval.errors import InvalidInput
+from retrieval.types.document import MAX_DOCUMENT_CHARS
+
+Form = Literal["text", "markdown", "code", "html", "pdf"]
+
+MEDIA_TYPES: Mapping[str, Form] = {
+    "text/plain": "text",
+    "text/x-rst": "text",
+    "text/csv": "text",
+    "text/tab-separated-values": "text",
+    "text/markdown": "markdown",
+    "text/x-markdown": "markdown",
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "application/pdf": "pdf",
+    "application/javascript": "code",
+    "application/json": "code",
+    "application/sql": "code",
+    "application/toml": "code",
+    "application/typescript": "code",
+    "application/x-httpd-php": "code",
+    "application/x-sh": "code",
+    "application/xml": "code",
+    "application/yaml": "code",
+}
+"""What is read; `text/` with any other name is source code."""
+
+_DEFAULTS: Mapping[Form, str] = {
+    "text": "text/plain",
+    "markdown": "text/markdown",
+    "code": "text/x-source",
+    "html": "text/html",
+    "pdf": "application/pdf",
+}
+_STRUCTURES: Mapping[Form, Structure] = {"markdown": "markdown", "html": "markdown", "code": "code"}
+
+_ENCODINGS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_MARKDOWN = re.compile(r"^(?:#{1,6} \S|```|\s*[-*] \[.+\]\(.+\)|\|.+\|\s*\n\|[-:| ]+\|)", re.MULTILINE)
+_BINARY: Mapping[bytes, str] = {
+    b"PK\x03\x04": "a zip archive, as .docx, .xlsx and .epub files are",
+    b"\xd0\xcf\x11\xe0": "an old Office file",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"GIF8": "a picture",
+    b"\x1f\x8b": "a gzip archive",
+}
+_SNIFFED_BYTES = 1_024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extract:
+    """The text of a document, how it shows its structure, and its own title if it has one."""
+
+    text: str
+    structure: Structure
+    media_type: str
+    title: str | None = None
+
+
+async def extract(content: bytes, media_type: str | None) -> Extract:
+    """The text of a file.
+
+    Raises:
+        InvalidInput: a media type that is not read, or a file that is not of it, is damaged or encrypted, or has no
+            text or too much of it.
+    """
+    form = _form(content, media_type)
+    name = (media_type or _DEFAULTS[form]).partition(";")[0].strip().lower()
+    if form == "pdf":
+        reading = await _read_apart("pdf", content)
+    else:
+        reading = Reading(text=await asyncio.to_thread(_decoded, content, media_type, form))
+        if form == "html":
+            reading = await _read_apart("html", reading.text.encode())
+    text = reading.text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip():
+        raise InvalidInput("has no text")
+    if len(text) > MAX_DOCUMENT_CHARS:
+        raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
+    return Extract(text=text, structure=_STRUCTURES.get(form, "text"), media_type=name, title=reading.title)
+
+
+def _form(content: bytes, media_type: str | None) -> Form:
+    """How to read a file: as its media type says, if its content can be that."""
+    is_pdf = b"%PDF-" in content[:_SNIFFED_BYTES]
+    if media_type is None:
+        if is_pdf:
+            return "pdf"
+        _refuse_binary(content)
+        if _HTML.match(content[:_SNIFFED_BYTES]):
+            return "html"
+        return "markdown" if _MARKDOWN.search(content.decode("utf-8", "ignore")[:100_000]) else "text"
+    name = media_type.partition(";")[0].strip().lower()
+    form = MEDIA_TYPES.get(name) or ("code" if name.startswith("text/") else None)
+    if form is None:
+        raise InvalidInput(f"cannot be read; what can is text/* and {', '.join(MEDIA_TYPES)}", loc=("media_type",))
+    if (form == "pdf") != is_pdf:
+        raise InvalidInput(f"the content is {'a' if is_pdf else 'no'} PDF", loc=("media_type",))
+    if not is_pdf:
+        _refuse_binary(content)
+    return form
+
+
+def _refuse_binary(content: bytes) -> None:
+    for mark, what in _BINARY.items():
+        if content.startswith(mark):
+            raise InvalidInput(f"cannot be read: it is {what}; what can is text, Markdown, HTML, PDF and source code")
+
+
+def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
+    """The text of a file by its byte order mark, its declared encoding, or else as UTF-8."""
+    declared = _CHARSET.search(media_type or "")
+    if declared is None and form == "html":
+        declared = _CHARSET.search(content[:_SNIFFED_BYTES].decode("latin-1"))
+    default = declared[1] if declared else "utf-8"
+    encoding = next((name for mark, name in _ENCODINGS if content.startswith(mark)), default)
+    try:
+        text = content.decode(encoding)
+    except (LookupError, UnicodeError) as exc:
+        told = "another one is told by the media type, as in `text/plain; charset=latin-1`"
+        raise InvalidInput(f"cannot be read in the encoding {encoding}: {exc}; {told}") from exc
+    if "\x00" in text:
+        raise InvalidInput("cannot be read: it is binary")
+    return text
+
+
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if not name.startswith("TRIVET_")}
+
+
+async def _read_apart(reader: str, content: bytes) -> Reading:
+    """Run a reader in a process of its own, so that a hostile file can harm nothing else.
+
+    Raises:
+        InvalidInput: the file cannot be read.
+    """
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", readers.__name__, reader,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        env={**_without_secrets(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(2 * MAX_CPU_S):
+            output, _ = await child.communicate(content)
+    except TimeoutError:
+        output = b""
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode:
+        raise InvalidInput(f"takes too long or too much memory to read, more than {MAX_CPU_S} s")
+    reading = msgspec.json.decode(output, type=Reading)
+    if reading.error is not None:
+        raise InvalidInput(reading.error)
+    return reading

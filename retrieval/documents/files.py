@@ -1,0 +1,49 @@
+"""A file as a document to put: its name, content and media type."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+from retrieval.errors import InvalidInput
+from retrieval.types.document import MAX_DOCUMENT_BYTES, DocumentInput
+
+_MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".htm": "text/html",
+    ".html": "text/html",
+    ".markdown": "text/markdown",
+    ".md": "text/markdown",
+    ".pdf": "application/pdf",
+    ".rst": "text/x-rst",
+    ".tsv": "text/tab-separated-values",
+    ".txt": "text/plain",
+    ".xhtml": "application/xhtml+xml",
+}
+_SOURCE = frozenset(
+    {"c", "cc", "cpp", "cs", "css", "go", "h", "hpp", "java", "js", "json", "jsx", "kt", "lua", "mjs", "php", "pl"}
+    | {"py", "r", "rb", "rs", "scala", "sh", "sql", "swift", "toml", "ts", "tsx", "vue", "xml", "yaml", "yml"}
+)
+
+
+def document_of(path: Path) -> DocumentInput:
+    """A file as a document, with its name in the metadata.
+
+    Its id follows from its place in the file system, so that a file that is put again replaces itself.
+
+    Raises:
+        OSError: it cannot be read.
+        InvalidInput: it is empty or too large.
+    """
+    size = path.stat().st_size
+    if not 0 < size <= MAX_DOCUMENT_BYTES:
+        raise InvalidInput(f"{path} has {size:,} bytes; a document has 1 to {MAX_DOCUMENT_BYTES:,}")
+    suffix = path.suffix.lower()
+    source = f"text/x-{suffix[1:]}" if suffix[1:] in _SOURCE else None
+    return DocumentInput(
+        id=str(uuid5(NAMESPACE_URL, path.resolve().as_uri())),
+        content_base64=base64.b64encode(path.read_bytes()).decode(),
+        media_type=_MEDIA_TYPES.get(suffix, source),
+        metadata={"file": path.name},
+    )

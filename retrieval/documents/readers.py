@@ -1,0 +1,156 @@
+"""Reads text from HTML and PDF; run as a program, it does so in a process of its own, with bounded time and memory.
+
+`python -m retrieval.documents.readers pdf` reads a file from standard input and writes a `Reading` as JSON.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from html.parser import HTMLParser
+from io import BytesIO
+
+import msgspec
+
+MAX_PAGES = 5_000
+MAX_MEMORY_BYTES = 2 * 1024**3
+MAX_CPU_S = 120
+
+_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "hr", "main", "ol", "p", "pre", "section", "summary", "table",
+    "tbody", "tfoot", "thead", "ul",
+})  # fmt: skip
+_LINES = frozenset({"br", "li", "tr"})
+_UNREAD = frozenset({"button", "iframe", "nav", "noscript", "object", "script", "select", "style", "svg", "template"})
+_SPACES = re.compile(r"\s+")
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """A text, HTML's as Markdown, and its title; or why nothing could be read."""
+
+    text: str = ""
+    title: str | None = None
+    error: str | None = None
+
+
+class _Page(HTMLParser):
+    """Writes a page as Markdown: headings, list items, table rows and preformatted text; no scripts, no navigation."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title: str | None = None
+        self.parts: list[str] = []
+        self._breaks = 0  # line ends to write before the next text
+        self._prefix = ""
+        self._unread = 0
+        self._is_verbatim = self._is_title = self._is_spaced = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _UNREAD:
+            self._unread += 1
+        elif tag == "title":
+            self._is_title = self.title is None and not self._unread
+        elif tag in ("td", "th"):
+            self._prefix += "| " if self._breaks else " | "
+        elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
+            self._break(1 if tag in _LINES else 2)
+            self._prefix = _HEADINGS.get(tag, "- " if tag == "li" else "")
+            if tag == "pre":
+                self._write("```\n")
+                self._is_verbatim = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _UNREAD:
+            self._unread = max(0, self._unread - 1)
+        elif tag == "title":
+            self._is_title = False
+        elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
+            if tag == "pre" and self._is_verbatim:
+                self._write("\n```")
+                self._is_verbatim = False
+            self._break(1 if tag in _LINES else 2)
+
+    def handle_data(self, data: str) -> None:
+        if self._is_title:
+            self.title = f"{self.title or ''}{data}"
+        elif self._is_verbatim:
+            self._write(data)
+        elif not self._unread:
+            words = _SPACES.sub(" ", data)
+            if words.strip():
+                self._write(words)
+            elif self.parts and not self._breaks:
+                self._prefix = self._prefix or " "
+
+    def _break(self, lines: int) -> None:
+        self._breaks = max(self._breaks, lines)
+        self._prefix = ""
+
+    def _write(self, text: str) -> None:
+        if self._breaks:
+            self.parts.append("\n" * self._breaks if self.parts else "")
+            text = text if self._is_verbatim else text.lstrip()
+        self.parts += (self._prefix, text)
+        self._breaks, self._prefix = 0, ""
+
+
+def read_html(content: bytes) -> Reading:
+    """The text of a page in UTF-8."""
+    page = _Page()
+    page.feed(content.decode())
+    page.close()
+    title = _SPACES.sub(" ", page.title).strip() if page.title else None
+    return Reading(text=_storable("".join(page.parts)), title=_storable(title) if title else None)
+
+
+def read_pdf(content: bytes) -> Reading:
+    """The text of a PDF, page after page; needs pypdf."""
+    from pypdf import PdfReader
+
+    reader = PdfReader(BytesIO(content))
+    if reader.is_encrypted and not reader.decrypt(""):
+        return Reading(error="is encrypted; remove the password first")
+    pages = len(reader.pages)
+    if pages > MAX_PAGES:
+        return Reading(error=f"has {pages:,} pages, more than {MAX_PAGES:,}; split it")
+    text = "\n\n".join(page.extract_text().strip() for page in reader.pages)
+    if not text.strip():
+        return Reading(error=f"has no text: its {pages} pages are pictures, which a program for OCR can read")
+    title = reader.metadata.title if reader.metadata is not None else None
+    return Reading(text=_storable(_HYPHENATED.sub("", text)), title=_storable(str(title)) if title else None)
+
+
+def _storable(text: str) -> str:
+    """A text without what the database cannot hold; fonts and references of a file may stand for anything."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+
+
+READERS: Mapping[str, Callable[[bytes], Reading]] = {"html": read_html, "pdf": read_pdf}
+
+
+def main() -> None:
+    """Read standard input as what the argument says; whatever goes wrong is what is wrong with the file."""
+    logging.disable()
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
+    if sys.platform == "linux":  # elsewhere the limit is not kept, or counts what is merely mapped
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    content = sys.stdin.buffer.read()
+    try:
+        reading = READERS[sys.argv[1]](content)
+    except ModuleNotFoundError as exc:
+        reading = Reading(error=f"cannot be read here without {exc.name}: pip install 'trivet[documents]'")
+    except MemoryError:
+        reading = Reading(error=f"takes more than {MAX_MEMORY_BYTES // 1024**3} GiB of memory to read")
+    except Exception as exc:
+        reading = Reading(error=f"cannot be read: {str(exc) or type(exc).__name__}")
+    sys.stdout.buffer.write(msgspec.json.encode(reading))
+
+
+if __name__ == "__main__":
+    main()

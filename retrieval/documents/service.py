@@ -1,0 +1,225 @@
+"""Puts, reads, lists and deletes documents."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+from tokenizers import Tokenizer
+
+from retrieval.answer.token_counter import TOKENIZER_FILE
+from retrieval.documents.extraction import extract
+from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, TextChunk
+from retrieval.embedding.onnx import MAX_PIECES
+from retrieval.errors import InvalidInput, NotFound
+from retrieval.ids import uuid7
+from retrieval.ingest.service import Ingest
+from retrieval.installation import models_dir
+from retrieval.store import documents, namespaces
+from retrieval.store.pool import Pool
+from retrieval.types.document import (
+    MAX_DOCUMENT_BYTES,
+    MAX_TITLE_CHARS,
+    Document,
+    DocumentChunk,
+    DocumentInfo,
+    DocumentInput,
+    DocumentPage,
+    DocumentReceipt,
+)
+from retrieval.types.memory import MemoryInput
+from retrieval.validation import check_names, check_storable
+
+OWN_KEY = "document"
+"""The key of a chunk's metadata under which Trivet writes what it knows of it; all others are the caller's."""
+
+MOST_READERS = 2
+"""Documents that are read at the same time; each may take as much memory as a reader may have."""
+
+TITLE_PIECES = MAX_PIECES - 2 - CHUNK_PIECES - SMALL_PIECES
+"""Word pieces that a chunk leaves for its title in the embedder's window."""
+
+_BETWEEN_HEADINGS = " › "
+
+
+class ChunkInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a chunk's metadata say of it: its document's title and media type, and the headings it is under."""
+
+    title: str | None = None
+    media_type: str | None = None
+    headings: list[str] = []
+
+
+class DocumentService:
+    """The documents of all namespaces. A document is its chunks, which are memories like others."""
+
+    def __init__(self, pool: Pool, ingest: Ingest) -> None:
+        self._pool = pool
+        self._ingest = ingest
+        self._reading = asyncio.Semaphore(MOST_READERS)
+
+    @cached_property
+    def _splitter(self) -> DocumentSplitter:
+        tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        return DocumentSplitter(tokenizer)
+
+    async def put(self, namespace: str, document: DocumentInput) -> DocumentReceipt:
+        """Add or replace a document; nobody sees a part of it, and the same content writes nothing.
+
+        Raises:
+            InvalidInput: a bad name, or a document that cannot be read.
+            Conflict: another memory has the id of one of its chunks.
+        """
+        namespaces.check_new_name(namespace)
+        check_storable(document)
+        check_names(id=document.id)
+        if OWN_KEY in document.metadata:
+            raise InvalidInput(f"must not have the key {OWN_KEY!r}: it is Trivet's own", loc=("metadata",))
+        content = await asyncio.to_thread(_content_of, document)
+        try:
+            async with self._reading:
+                extracted = await extract(content, document.media_type)
+        except InvalidInput as exc:
+            field = "content_base64" if document.text is None else "text"
+            raise InvalidInput(str(exc), loc=exc.loc or (field,)) from exc
+        chunks = await asyncio.to_thread(self._splitter.split, extracted.text, extracted.structure)
+        document_id = document.id or uuid7()
+        is_titled = bool(chunks) and extracted.structure != "code"
+        title = document.title or extracted.title or next(iter(chunks[0].headings if is_titled else ()), None)
+        info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
+        memories = await asyncio.to_thread(self._memories, document_id, document, info, chunks)
+        status = await self._ingest.replace_document(namespace, document_id, memories)
+        return DocumentReceipt(document_id=document_id, chunks=len(memories), status=status)
+
+    async def get(self, namespace: str, document_id: str) -> Document:
+        """One document with its text; raises NotFound if there is no such namespace or document."""
+        namespaces.check_name(namespace)
+        check_storable(document_id, ("id",))
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+            chunks = await documents.chunks(conn, found.ns, document_id)
+        if not chunks:
+            raise NotFound(f"there is no document {document_id!r} in namespace {namespace!r}")
+        ends = list(accumulate(len(chunk.text) for chunk in chunks))
+        first = chunks[0]
+        return Document(
+            **_described(document_id, first.title, first.created_at, first.tags, first.metadata),
+            chunks=[
+                DocumentChunk(
+                    id=chunk.id,
+                    position=position,
+                    headings=_info_of(chunk.metadata).headings,
+                    start=end - len(chunk.text),
+                    end=end,
+                )
+                for position, (chunk, end) in enumerate(zip(chunks, ends, strict=True))
+            ],
+            text="".join(chunk.text for chunk in chunks),
+        )
+
+    async def list(self, namespace: str, *, cursor: str | None, limit: int) -> DocumentPage:
+        """A page of documents by id; raises NotFound if there is no such namespace."""
+        namespaces.check_name(namespace)
+        check_storable(cursor, ("cursor",))
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+            rows = await documents.page(conn, found.ns, after=cursor, limit=limit + 1)
+        return DocumentPage(
+            documents=[
+                DocumentInfo(**_described(row.id, row.title, row.created_at, row.tags, row.metadata), chunks=row.chunks)
+                for row in rows[:limit]
+            ],
+            next_cursor=rows[limit - 1].id if len(rows) > limit else None,
+        )
+
+    async def delete(self, namespace: str, document_id: str) -> None:
+        """Delete a document with its chunks; raises NotFound if there is no such namespace or document."""
+        namespaces.check_name(namespace)
+        check_storable(document_id, ("id",))
+        await self._ingest.delete_document(namespace, document_id)
+
+    def _memories(
+        self, document_id: str, document: DocumentInput, info: ChunkInfo, chunks: Sequence[TextChunk]
+    ) -> Sequence[MemoryInput]:
+        """The chunks as memories; their ids are the document's and their position."""
+        paths = list(dict.fromkeys(chunk.headings for chunk in chunks))
+        titles = dict(zip(paths, self._titles(info.title, paths), strict=True))
+        return [
+            MemoryInput(
+                id=f"{document_id}#{position}",
+                text=chunk.text,
+                kind="chunk",
+                title=titles[chunk.headings],
+                document_id=document_id,
+                position=position,
+                created_at=document.created_at,
+                tags=document.tags,
+                metadata={
+                    **document.metadata,
+                    OWN_KEY: msgspec.to_builtins(msgspec.structs.replace(info, headings=list(chunk.headings))),
+                },
+            )
+            for position, chunk in enumerate(chunks)
+        ]
+
+    def _titles(self, title: str | None, paths: Sequence[Sequence[str]]) -> Sequence[str | None]:
+        """The document's title and the headings below it, as far as they leave room in the embedder's window."""
+        whole = [list(dict.fromkeys(filter(None, (title, *path)))) for path in paths]
+        shown = []
+        for path in whole:
+            candidates = [path, [*path[:1], *path[-1:]], path[-1:]]
+            texts = [_BETWEEN_HEADINGS.join(candidate) for candidate in candidates]
+            sizes = self._splitter.measure(texts)
+            fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= TITLE_PIECES]
+            shown.append((fitting[0] if fitting else self._splitter.head(texts[-1], TITLE_PIECES))[:1_000] or None)
+        return shown
+
+
+def _content_of(document: DocumentInput) -> bytes:
+    """The file that was sent.
+
+    Raises:
+        InvalidInput: both or none of `text` and `content_base64`, or content that is not base64.
+    """
+    if (document.text is None) == (document.content_base64 is None):
+        raise InvalidInput("give one of `text` and `content_base64`", loc=("text",))
+    if document.text is not None:
+        return document.text.encode()
+    try:
+        content = base64.b64decode(document.content_base64 or "", validate=True)
+    except (binascii.Error, ValueError) as exc:
+        raise InvalidInput(f"is not base64: {exc}", loc=("content_base64",)) from exc
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise InvalidInput(f"must be a file of at most {MAX_DOCUMENT_BYTES:,} bytes", loc=("content_base64",))
+    return content
+
+
+def _described(
+    document_id: str, title: str | None, created_at: datetime, tags: list[str], metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is said of a document, from its first chunk; a chunk that came as a memory has only the title."""
+    info = _info_of(metadata)
+    return {
+        "id": document_id,
+        "title": info.title if OWN_KEY in metadata else title,
+        "media_type": info.media_type,
+        "created_at": created_at,
+        "tags": tags,
+        "metadata": {name: value for name, value in metadata.items() if name != OWN_KEY},
+    }
+
+
+def _info_of(metadata: Mapping[str, Any]) -> ChunkInfo:
+    try:
+        return msgspec.convert(metadata.get(OWN_KEY, {}), ChunkInfo)
+    except msgspec.ValidationError:  # a memory of the caller's with another meaning of the key
+        return ChunkInfo()

@@ -1,0 +1,195 @@
+"""Splits a text along its structure into chunks that fit the embedder's window; no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
+from tokenizers import Tokenizer
+
+Structure = Literal["markdown", "text", "code"]
+"""How a text shows its structure: Markdown; paragraphs and underlined headings; indented definitions."""
+
+CHUNK_PIECES = 144
+"""Most word pieces of a chunk; chosen on technical documentation, docs/decisions/0016-documents.md."""
+
+SMALL_PIECES = 48
+"""A shorter section is joined with the one after it if both fit."""
+
+MAX_CHUNK_CHARS = 4_000
+"""Most characters of a chunk, unless they are blank: a word of any length is one word piece."""
+
+MAX_HEADINGS, MAX_HEADING_CHARS = 8, 200
+"""Most headings that a chunk is said to be under, the innermost ones, and most characters of each."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_RULER = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
+_DEFINITION = re.compile(
+    r"([ \t]*)((?:[a-z]+ ){0,3}?(?:class|def|enum|fn|func|function|impl|interface|module|namespace|struct|trait)"
+    r" +[^\W\d][\w.]*)"
+)
+
+
+class Heading(NamedTuple):
+    """A heading and the offset of its line; the lower the level, the more is below it."""
+
+    start: int
+    end: int
+    level: int
+    title: str
+
+
+class TextChunk(NamedTuple):
+    """A chunk as it stands in the text, and the headings that it is under, outermost first."""
+
+    text: str
+    headings: tuple[str, ...]
+
+
+class DocumentSplitter:
+    """Splits texts into chunks of at most `pieces` word pieces; the chunks of a text, joined, are the text."""
+
+    def __init__(self, tokenizer: Tokenizer, *, pieces: int = CHUNK_PIECES) -> None:
+        """Measure with the embedder's tokenizer, which must not truncate."""
+        self._tokenizer = tokenizer
+        self._pieces = pieces
+        self._markdown = MarkdownSplitter.from_huggingface_tokenizer(tokenizer, pieces, trim=False)
+        self._plain = TextSplitter.from_huggingface_tokenizer(tokenizer, pieces, trim=False)
+        # What takes the splitters quadratic time, as ten thousand ">" do, takes them little in small pieces.
+        self._blocks = TextSplitter(MAX_CHUNK_CHARS, trim=False)
+
+    def split(self, text: str, structure: Structure) -> list[TextChunk]:
+        """The chunks of a text, none of them blank; none for a blank text."""
+        found = list(headings(text, structure))
+        splitter = self._markdown if structure == "markdown" else self._plain
+        sections = [
+            [chunk for block in self._blocks.chunks(section) for chunk in splitter.chunks(block)]
+            for section in _sections(text, found)
+        ]
+        chunks = self._joined(sections)
+        return [*_located(chunks, found)]
+
+    def measure(self, texts: Sequence[str]) -> list[int]:
+        """The number of word pieces of each text, without those that mark its beginning and end."""
+        return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
+
+    def head(self, text: str, pieces: int) -> str:
+        """The first word pieces of a text."""
+        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return text[: offsets[pieces - 1][1]] if len(offsets) > pieces else text
+
+    def _joined(self, sections: Iterable[Sequence[str]]) -> list[str]:
+        """The parts of all sections; small and blank ones are joined with a neighbour, rather of their own section."""
+        parts = [(part, number == 0) for section in sections for number, part in enumerate(section)]
+        chunks: list[str] = []
+        held = 0
+        for (part, begins), size in zip(parts, self.measure([part for part, _ in parts]), strict=True):
+            last = chunks[-1] if chunks else ""
+            fits = held + size <= self._pieces + SMALL_PIECES and len(last) + len(part) <= MAX_CHUNK_CHARS
+            is_small = held < SMALL_PIECES or (size < SMALL_PIECES and not begins)
+            if chunks and ((fits and is_small) or not part.strip() or not last.strip()):
+                chunks[-1] += part
+                held += size
+            else:
+                chunks.append(part)
+                held = size
+        return chunks if text_in(chunks) else []
+
+
+def text_in(texts: Iterable[str]) -> bool:
+    """Whether any of some texts is not blank."""
+    return any(text.strip() for text in texts)
+
+
+def headings(text: str, structure: Structure) -> Iterator[Heading]:
+    r"""The headings of a text, in its order.
+
+    >>> [(each.level, each.title) for each in headings("# Tea\n\nGreen.\n\nBlack\n-----\n", "markdown")]
+    [(1, 'Tea'), (2, 'Black')]
+    """
+    lines = text.splitlines(keepends=True)
+    if structure == "markdown":
+        return _of_markdown(lines)
+    return _of_code(lines) if structure == "code" else _of_text(lines)
+
+
+def _heading(start: int, end: int, level: int, title: str) -> Heading:
+    return Heading(start, end, level, title.strip()[:MAX_HEADING_CHARS].strip())
+
+
+def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
+    start, fence, before = 0, "", ""
+    for line in lines:
+        end = start + len(line)
+        if mark := _FENCE.match(line):
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not line[mark.end() :].strip():
+                fence = ""
+            before = ""
+        elif fence:
+            pass
+        elif atx := _ATX.match(line):
+            yield _heading(start, end, len(atx[1]), atx[2])
+            before = ""
+        elif (ruler := _SETEXT.match(line)) and before:
+            yield _heading(start - len(before), end, 1 if ruler[1][0] == "=" else 2, before)
+            before = ""
+        else:
+            before = line if line.strip() else ""
+        start = end
+
+
+def _of_text(lines: Sequence[str]) -> Iterator[Heading]:
+    """Lines that are underlined in full; levels are in the order in which underlines are first used."""
+    levels: dict[tuple[str, bool], int] = {}
+    start = 0
+    for position, (title, below) in enumerate(pairwise([*lines, ""])):
+        ruler = _RULER.match(below)
+        if ruler and 0 < len(title.rstrip()) <= len(below.rstrip()) and not _RULER.match(title):
+            above = lines[position - 1] if position else ""
+            has_overline = above.rstrip() == below.rstrip()
+            level = levels.setdefault((ruler[1], has_overline), len(levels) + 1)
+            first = start - len(above) if has_overline else start
+            if title.strip():
+                yield _heading(first, start + len(title) + len(below), level, title)
+        start += len(title)
+
+
+def _of_code(lines: Sequence[str]) -> Iterator[Heading]:
+    start = 0
+    for line in lines:
+        if definition := _DEFINITION.match(line):
+            yield _heading(start, start + len(line), len(definition[1].expandtabs()), definition[2])
+        start += len(line)
+
+
+def _sections(text: str, found: Sequence[Heading]) -> list[str]:
+    """The text cut before each heading."""
+    starts = sorted({0, *(each.start for each in found), len(text)})
+    return [text[start:end] for start, end in pairwise(starts)]
+
+
+def _located(chunks: Iterable[str], found: Sequence[Heading]) -> Iterator[TextChunk]:
+    """The chunks with the headings that their first line of text is under."""
+    path: list[Heading] = []
+    start = passed = 0
+    for chunk in chunks:
+        body = start + len(chunk) - len(chunk.lstrip())
+        while passed < len(found) and found[passed].start <= body:
+            heading = found[passed]
+            path = [each for each in path if each.level < heading.level] + [heading]
+            rest = chunk[heading.end - start :] if heading.start >= start else ""
+            body = max(body, heading.end + len(rest) - len(rest.lstrip())) if rest.strip() else body
+            passed += 1
+        yield TextChunk(chunk, tuple(each.title for each in path[-MAX_HEADINGS:]))
+        start += len(chunk)
+        while passed < len(found) and found[passed].start < start:
+            heading = found[passed]
+            path = [each for each in path if each.level < heading.level] + [heading]
+            passed += 1

@@ -1,0 +1,28 @@
+"""`trivet import --format document`."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+from tests.command import trivet as run
+
+
+def test_a_file_is_imported_as_a_document_and_again_as_the_same(database_url: str, tmp_path: Path) -> None:
+    trivet = partial(run, database_url)
+    page = tmp_path / "kettles.html"
+    page.write_text("<title>Kettles</title><h1>Copper</h1><p>It whistles.</p>", encoding="utf-8")
+    first = json.loads(trivet("import", str(page), "-n", "home", "--format", "document", "--json").stdout)
+    assert (first["status"], first["chunks"]) == ("created", 1)
+    again = trivet("import", str(page), "-n", "home", "--format", "document").stdout
+    assert again == f"{page}: document {first['document_id']} unchanged, chunks: 1\n"
+    assert first["document_id"] in trivet("search", "What whistles?", "-n", "home", "--json").stdout
+
+
+def test_what_is_no_document_is_status_one(database_url: str, tmp_path: Path) -> None:
+    trivet = partial(run, database_url)
+    picture = tmp_path / "scan.pdf"
+    picture.write_bytes(b"\x89PNG")
+    assert "no PDF" in trivet("import", str(picture), "--format", "document", status=1).output
+    assert "from a file on disk" in trivet("import", "-", "--format", "document", stdin="tea", status=1).output

@@ -1,0 +1,246 @@
+"""Documents are put, found, read, listed and deleted as one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from retrieval.engine import Trivet
+from retrieval.errors import Conflict, InvalidInput, NotFound
+from retrieval.types.document import DocumentInput
+from retrieval.types.memory import MemoryInput, MemoryPatch
+from retrieval.types.search import Filters, Mode, SearchRequest
+
+HANDBOOK = "# Handbook\n\nFor everyone.\n\n" + "".join(
+    f"## Chapter {number}\n\n{'The kettle of this chapter is made of copper and whistles in the morning. ' * 14}\n\n"
+    for number in range(6)
+)
+WORDS = [
+    "garden",
+    "river",
+    "copper",
+    "window",
+    "letter",
+    "engine",
+    "summer",
+    "bottle",
+    "market",
+    "painter",
+    "village",
+    "thunder",
+    "ladder",
+    "velvet",
+    "harbour",
+    "needle",
+    "orchard",
+    "candle",
+    "timber",
+    "saddle",
+    "meadow",
+    "lantern",
+    "basket",
+    "whistle",
+    "pepper",
+    "marble",
+    "feather",
+    "anchor",
+    "blanket",
+]
+
+
+def long_text(pages: int, rng: random.Random) -> list[str]:
+    """Pages of sentences of unrelated words, some 300 words each."""
+    return [
+        " ".join(f"The {' '.join(rng.choices(WORDS, k=8))} of the {rng.choice(WORDS)}." for _ in range(26)) + "\n\n"
+        for _ in range(pages)
+    ]
+
+
+async def memories_of(trivet: Trivet, namespace: str = "n") -> list[str]:
+    page = await trivet.list(namespace, Filters(), cursor=None, limit=1_000)
+    return [memory.id for memory in page.memories]
+
+
+async def test_a_document_is_its_chunks(trivet: Trivet) -> None:
+    receipt = await trivet.documents.put(
+        "n", DocumentInput(id="h", text=HANDBOOK, metadata={"edition": 3}, tags=["hr"])
+    )
+    assert (receipt.document_id, receipt.status) == ("h", "created")
+    document = await trivet.documents.get("n", "h")
+    assert document.text == HANDBOOK
+    assert (document.title, document.media_type, document.metadata, document.tags) == (
+        "Handbook", "text/markdown", {"edition": 3}, ["hr"],
+    )  # fmt: skip
+    assert [chunk.position for chunk in document.chunks] == list(range(receipt.chunks))
+    for chunk in document.chunks:
+        memory = await trivet.get("n", chunk.id)
+        assert memory.text == HANDBOOK[chunk.start : chunk.end]
+        assert (memory.kind, memory.document_id, memory.position) == ("chunk", "h", chunk.position)
+        assert memory.title == " › ".join(chunk.headings)
+        assert (memory.metadata["edition"], memory.metadata["document"]["headings"]) == (3, chunk.headings)
+    assert document.chunks[-1].headings == ["Handbook", "Chapter 5"]
+
+
+async def test_the_same_content_writes_nothing(trivet: Trivet) -> None:
+    document = DocumentInput(id="h", text=HANDBOOK)
+    await trivet.documents.put("n", document)
+    before = await memories_of(trivet)
+    assert (await trivet.documents.put("n", document)).status == "unchanged"
+    assert await memories_of(trivet) == before  # in the order in which they were inserted
+
+
+async def test_a_changed_document_replaces_its_chunks(trivet: Trivet) -> None:
+    """What is no longer in it is found no more; what is, is not written anew."""
+    await trivet.documents.put("n", DocumentInput(id="h", text=HANDBOOK))
+    await trivet.documents.put("n", DocumentInput(id="other", text=HANDBOOK))
+    before = await trivet.documents.get("n", "h")
+    shorter = HANDBOOK[: before.chunks[3].start] + "## Zeppelins\n\nEvery zeppelin is inflated on Tuesday.\n"
+    receipt = await trivet.documents.put("n", DocumentInput(id="h", text=shorter))
+    after = await trivet.documents.get("n", "h")
+    assert (receipt.status, receipt.chunks, after.text) == ("updated", len(after.chunks), shorter)
+    assert after.chunks[:2] == before.chunks[:2]
+    assert len(await memories_of(trivet)) == len(after.chunks) + len(before.chunks)
+    for mode in (Mode.VECTOR, Mode.BM25, Mode.ADAPTIVE):
+        answer = await trivet.search("n", SearchRequest(query="When is the zeppelin inflated?", mode=mode, top_k=3))
+        assert answer.results[0].id == after.chunks[-1].id
+    filters = Filters(document_id=["h"])
+    answer = await trivet.search("n", SearchRequest(query="chapter kettle", filters=filters, top_k=50))
+    assert {result.id for result in answer.results} <= {chunk.id for chunk in after.chunks}
+
+
+async def test_a_document_is_deleted_as_one(trivet: Trivet) -> None:
+    await trivet.documents.put("n", DocumentInput(id="h", text=HANDBOOK))
+    await trivet.add("n", [MemoryInput(id="m", text="The handbook is blue.", document_id="h")])
+    await trivet.documents.delete("n", "h")
+    assert await memories_of(trivet) == ["m"]  # said of the document, but no part of it
+    for call in (trivet.documents.get, trivet.documents.delete):
+        with pytest.raises(NotFound, match="there is no document 'h'"):
+            await call("n", "h")
+    with pytest.raises(NotFound, match="there is no namespace"):
+        await trivet.documents.delete("nowhere", "h")
+
+
+async def test_documents_are_listed_by_id(trivet: Trivet) -> None:
+    for name in ("b", "a", "c", "a/b", "a b"):
+        await trivet.documents.put("n", DocumentInput(id=name, text=f"{name} tea", title=name))
+    await trivet.add("n", [MemoryInput(id="c1", kind="chunk", document_id="d", text="A chunk.", title="Own")])
+    listed, cursor = [], None
+    while True:
+        page = await trivet.documents.list("n", cursor=cursor, limit=2)
+        listed += page.documents
+        if (cursor := page.next_cursor) is None:
+            break
+    assert {each.id: (each.title, each.chunks) for each in listed} == {
+        "a": ("a", 1), "a b": ("a b", 1), "a/b": ("a/b", 1), "b": ("b", 1), "c": ("c", 1), "d": ("Own", 1),
+    }  # fmt: skip
+    assert len(listed) == 6
+
+
+async def test_chunks_have_neighbours(trivet: Trivet) -> None:
+    """BM25 scores a chunk in the context of those around it, as it does a turn; other documents are not around it."""
+    parts = [f"{word} {'tea and water and leaves and time ' * 20}\n\n" for word in ("Zeppelin", "Monday", "Copper")]
+    await trivet.documents.put("n", DocumentInput(id="d", text="".join(parts), media_type="text/plain"))
+    other = "Monday is when nothing happens. " + "Sand and stones and dust. " * 20
+    await trivet.documents.put("n", DocumentInput(id="e", text=other, media_type="text/plain"))
+    assert len((await trivet.documents.get("n", "d")).chunks) == 3
+    answer = await trivet.search("n", SearchRequest(query="monday zeppelin", mode=Mode.BM25))
+    found = [result.id for result in answer.results]
+    assert set(found[:2]) == {"d#0", "d#1"}  # each has one of the words, and the other beside it
+    assert "d#2" in found  # which has none
+
+
+async def test_an_id_of_another_memory_is_not_taken(trivet: Trivet) -> None:
+    await trivet.add("n", [MemoryInput(id="h#1", text="Mine.")])
+    with pytest.raises(Conflict, match="'h#1' that is no chunk of document 'h'"):
+        await trivet.documents.put("n", DocumentInput(id="h", text=HANDBOOK))
+    assert await memories_of(trivet) == ["h#1"]
+
+
+async def test_a_chunk_that_was_changed_by_hand_is_put_right(trivet: Trivet) -> None:
+    document = DocumentInput(id="h", text=HANDBOOK)
+    await trivet.documents.put("n", document)
+    await trivet.patch("n", "h#2", MemoryPatch(text="Scribbled.", session_id="s"))
+    await trivet.delete("n", "h#3")
+    assert (await trivet.documents.put("n", document)).status == "updated"
+    assert (await trivet.documents.get("n", "h")).text == HANDBOOK
+    assert (await trivet.documents.put("n", document)).status == "unchanged"
+
+
+async def test_nobody_sees_half_of_a_document(trivet: Trivet) -> None:
+    """While two versions are put in turn by two writers, every reader sees one of them."""
+    versions = [HANDBOOK, HANDBOOK.replace("copper", "silver").replace("## Chapter 5", "## Chapter five")]
+    await trivet.documents.put("n", DocumentInput(id="h", text=versions[0]))
+    done = asyncio.Event()
+
+    async def write(first: int) -> None:
+        for turn in range(4):
+            await trivet.documents.put("n", DocumentInput(id="h", text=versions[(first + turn) % 2]))
+
+    async def read() -> None:
+        while not done.is_set():
+            assert (await trivet.documents.get("n", "h")).text in versions
+            filters = Filters(document_id=["h"])
+            answer = await trivet.search("n", SearchRequest(query="copper silver kettle", filters=filters, top_k=50))
+            metals = {metal for each in answer.results for metal in ("copper", "silver") if metal in each.text}
+            assert len(metals) == 1
+
+    reader = asyncio.create_task(read())
+    await asyncio.gather(write(0), write(1))
+    done.set()
+    await reader
+
+
+async def test_two_writers_in_two_processes_leave_one_version(database_url: str, trivet: Trivet) -> None:
+    """Locks of the database order them, not those of a process."""
+    async with Trivet.open(trivet.settings) as other:
+        versions = [HANDBOOK, HANDBOOK[:2_000], HANDBOOK.replace("copper", "silver") + "More."]
+
+        async def write(engine: Trivet, first: int) -> None:
+            for turn in range(3):
+                await engine.documents.put("n", DocumentInput(id="h", text=versions[(first + turn) % 3]))
+
+        await asyncio.gather(write(trivet, 0), write(other, 1))
+        document = await trivet.documents.get("n", "h")
+        assert document.text in versions
+        assert set(await memories_of(trivet)) == {chunk.id for chunk in document.chunks}
+
+
+async def test_a_sentence_in_the_middle_of_300_pages_is_found_by_its_vector(trivet: Trivet) -> None:
+    """By the vector leg alone, though its words are in the text's other sentences as well."""
+    pages = long_text(300, random.Random(5))
+    pages.insert(150, "The astronomer discovered a comet through a home-made telescope in December.\n\n")
+    receipt = await trivet.documents.put("n", DocumentInput(id="book", text="".join(pages), media_type="text/plain"))
+    assert receipt.chunks > 300
+    query = "Who saw something new in the night sky?"
+    answer = await trivet.search("n", SearchRequest(query=query, mode=Mode.VECTOR, top_k=3))
+    assert any("comet" in result.text for result in answer.results)
+
+
+@pytest.mark.parametrize(
+    ("document", "loc"),
+    [
+        (DocumentInput(id="h"), ("text",)),
+        (DocumentInput(id="h", text="a", content_base64="YQ=="), ("text",)),
+        (DocumentInput(id="h", content_base64="YQ="), ("content_base64",)),
+        (DocumentInput(id="h", content_base64="ü"), ("content_base64",)),
+        (DocumentInput(id="h", text="a", metadata={"document": 1}), ("metadata",)),
+        (DocumentInput(id="..", text="a"), ("id",)),
+        (DocumentInput(id="h", text="a\x00"), ("text",)),
+        (DocumentInput(id="h", text="a", media_type="image/png"), ("media_type",)),
+    ],
+)  # fmt: skip
+async def test_bad_documents_are_refused(trivet: Trivet, document: DocumentInput, loc: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await trivet.documents.put("n", document)
+    assert caught.value.loc == loc
+    assert await trivet.list_namespaces() == []
+
+
+async def test_long_titles_leave_room_for_the_text(trivet: Trivet) -> None:
+    """A path of headings that would fill the embedder's window is cut to the document's title and the last heading."""
+    deep = "".join(f"{'#' * level} {'heading ' * 20}{level}\n\nText of {level}.\n\n" for level in range(1, 7))
+    await trivet.documents.put("n", DocumentInput(id="h", text=deep, title="The handbook"))
+    titles = [(await trivet.get("n", chunk.id)).title for chunk in (await trivet.documents.get("n", "h")).chunks]
+    assert all(title and len(title.split()) < 70 for title in titles)

@@ -1,0 +1,5 @@
+"""Sleeps for as long as it is left to: what a test runs in the place of a program that hangs."""
+
+import time
+
+time.sleep(3_600)

@@ -1,0 +1,150 @@
+"""From a file to its text; what cannot be read is refused with the reason."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from io import BytesIO, TextIOWrapper
+from typing import Any
+
+import pytest
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from retrieval.documents import extraction, readers
+from retrieval.documents.extraction import extract
+from retrieval.documents.readers import read_html
+from retrieval.errors import InvalidInput
+from retrieval.types.document import MAX_DOCUMENT_CHARS
+
+PAGE = b"""<!doctype html><html><head><title> Tea &amp;
+ time </title><style>p { color: red }</style></head><body><nav><a href="/">Home</a></nav>
+<h1>Green <em>tea</em></h1><p>Steep at <b>70</b> degrees,<br>not   more.</p>
+<ul><li>Sencha<li>Matcha</ul><table><tr><th>Leaf<th>Minutes</tr><tr><td>Sencha</td><td>2</td></tr></table>
+<pre>a  = 1
+  b</pre><script>alert("no")</script><div><div>Deep</div></div></body></html>"""
+
+
+def pdf(*pages: str, password: str | None = None, title: str | None = None) -> bytes:
+    """A PDF with a line of text on each page; an empty one has a page without text."""
+    writer = PdfWriter()
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
+    for text in pages:
+        page = writer.add_blank_page(width=600, height=800)
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET".encode() if text else b"")
+        page[NameObject("/Resources")] = DictionaryObject(
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
+        )
+        page[NameObject("/Contents")] = writer._add_object(stream)
+    if title:
+        writer.add_metadata({"/Title": title})
+    if password is not None:
+        writer.encrypt(password, algorithm="RC4-128")
+    written = BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+def test_a_page_becomes_markdown() -> None:
+    reading = read_html(PAGE)
+    assert reading.title == "Tea & time"
+    assert reading.text == (
+        "# Green tea\n\nSteep at 70 degrees,\nnot more.\n\n- Sencha\n- Matcha\n\n| Leaf | Minutes\n| Sencha | 2"
+        "\n\n```\na  = 1\n  b\n```\n\nDeep"
+    )
+
+
+@pytest.mark.parametrize(
+    "page", [b"", b"<", b"<p", b"</p></p>", b"<p>" * 50_000, b"<nav>x", b"<!--", b"<pre>x", b"<svg><title>x</title>"]
+)
+def test_broken_pages_are_read_as_far_as_they_go(page: bytes) -> None:
+    assert read_html(page + b" ").error is None
+
+
+async def test_each_kind_is_told_by_its_content() -> None:
+    plain = await extract(b"Just tea.\r\nAnd water.", None)
+    assert (plain.text, plain.structure, plain.media_type) == ("Just tea.\nAnd water.", "text", "text/plain")
+    assert (await extract(b"# Tea\n\nGreen.", None)).media_type == "text/markdown"
+    assert (await extract(PAGE, None)).structure == "markdown"
+    found = await extract(pdf("Green tea", "Black tea", title="Tea"), None)
+    assert (found.text, found.title, found.media_type) == ("Green tea\n\nBlack tea", "Tea", "application/pdf")
+
+
+async def test_each_kind_is_read_as_its_media_type_says() -> None:
+    assert (await extract(b"# a comment\n", "text/x-python")).structure == "code"
+    assert (await extract(b"<p>tea", "text/plain")).text == "<p>tea"
+    assert (await extract("café".encode("latin-1"), "text/plain; charset=latin-1")).text == "café"
+    assert (await extract("\ufeffcafé".encode("utf-16-le"), None)).text == "café"
+    page = '<html><meta charset="windows-1252"><p>café'.encode("cp1252")
+    assert (await extract(page, "text/html")).text == "café"
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "reason"),
+    [
+        (b"PK\x03\x04 word/document.xml", None, "zip archive"),
+        (b"\x89PNG\r\n", None, "a picture"),
+        (b"PK\x03\x04", "text/plain", "zip archive"),
+        (b"tea", "image/png", "cannot be read; what can is"),
+        (b"tea", "tea", "cannot be read; what can is"),
+        (b"tea", "application/pdf", "the content is no PDF"),
+        (pdf("tea"), "text/plain", "the content is a PDF"),
+        (b"\xff\xfe\xff", None, "encoding"),
+        (b"caf\xe9", None, "utf-8"),
+        (b"tea", "text/plain; charset=klingon", "klingon"),
+        (b"te\x00a", None, "binary"),
+        (b" \n ", None, "no text"),
+        (b"<html><script>x</script></html>", None, "no text"),
+        (pdf("", ""), None, "2 pages are pictures"),
+        (pdf("secret", password="tea"), None, "encrypted"),
+        (b"%PDF-1.7\n%%EOF", None, "cannot be read"),
+        (pdf("tea")[:300], None, "cannot be read"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_read_is_refused(content: bytes, media_type: str | None, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        await extract(content, media_type)
+
+
+async def test_a_longer_text_than_the_limit_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="5,000,001 characters"):
+        await extract(b"a" * (MAX_DOCUMENT_CHARS + 1), "text/plain")
+
+
+async def test_a_pdf_that_unpacks_to_far_more_than_it_is_harms_nobody() -> None:
+    """A page of a gigabyte of spaces."""
+    writer = PdfWriter()
+    page = writer.add_blank_page(width=600, height=800)
+    stream = DecodedStreamObject()
+    stream.set_data(b" " * 300_000_000)
+    page[NameObject("/Contents")] = writer._add_object(stream.flate_encode())
+    written = BytesIO()
+    writer.write(written)
+    assert len(written.getvalue()) < 1_000_000
+    with pytest.raises(InvalidInput, match=r"cannot be read|takes|pictures"):
+        await extract(written.getvalue(), None)
+
+
+async def test_a_reader_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs instead of it sleeps for ever."""
+    monkeypatch.setattr(extraction, "MAX_CPU_S", 0.1)
+    monkeypatch.setattr(readers, "__name__", "tests.sleeping")
+    with pytest.raises(InvalidInput, match="takes too long"):
+        await extract(PAGE, None)
+
+
+def test_without_pypdf_a_pdf_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> None:
+    """A server without the extra `documents`."""
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    monkeypatch.setattr(sys, "argv", ["readers", "pdf"])
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(pdf("tea"))))
+    monkeypatch.setattr(resource, "setrlimit", lambda *limits: None)
+    readers.main()
+    assert b"pip install 'trivet[documents]'" in capfdbinary.readouterr().out

@@ -1,0 +1,100 @@
+"""Chunks follow the structure of their text and know the headings that they are under."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers import Tokenizer
+
+from retrieval.answer.token_counter import TOKENIZER_FILE
+from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, headings
+from retrieval.installation import models_dir
+
+PARAGRAPH = "The kettle whistles before the water boils over. " * 12
+MARKDOWN = f"""# Handbook
+
+{PARAGRAPH}
+
+## Leave
+
+{PARAGRAPH}
+
+### Illness
+
+```sh
+# no heading
+```
+
+{PARAGRAPH}
+
+Pay
+---
+
+{PARAGRAPH}
+"""
+
+
+@pytest.fixture(scope="module")
+def splitter() -> DocumentSplitter:
+    tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return DocumentSplitter(tokenizer)
+
+
+def test_chunks_of_markdown_know_their_headings(splitter: DocumentSplitter) -> None:
+    chunks = splitter.split(MARKDOWN, "markdown")
+    assert list(dict.fromkeys(chunk.headings for chunk in chunks)) == [
+        ("Handbook",),
+        ("Handbook", "Leave"),
+        ("Handbook", "Leave", "Illness"),
+        ("Handbook", "Pay"),
+    ]
+    assert [chunk.text.split("\n")[0] for chunk in chunks] == ["# Handbook", "## Leave", "### Illness", "Pay"]
+
+
+def test_underlined_headings_of_plain_text_have_the_levels_of_their_underlines(splitter: DocumentSplitter) -> None:
+    text = f"====\nTea\n====\n\n{PARAGRAPH}\n\nGreen tea\n=========\n\n{PARAGRAPH}\n\nSencha\n~~~~~~\n\n{PARAGRAPH}\n\n"
+    text += f"Black tea\n=========\n\n{PARAGRAPH}"
+    chunks = splitter.split(text, "text")
+    assert [chunk.headings for chunk in chunks] == [
+        ("Tea",), ("Tea", "Green tea"), ("Tea", "Green tea", "Sencha"), ("Tea", "Black tea"),
+    ]  # fmt: skip
+
+
+def test_what_is_no_heading() -> None:
+    """A table's ruler, a code block's comment, a short underline, a line of a list."""
+    assert [*headings("a | b\n--- | ---\n", "text"), *headings("Longer than that\n---\n", "text")] == []
+    assert [*headings("```\n# no\n```\n#no\n\n---\n", "markdown"), *headings("classes of tea\n", "code")] == []
+    assert [each.title for each in headings("```\n~~~\n# no\n```\n# yes #\n", "markdown")] == ["yes"]
+
+
+def test_definitions_of_source_code_are_nested_by_their_indentation(splitter: DocumentSplitter) -> None:
+    body = "\n".join(f"        self.part_{number} = number + {number}" for number in range(40))
+    code = (
+        f"class Kettle:\n    def boil(self):\n{body}\n    def pour(self):\n{body}\n\nexport async function steep() {{\n"
+    )
+    paths = dict.fromkeys(chunk.headings for chunk in splitter.split(code + body, "code"))
+    assert list(paths) == [
+        ("class Kettle", "def boil"), ("class Kettle", "def pour"), ("export async function steep",),
+    ]  # fmt: skip
+
+
+def test_short_sections_share_a_chunk(splitter: DocumentSplitter) -> None:
+    glossary = "".join(f"## Term {number}\n\nWhat it means.\n\n" for number in range(30))
+    chunks = splitter.split(glossary, "markdown")
+    assert len(chunks) < 12
+    assert chunks[0].headings == ("Term 0",)
+
+
+def test_sentences_stay_whole(splitter: DocumentSplitter) -> None:
+    """Of a paragraph that is longer than a chunk."""
+    sentences = [f"Sentence number {number} tells of the kettle that whistled in the kitchen. " for number in range(60)]
+    chunks = splitter.split("".join(sentences), "text")
+    assert len(chunks) > 4
+    assert all(chunk.text in "".join(sentences) and chunk.text.strip()[-1] == "." for chunk in chunks)
+    assert max(splitter.measure([chunk.text for chunk in chunks])) <= CHUNK_PIECES + SMALL_PIECES
+
+
+def test_the_head_of_a_text_has_so_many_pieces(splitter: DocumentSplitter) -> None:
+    assert splitter.head("one two three", 2) == "one two"
+    assert splitter.head("one two", 2) == "one two"
