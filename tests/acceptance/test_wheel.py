@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hatch_build import PACKAGES, within_trivet
+from tests.processes import new_data_dir
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,12 +42,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(installed: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(installed: Path, home: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
     return subprocess.run(
         (sys.executable, *arguments),
         cwd=home,
-        env={**environment, "PYTHONPATH": str(installed)},
+        env={**environment, "PYTHONPATH": str(installed), **settings},
         capture_output=True,
         text=True,
         check=False,
@@ -60,7 +61,8 @@ def test_it_takes_one_name_of_its_user(installed: Path) -> None:
 
 
 def test_it_is_used_beside_modules_of_the_same_names(installed: Path, home: Path) -> None:
-    done = run(installed, home, "-m", "trivet", "classify", "Where did Ana meet Ben?")
+    with new_data_dir() as folder:
+        done = run(installed, home, "-m", "trivet", "classify", "Where did Ana meet Ben?", TRIVET_DATA_DIR=str(folder))
     assert (done.returncode, done.stderr) == (0, "")
     assert "weights: vector" in done.stdout
     used = "import trivet; print(trivet.Client().__class__.__module__)"
