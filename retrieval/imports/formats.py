@@ -1,0 +1,79 @@
+"""The table of formats, and which of them a file has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.records import ImportContext, Records
+
+
+class ImportFormat(NamedTuple):
+    """A format.
+
+    Attributes:
+        module: has `read`, and `recognise` where the format is told by content.
+        of_lines: whether its records are lines, which can be counted beforehand.
+        reader: the function that reads it.
+        told: whether `auto` looks for it.
+    """
+
+    module: str
+    of_lines: bool = False
+    reader: str = "read"
+    told: bool = True
+
+
+FORMATS: dict[str, ImportFormat] = {
+    "chatgpt": ImportFormat("chatgpt"),
+    "claude": ImportFormat("claude"),
+    "slack": ImportFormat("slack"),
+    "telegram": ImportFormat("telegram"),
+    "discord": ImportFormat("discord"),
+    "zep": ImportFormat("zep"),
+    "hindsight": ImportFormat("hindsight"),
+    "mem0": ImportFormat("mem0"),
+    "mbox": ImportFormat("mbox"),
+    "whatsapp": ImportFormat("whatsapp"),
+    "jsonl": ImportFormat("jsonl", of_lines=True),
+    "memories": ImportFormat("jsonl", of_lines=True, reader="read_memories", told=False),
+    "corpus": ImportFormat("jsonl", of_lines=True, reader="read_corpus", told=False),
+    "csv": ImportFormat("csv_rows"),
+}
+"""By name, in the order in which `auto` tries them: what is recognised by the most particular signs comes first."""
+
+
+def detect(source: ImportFile) -> str:
+    """The name of the format that the content has.
+
+    Raises:
+        InvalidInput: none; or a zip that cannot be opened.
+    """
+    if not source.head.strip():
+        return "jsonl"  # an empty file has no lines
+    context = ImportContext()  # what recognising assumes, reading will note again
+    for name, entry in FORMATS.items():
+        if entry.told and _function(entry, "recognise")(source, context):
+            return name
+    names = ", ".join(name for name, entry in FORMATS.items() if entry.told)
+    raise InvalidInput(f"the file is of none of these formats: {names}; --format names one")
+
+
+def read(source: ImportFile, name: str, context: ImportContext) -> Records:
+    """What a file of a format holds. Only what is wrong with the whole file raises.
+
+    Raises:
+        InvalidInput: the file is not of this format, or something has to be said beforehand.
+    """
+    yield from source.climbing()
+    entry = FORMATS[name]
+    reading: Callable[[ImportFile, ImportContext], Records] = _function(entry, entry.reader)
+    yield from reading(source, context)
+
+
+def _function(entry: ImportFormat, name: str) -> Callable[..., object]:
+    function: Callable[..., object] = getattr(import_module(f".{entry.module}", __package__), name)
+    return function
