@@ -86,7 +86,7 @@ def said(role: str, text: str, time: datetime | None, **fields: Any) -> dict[str
 def chatgpt_conversation(turns: Sequence[Turn], id_: str) -> dict[str, Any]:
     """A tree with a hidden system message, a tool's answer, a branch that was left, and no time in every fifth."""
     mapping = {"root": node("root", None, None, ["hidden"])}
-    hidden = {"is_visually_hidden_from_conversation": True}
+    hidden: dict[str, Any] = {"is_visually_hidden_from_conversation": True}
     mapping["hidden"] = node("hidden", "root", said("system", "", None, id="hidden", metadata=hidden))
     parent = "hidden"
     for index, turn in enumerate(turns):
@@ -121,7 +121,7 @@ def claude_conversation(turns: Sequence[Turn], id_: str) -> dict[str, Any]:
     """A conversation of Claude's export, with thoughts and tools, and an empty message."""
     messages: list[dict[str, Any]] = []
     for turn in turns:
-        blocks = [{"type": "text", "text": turn.text, "citations": []}]
+        blocks: list[dict[str, Any]] = [{"type": "text", "text": turn.text, "citations": []}]
         if turn.speaker == "Claude":
             blocks.insert(0, {"type": "thinking", "thinking": "Let me think of seeds."})
             blocks.insert(1, {"type": "tool_use", "name": "web_search", "input": {"query": "seeds"}})
@@ -172,7 +172,7 @@ def slack() -> bytes:
     first = next(iter(days.values()))
     first.append({"type": "message", "subtype": "channel_join", "user": "U01", "text": "joined", "ts": "1.0"})
     first.append({"type": "message", "subtype": "bot_message", "bot_id": "B1", "text": "Build done", "ts": "2.0"})
-    names = [
+    names: list[dict[str, Any]] = [
         {"id": id_, "name": name.lower(), "profile": {"display_name": name, "real_name": f"{name} Example"}}
         for name, id_ in users.items()
     ]

@@ -152,7 +152,7 @@ def command(
     outcome = Outcome()
     with _seekable(file) as seekable:
         source = ImportFile(seekable, os.path.basename(file.name) if os.path.isfile(file.name) else None)
-        name = detect(source) if format_ == "auto" else format_
+        name = detect(source, context.columns) if format_ == "auto" else format_
         total = _count_lines(file) if FORMATS[name].of_lines else None
         batches = _batches(outcome.stored(read(source, name, context)), namespace)
 

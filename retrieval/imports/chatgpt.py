@@ -9,7 +9,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, values_at
+from retrieval.imports.json_values import keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -42,7 +42,7 @@ class _Said:
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether the conversations have a `mapping` of nodes."""
-    return any("item.mapping" in keys_in(part, context) for part in source.parts(*FILES))
+    return any("item.mapping" in keys for keys in keys_of_parts(source, FILES, context))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -90,7 +90,7 @@ def _branch(mapping: Mapping[str, Any], current: str) -> Sequence[str]:
     Without a current node it is the branch of the last node that has no children.
     """
     if current not in mapping:
-        current = next((id_ for id_ in reversed(mapping) if not mapping_of(mapping[id_]).get("children")), "")
+        current = next((id_ for id_ in reversed(list(mapping)) if not mapping_of(mapping[id_]).get("children")), "")
     branch: dict[str, None] = {}
     while current in mapping and current not in branch:
         branch[current] = None

@@ -7,7 +7,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, values_at
+from retrieval.imports.json_values import keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -28,7 +28,7 @@ _SPEAKERS = {"human": "user", "assistant": "Claude"}
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether the conversations have `chat_messages`."""
-    return any("item.chat_messages" in keys_in(part, context) for part in source.parts(*FILES))
+    return any("item.chat_messages" in keys for keys in keys_of_parts(source, FILES, context))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -50,6 +50,8 @@ def _conversation(conversation: Mapping[str, Any], place: str, context: ImportCo
     for index, item in enumerate(list_of(conversation.get("chat_messages")), start=1):
         message = mapping_of(item)
         spot = f"{place}, message {index}"
+        for attached in (*list_of(message.get("attachments")), *list_of(message.get("files"))):
+            yield SkippedRecord(place=f"{spot}, {mapping_of(attached).get('file_name')}", reason="attached file")
         text = _text(message)
         if not text:
             yield SkippedRecord(place=spot, reason="message without text")

@@ -106,10 +106,10 @@ def _time(value: Any, context: ImportContext) -> datetime | None:
     slashed = _SLASHED.fullmatch(value.strip()) if isinstance(value, str) and context.day_first is not None else None
     if slashed is None:
         return context.time(value)
-    first, second, year, *clock = (int(part or 0) for part in slashed.groups())
+    first, second, year, hour, minute, seconds = (int(part or 0) for part in slashed.groups())
     day, month = (first, second) if context.day_first else (second, first)
     try:
-        return context.localized(datetime(year, month, day, *clock))
+        return context.localized(datetime(year, month, day, hour, minute, seconds))
     except ValueError as exc:
         raise InvalidInput(f"cannot read the time {value!r}") from exc
 

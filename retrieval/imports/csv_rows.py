@@ -25,9 +25,9 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
     head = source.part(*FILES).text(context).read(4_000)
     try:
         header = next(csv.reader(head.splitlines()[:1], delimiter=_separator(head)), [])
-    except csv.Error:
+        return len(header) > 1 and "text" in columns_of(dict.fromkeys(header, ""), context.columns)
+    except (csv.Error, InvalidInput):
         return False
-    return len(header) > 1 and "text" in columns_of(dict.fromkeys(header, ""), {})
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, values_at
+from retrieval.imports.json_values import keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
     Positions,
@@ -40,7 +40,7 @@ class _Channel:
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it has a guild and a channel."""
-    return any({"guild.id", "channel.id"} <= keys_in(part, context) for part in source.parts(*FILES))
+    return any({"guild.id", "channel.id"} <= keys for keys in keys_of_parts(source, FILES, context))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:

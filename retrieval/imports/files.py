@@ -49,6 +49,7 @@ class ImportFile:
     def __init__(self, file: IO[bytes], name: str | None = None) -> None:
         self.name = name
         self._file = file
+        self._parts: dict[str, FilePart] = {}
 
     @cached_property
     def head(self) -> bytes:
@@ -86,11 +87,15 @@ class ImportFile:
             InvalidInput: the zip is damaged.
         """
         if not self.is_zip:
-            yield FilePart(name="", file=self._file)
+            yield self._part("")
             return
         for name in self.members:
             if any(fnmatch(name if "/" in pattern else name.rpartition("/")[2], pattern) for pattern in patterns):
-                yield FilePart(name=name, file=self._file, archive=self._archive)
+                yield self._part(name, self._archive)
+
+    def _part(self, name: str, archive: zipfile.ZipFile | None = None) -> FilePart:
+        """The one object of a part: what is found out of it is kept there."""
+        return self._parts.setdefault(name, FilePart(name=name, file=self._file, archive=archive))
 
     def part(self, *patterns: str) -> FilePart:
         """The first of `parts`.
@@ -150,18 +155,19 @@ class FilePart:
         Raises:
             InvalidInput: as `open`, and while reading.
         """
-        encoding, errors = self._encoding()
+        encoding, errors = self._encoding
         stream = self.open()
         if encoding == "utf-8" and errors == "strict":
             return stream
         if encoding != "utf-8-sig":
-            context.notes[f"files read as {encoding}" if errors == "strict" else "files with broken UTF-8"] += 1
+            context.notes["files with broken UTF-8" if encoding == "utf-8" else f"files read as {encoding}"] += 1
         return io.BufferedReader(_Transcoded(stream, encoding, errors))
 
     def text(self, context: ImportContext) -> io.TextIOWrapper:
         """Its text; line ends are as they are in the file."""
         return io.TextIOWrapper(_Unclosed(self.decoded(context)), encoding="utf-8", errors="replace", newline="")
 
+    @cached_property
     def _encoding(self) -> tuple[str, str]:
         """The encoding and how to treat what is not of it: by byte order mark, by null bytes, by trying.
 

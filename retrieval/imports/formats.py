@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
@@ -18,13 +18,13 @@ class ImportFormat(NamedTuple):
         module: has `read`, and `recognise` where the format is told by content.
         of_lines: whether its records are lines, which can be counted beforehand.
         reader: the function that reads it.
-        told: whether `auto` looks for it.
+        detected: whether `auto` looks for it.
     """
 
     module: str
     of_lines: bool = False
     reader: str = "read"
-    told: bool = True
+    detected: bool = True
 
 
 FORMATS: dict[str, ImportFormat] = {
@@ -39,26 +39,31 @@ FORMATS: dict[str, ImportFormat] = {
     "mbox": ImportFormat("mbox"),
     "whatsapp": ImportFormat("whatsapp"),
     "jsonl": ImportFormat("jsonl", of_lines=True),
-    "memories": ImportFormat("jsonl", of_lines=True, reader="read_memories", told=False),
-    "corpus": ImportFormat("jsonl", of_lines=True, reader="read_corpus", told=False),
+    "memories": ImportFormat("jsonl", of_lines=True, reader="read_memories", detected=False),
+    "corpus": ImportFormat("jsonl", of_lines=True, reader="read_corpus", detected=False),
     "csv": ImportFormat("csv_rows"),
 }
-"""By name, in the order in which `auto` tries them: what is recognised by the most particular signs comes first."""
+"""By name, in the order in which `auto` tries them: what is recognised by the most particular signs comes first.
+
+A module has `read(source, context)`, and `recognise(source, context)` if it is detected.
+"""
 
 
-def detect(source: ImportFile) -> str:
-    """The name of the format that the content has.
+def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
+    """The name of the format that the content has; `columns` are the names that the user gives.
 
     Raises:
         InvalidInput: none; or a zip that cannot be opened.
     """
     if not source.head.strip():
         return "jsonl"  # an empty file has no lines
-    context = ImportContext()  # what recognising assumes, reading will note again
+    context = ImportContext(columns=columns or {})  # what recognising assumes, reading will note again
     for name, entry in FORMATS.items():
-        if entry.told and _function(entry, "recognise")(source, context):
+        if entry.detected and _function(entry, "recognise")(source, context):
             return name
-    names = ", ".join(name for name, entry in FORMATS.items() if entry.told)
+    for part in source.parts("*"):
+        part.open()  # a zip that cannot be read is not of an unknown format
+    names = ", ".join(name for name, entry in FORMATS.items() if entry.detected)
     raise InvalidInput(f"the file is of none of these formats: {names}; --format names one")
 
 
@@ -70,10 +75,10 @@ def read(source: ImportFile, name: str, context: ImportContext) -> Records:
     """
     yield from source.climbing()
     entry = FORMATS[name]
-    reading: Callable[[ImportFile, ImportContext], Records] = _function(entry, entry.reader)
-    yield from reading(source, context)
+    yield from _function(entry, entry.reader)(source, context)
 
 
-def _function(entry: ImportFormat, name: str) -> Callable[..., object]:
-    function: Callable[..., object] = getattr(import_module(f".{entry.module}", __package__), name)
+def _function(entry: ImportFormat, name: str) -> Callable[[ImportFile, ImportContext], Any]:
+    """A function of the format's module, which is imported only now."""
+    function: Callable[[ImportFile, ImportContext], Any] = getattr(import_module(f".{entry.module}", __package__), name)
     return function

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import IO, Any, TypeAlias
 
 import ijson
 from ijson.common import ObjectBuilder
 
 from retrieval.errors import InvalidInput
-from retrieval.imports.files import HEAD_BYTES, FilePart
+from retrieval.imports.files import HEAD_BYTES, FilePart, ImportFile
 from retrieval.imports.records import ImportContext
 
 JsonPlace: TypeAlias = str
@@ -21,6 +22,9 @@ _BROKEN_JSON = (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError, 
 
 MAX_JSON_DEPTH = 200
 """Deepest nesting that is read; exports have some 15 levels."""
+
+_FIRST_PARTS = 4
+"""So many members of a zip are looked at to recognise its format."""
 
 _CLOSING = ("end_map", "end_array")
 
@@ -92,6 +96,14 @@ def _reason(exc: Exception) -> str:
     return text.strip().partition("\n")[0][:200]
 
 
+def keys_of_parts(source: ImportFile, patterns: Sequence[str], context: ImportContext) -> list[set[JsonPlace]]:
+    """The places of all keys at the beginning of each of the first parts."""
+    return [keys_in(part, context) for part in islice(source.parts(*patterns), _FIRST_PARTS)]
+
+
 def keys_in(part: FilePart, context: ImportContext) -> set[JsonPlace]:
-    """The places of all keys at the beginning of a part."""
-    return keys_of(part.decoded(context).read(HEAD_BYTES))
+    """The places of all keys at the beginning of a part; none where it cannot be read."""
+    try:
+        return keys_of(part.decoded(context).read(HEAD_BYTES))
+    except InvalidInput:
+        return set()

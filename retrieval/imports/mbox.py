@@ -34,9 +34,6 @@ MAX_MAIL_BYTES = 64 * 1024**2
 
 _FROM_LINE = re.compile(rb"From \S.*\d{2}:\d{2}.*\d{4}")
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
-_SAID_BEFORE = re.compile(
-    r"(On|Am|Le|El|Il|Em|Op|Den) .{4,200}(wrote|schrieb|a écrit|escribió|ha scritto|escreveu|skrev).{0,40}:"
-)
 _FORWARDED = re.compile(r"(-{2,} ?(Original Message|Ursprüngliche Nachricht|Message d'origine) ?-{2,}|_{20,})")
 _BLANKS = re.compile(r"\n{3,}")
 
@@ -190,14 +187,24 @@ def said(text: str) -> str:
     'Yes, at nine.'
     """
     lines: list[str] = []
-    for line in text.replace("\r\n", "\n").split("\n"):
-        if line.rstrip("\r") in ("-- ", "--") or _FORWARDED.match(line):
+    for raw in text.splitlines():
+        line = raw.rstrip()
+        if raw == "-- " or line == "--" or _FORWARDED.match(line):
             break
         if not line.lstrip().startswith(">"):
-            lines.append(line.rstrip())
-    joined = _BLANKS.sub("\n\n", "\n".join(lines))
-    # the line that announces a quotation may be broken in two
-    return re.sub(rf"(?m)^{_SAID_BEFORE.pattern.replace('.{', '[^>]{')}[ \t]*$", "", joined).strip()
+            lines.append(line)
+        elif "".join(lines[-3:]).rstrip().endswith(":"):
+            _drop_attribution(lines)
+    return _BLANKS.sub("\n\n", "\n".join(lines)).strip()
+
+
+def _drop_attribution(lines: list[str]) -> None:
+    """Take from the end the line that announces a quotation, with its date, in one or two pieces."""
+    end = max(index for index, line in enumerate(lines) if line)
+    for start in (end, end - 1):
+        if start >= 0 and lines[start] and any(char.isdigit() for char in lines[start]):
+            del lines[start:]
+            return
 
 
 class _HtmlText(HTMLParser):

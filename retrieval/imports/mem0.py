@@ -7,7 +7,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, values_at
+from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -31,7 +31,7 @@ _ABOUT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role")
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there is a list of objects with a `memory`, and a hash, a user or an agent."""
-    return any(_list(keys_in(part, context)) is not None for part in source.parts(*FILES))
+    return any(_list(keys) is not None for keys in keys_of_parts(source, FILES, context))
 
 
 def _list(keys: set[str]) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart, ImportFile
-from retrieval.imports.json_values import keys_in, values_at
+from retrieval.imports.json_values import keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
     Positions,
@@ -45,8 +45,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it is a zip with files of days whose messages have a `ts`."""
     if not source.is_zip:
         return False
-    days = source.parts(_DAYS)
-    return any("item.ts" in keys_in(part, context) for part in (part for part, _ in zip(days, range(3), strict=False)))
+    return any("item.ts" in keys for keys in keys_of_parts(source, [_DAYS], context))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -77,7 +76,7 @@ def _day(part: FilePart, workspace: _Workspace, context: ImportContext) -> Recor
     """A day's messages, in order of their times."""
     folder, _, file = part.name.rpartition("/")
     channel, day = folder.rpartition("/")[2], file.removesuffix(".json")
-    messages = []
+    messages: list[Mapping[str, Any]] = []
     try:
         messages.extend(mapping_of(message) for _, message in values_at(part.decoded(context), {"item"}))
     except InvalidInput as exc:

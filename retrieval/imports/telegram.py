@@ -8,7 +8,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, values_at
+from retrieval.imports.json_values import keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
     Positions,
@@ -39,11 +39,10 @@ class _Chat:
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it has the keys of a chat's messages, or of an account's chats."""
-    for part in source.parts(*FILES):
-        keys = keys_in(part, context)
+    for keys in keys_of_parts(source, FILES, context):
         if {"messages.item.date", "messages.item.type", "type"} <= keys or "personal_information" in keys:
             return True
-        if "chats.list" in keys or "left_chats.list" in keys:
+        if keys & {"chats.list", "left_chats.list"} or {"about", "contacts"} <= keys:
             return True
     return False
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart, ImportFile
-from retrieval.imports.json_values import keys_in, values_at
+from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -34,8 +34,7 @@ _Node = tuple[str, str]
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there are edges between nodes, nodes with a summary, or episodes."""
-    for part in source.parts(*FILES):
-        keys = keys_in(part, context)
+    for keys in keys_of_parts(source, FILES, context):
         for place in ("item", "", *sorted(_PLACES)):
             start = f"{place}." if place else ""
             if f"{start}source_node_uuid" in keys and f"{start}fact" in keys:
