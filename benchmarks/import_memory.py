@@ -25,11 +25,8 @@ from retrieval.imports.formats import detect, read
 from retrieval.imports.records import ImportContext, SourceRecord
 
 START = datetime(2023, 1, 1, tzinfo=UTC)
-WORDS = [
-    f"{begin}{end}"
-    for begin in ["ba", "ke", "li", "mo", "nu", "ra", "se", "ti"]
-    for end in ["den", "lor", "mis", "nak", "pol", "ret", "sun"]
-]
+SYLLABLES = "bakelimonurasetidenlormisnakpolretsun"
+WORDS = [SYLLABLES[index : index + size] for size in (3, 5, 7, 9) for index in range(25)]
 MESSAGES = 40
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +28,9 @@ FILES = ("conversations*.json",)
 _SPEAKERS = {"user": "user", "assistant": "ChatGPT"}
 _SPOKEN = ("text", "multimodal_text")
 """Types of content that were said; others are code, tools' output, thoughts and settings."""
+
+_MARKERS = re.compile("\ue200[^\ue201]*\ue201|【\\d+[^】]*†[^】]*】")
+"""References to what a tool found, which only the web page can resolve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ def _conversation(conversation: Mapping[str, Any], place: str, context: ImportCo
     key = conversation.get("conversation_id") or conversation.get("id") or f"{conversation.get('create_time')}"
     said: list[_Said] = []
     for node_id in _branch(mapping, text_of(conversation.get("current_node"))):
-        item = _message(mapping_of(mapping_of(mapping[node_id]).get("message")), f"{place}, node {node_id}", context)
+        item = _message(mapping_of(mapping[node_id]), node_id, place, context)
         if isinstance(item, _Said):
             said.append(item)
         elif item is not None:
@@ -98,10 +102,12 @@ def _branch(mapping: Mapping[str, Any], current: str) -> Sequence[str]:
     return list(reversed(branch))
 
 
-def _message(message: Mapping[str, Any], place: str, context: ImportContext) -> _Said | SkippedRecord | None:
+def _message(node: Mapping[str, Any], node_id: str, place: str, context: ImportContext) -> _Said | SkippedRecord | None:
     """What a node's message says, or why it is left out; None for a node without one."""
+    message = mapping_of(node.get("message"))
     if not message:
         return None
+    place = f"{place}, node {node_id}"
     role = text_of(mapping_of(message.get("author")).get("role"))
     content = mapping_of(message.get("content"))
     kind = content.get("content_type")
@@ -111,11 +117,11 @@ def _message(message: Mapping[str, Any], place: str, context: ImportContext) -> 
         return SkippedRecord(place=place, reason=f"{role or 'nameless'} message")
     if kind not in _SPOKEN or message.get("recipient", "all") != "all":
         return SkippedRecord(place=place, reason="tool call, code or thought")
-    text = "\n".join(filter(None, map(_part, list_of(content.get("parts"))))).strip()
+    text = _MARKERS.sub("", "\n".join(filter(None, map(_part, list_of(content.get("parts")))))).strip()
     if not text:
         return SkippedRecord(place=place, reason="message without text")
     return _Said(
-        place, str(message.get("id") or place), _SPEAKERS[role], text, _time(message.get("create_time"), context)
+        place, str(message.get("id") or node_id), _SPEAKERS[role], text, _time(message.get("create_time"), context)
     )
 
 

@@ -98,13 +98,17 @@ class ImportFile:
         return self._parts.setdefault(name, FilePart(name=name, file=self._file, archive=archive))
 
     def part(self, *patterns: str) -> FilePart:
-        """The first of `parts`.
+        """The one part of the first pattern that any part has.
 
         Raises:
-            InvalidInput: there is none.
+            InvalidInput: there is none, or there are several.
         """
-        for part in self.parts(*patterns):
-            return part
+        for pattern in patterns:
+            parts = list(self.parts(pattern))
+            if len(parts) > 1:
+                raise InvalidInput(f"the zip has {len(parts)} files {pattern}; import them one by one")
+            if parts:
+                return parts[0]
         raise InvalidInput(f"the zip has no file {' or '.join(patterns)}")
 
     def climbing(self) -> Records:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.records import ImportContext, Records
+from retrieval.imports.records import ImportContext, Records, SkippedRecord, SourceRecord
+from retrieval.types.memory import MemoryInput
 
 
 class ImportFormat(NamedTuple):
@@ -75,7 +76,21 @@ def read(source: ImportFile, name: str, context: ImportContext) -> Records:
     """
     yield from source.climbing()
     entry = FORMATS[name]
-    yield from _function(entry, entry.reader)(source, context)
+    records: Records = _function(entry, entry.reader)(source, context)
+    yield from records if entry.of_lines else _once(records)
+
+
+def _once(records: Records) -> Records:
+    """The records without those whose id came before: they would replace each other at each import."""
+    seen: set[int] = set()
+    for record in records:
+        if isinstance(record, SourceRecord) and isinstance(record.memory, MemoryInput):
+            key = hash(record.memory.id)
+            if key in seen:
+                yield SkippedRecord(place=record.place, reason="same id as an earlier one")
+                continue
+            seen.add(key)
+        yield record
 
 
 def _function(entry: ImportFormat, name: str) -> Callable[[ImportFile, ImportContext], Any]:

@@ -23,7 +23,7 @@ FILES = ("*.jsonl", "*.ndjson")
 _FIRST_LINES = 20
 
 MAX_LINE_BYTES = 16 * 1024**2
-"""Longer lines are refused in pieces of this size instead of being read at once."""
+"""Longer lines are refused by their beginning, without being read at once."""
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
@@ -88,10 +88,10 @@ def _lines(source: ImportFile, context: ImportContext) -> Iterator[tuple[int, by
     number = 0
     whole = True
     while raw := stream.readline(MAX_LINE_BYTES):
-        number += whole
+        if whole and raw.strip():
+            yield number + 1, raw
         whole = raw.endswith(b"\n")
-        if raw.strip():
-            yield number, raw
+        number += whole
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:

@@ -98,19 +98,20 @@ def _positions(envelopes: list[_Envelope]) -> list[int]:
 
 
 def _mails(source: ImportFile) -> Iterator[tuple[bytes, bytes]]:
-    """The "From " lines and the mails that follow them."""
-    from_line, lines, size, blank = b"", list[bytes](), 0, True
-    for line in source.part(*FILES).open():
-        if blank and _FROM_LINE.match(line):
-            if from_line:
-                yield from_line, b"".join(lines)
-            from_line, lines, size = line, [], 0
-        elif from_line and size < MAX_MAIL_BYTES:
-            lines.append(line[1:] if line.startswith(b">From ") else line)
-            size += len(line)
-        blank = not line.strip()
-    if from_line:
-        yield from_line, b"".join(lines)
+    """The "From " lines and the mails that follow them, of all mailboxes."""
+    for part in source.parts(*FILES):
+        from_line, lines, size, blank = b"", list[bytes](), 0, True
+        for line in part.open():
+            if blank and _FROM_LINE.match(line):
+                if from_line:
+                    yield from_line, b"".join(lines)
+                from_line, lines, size = line, [], 0
+            elif from_line and size < MAX_MAIL_BYTES:
+                lines.append(line[1:] if line.startswith(b">From ") else line)
+                size += len(line)
+            blank = not line.strip()
+        if from_line:
+            yield from_line, b"".join(lines)
 
 
 def _record(
@@ -121,6 +122,8 @@ def _record(
     name, address = next(iter(getaddresses([sender])), ("", ""))
     subject = re.sub(r"\s+", " ", _header(mail, "Subject")).strip()
     text = said(_body(mail))
+    if re.search(r"\b(Spam|Trash)\b", _header(mail, "X-Gmail-Labels")):
+        return SkippedRecord(place=f"{place} ({subject})", reason="mail in spam or trash")
     if not text:
         return SkippedRecord(place=f"{place} ({subject})", reason="mail without text")
     if envelope.time is None:

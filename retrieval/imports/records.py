@@ -20,8 +20,10 @@ _FROM_SOURCES = uuid5(NAMESPACE_URL, "trivet:import")
 _MAX_NAME, _MAX_TITLE = 256, 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-MILLISECONDS_FROM = 100_000_000_000
-"""Numbers from here on are milliseconds since 1970; as seconds they would lie in the year 5138."""
+SECONDS_FROM, MILLISECONDS_FROM = 100_000_000, 100_000_000_000
+"""Numbers from there on are seconds or milliseconds since 1970: times from 1973 to 5138. Smaller ones are years, days
+of the calendar without hyphens, or counts.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,8 +95,10 @@ class ImportContext:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             return self._parsed(value)
+        if number < SECONDS_FROM:
+            return self._parsed(value)
         try:
-            return _EPOCH + timedelta(seconds=number / 1000 if abs(number) >= MILLISECONDS_FROM else number)
+            return _EPOCH + timedelta(seconds=number / 1000 if number >= MILLISECONDS_FROM else number)
         except (OverflowError, ValueError) as exc:
             raise InvalidInput(f"cannot read the time {value!r}") from exc
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from retrieval.errors import InvalidInput
@@ -28,13 +28,12 @@ _CHATS = ("", "chats.list.item.", "left_chats.list.item.")
 _PLACES = {f"{chat}{name}" for chat in _CHATS for name in ("id", "name", "messages.item")}
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Chat:
-    """The chat that is being read; its name and id come before its messages."""
+    """The chat that is being read; its name, if it has one, and its id come before its messages."""
 
-    id: str = ""
     name: str = ""
-    positions: Positions = field(default_factory=Positions)
+    id: str = ""
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
@@ -50,22 +49,22 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The messages, chat by chat; a day is a session."""
     for part in source.parts(*FILES):
-        chat, number = _Chat(), 0
+        chat, number, positions = _Chat(), 0, Positions()
         try:
             for where, value in values_at(part.decoded(context), _PLACES):
                 if where.endswith("messages.item"):
                     number += 1
-                    yield _message(mapping_of(value), chat, part.place(f"message {number}"), context)
-                elif where.endswith("id"):
-                    chat.id = str(value)
+                    yield _message(mapping_of(value), chat, part.place(f"message {number}"), positions, context)
+                elif where.endswith("name"):
+                    chat = _Chat(name=text_of(value))
                 else:
-                    chat.name = text_of(value)
+                    chat = _Chat(name="" if chat.id else chat.name, id=str(value))
         except InvalidInput as exc:
             yield refused(part.place(f"after message {number}"), exc)
 
 
 def _message(
-    message: Mapping[str, Any], chat: _Chat, place: str, context: ImportContext
+    message: Mapping[str, Any], chat: _Chat, place: str, positions: Positions, context: ImportContext
 ) -> SourceRecord | SkippedRecord:
     if chat.name:
         place = f"{place} ({chat.name}, id {message.get('id')})"
@@ -87,7 +86,7 @@ def _message(
         kind="message",
         speaker=text_of(message.get("from")) or text_of(message.get("from_id")) or None,
         session_id=session,
-        position=chat.positions.next(session),
+        position=positions.next(session),
         created_at=created_at,
         tags=["telegram"],
         metadata={name: value for name, value in metadata.items() if value} or None,

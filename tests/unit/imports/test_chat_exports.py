@@ -110,7 +110,10 @@ def test_slack_threads_are_sessions_of_their_own() -> None:
 
 def test_a_broken_day_of_slack_does_not_stop_the_others() -> None:
     message = {"type": "message", "user": "U02", "text": "Hello", "ts": "1706651407.000100"}
-    days = {"a/2024-01-30.json": as_json([message]) + b"]", "a/2024-01-31.json": as_json([message | {"text": "Two"}])}
+    days = {
+        "a/2024-01-30.json": as_json([message]) + b"]",
+        "a/2024-01-31.json": as_json([message | {"text": "Two", "ts": "1706751407.0"}]),
+    }
     read = Imported(zipped(days))
     assert read.texts == ["Hello", "Two"]
     assert list(read.errors) == ["a/2024-01-30.json, after message 1"]
@@ -141,3 +144,18 @@ def test_a_text_that_json_cannot_hold_is_mended() -> None:
     export = claude_conversation(talk(("user", "Claude"), 1), "k")
     data = json.dumps([export]).replace("Turn 0", r"Turn\u0000 0")
     assert Imported(data).texts == [talk(("user", "Claude"), 1)[0].text]
+
+
+def test_a_chat_without_a_name_has_none() -> None:
+    """As the saved messages, which follow other chats."""
+    saved = {"type": "saved_messages", "id": 5, "messages": telegram_chat(talk(count=1), 5)["messages"]}
+    account = {"personal_information": {}, "chats": {"list": [telegram_chat(talk(count=1), 71), saved]}}
+    assert [memory.metadata for memory in Imported(as_json(account)).memories] == [{"chat": "Chat 71"}, {}]
+
+
+def test_references_of_chatgpts_tools_are_left_out() -> None:
+    mapping = {
+        "a": node("a", None, said("assistant", "Rain\ue200cite\ue202turn0search1\ue201 tomorrow【4†source】.", None))
+    }
+    (memory,) = Imported(as_json([conversation(mapping=mapping, current_node="a")])).memories
+    assert (memory.text, memory.id) == ("Rain tomorrow.", "chatgpt:c:a")

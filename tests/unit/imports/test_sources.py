@@ -81,6 +81,7 @@ def test_a_truncated_zip_is_refused_in_words() -> None:
         (1706651407, (2024, 1, 30, 21, 50, 7)),
         (1706651407000, (2024, 1, 30, 21, 50, 7)),
         ("1706651407.0", (2024, 1, 30, 21, 50, 7)),
+        ("20240130", (2024, 1, 30)),
     ],
 )
 def test_times_in_many_shapes(value: object, time: tuple[int, ...]) -> None:
@@ -88,7 +89,7 @@ def test_times_in_many_shapes(value: object, time: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["soon", "2024-13-01", 1e300, float("nan"), [1], {"a": 1}, "0001-01-01T00:00:00+14:00"]
+    "value", ["soon", "2024-13-01", "2024", 7, 1e300, float("nan"), [1], {"a": 1}, "0001-01-01T00:00:00+14:00"]
 )
 def test_what_is_no_time_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="cannot read the time"):
@@ -200,3 +201,22 @@ def test_facts_expire_when_they_were_invalidated() -> None:
     }
     (memory,) = Imported(as_json([entry])).memories
     assert memory.expires_at == datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_mails_that_are_there_twice_or_in_the_trash_are_skipped() -> None:
+    one = MAIL.format(headers="Message-ID: <a@x>\nDate: Tue, 30 Jan 2024 21:00:00 +0000", body="first")
+    spam = MAIL.format(headers="Message-ID: <s@x>\nX-Gmail-Labels: Spam,Unread", body="Win a yacht")
+    read = Imported("\n".join([one, one, spam]))
+    assert read.texts == ["first"]
+    assert list(read.skips.values()) == ["same id as an earlier one", "mail in spam or trash"]
+
+
+def test_all_mailboxes_of_a_zip_are_read_but_one_table_alone() -> None:
+    boxes = {
+        f"Takeout/Mail/{n}.mbox": MAIL.format(headers=f"Message-ID: <{n}@x>", body=f"{n}").encode() for n in range(3)
+    }
+    assert Imported(zipped(boxes)).texts == ["0", "1", "2"]
+    tables = {f"{n}.csv": EXPORTS["csv"]() for n in range(2)}
+    assert len(Imported(zipped({"a.csv": tables["0.csv"]})).texts) == 220
+    with pytest.raises(InvalidInput, match="one by one"):
+        Imported(zipped(tables))
