@@ -25,8 +25,7 @@ from retrieval.imports.records import (
 
 FILES = ("*.json", "*.jsonl")
 
-_NAMED = ("edges", "facts", "nodes", "entities", "episodes")
-_PLACES = {f"{name}.item" for name in _NAMED}
+_PLACES = {f"{name}.item" for name in ("edges", "facts", "nodes", "entities", "episodes")}
 _SAID = re.compile(r"([^:\n]{1,60}): (.+)", re.DOTALL)
 
 _Node = tuple[str, str]
@@ -79,7 +78,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, Any]]:
     """All nodes, edges and episodes: in lists by name, in one list, or one per line."""
     keys = keys_in(part, ImportContext())
-    places = _PLACES if keys & set(_NAMED) else {"item"} if any(key.startswith("item.") for key in keys) else {""}
+    named = any(key.startswith(tuple(f"{place}." for place in _PLACES)) for key in keys)
+    places = _PLACES if named else {"item"} if any(key.startswith("item.") for key in keys) else {""}
     return (mapping_of(value) for _, value in values_at(part.decoded(context), places))
 
 
