@@ -18,7 +18,7 @@ _TOPICS = ("the allotment", "a leaking tap", "Sunday's choir", "the train to Év
 
 
 @dataclass(frozen=True)
-class Turn:
+class TalkTurn:
     """What someone says; `number` counts from 0."""
 
     number: int
@@ -32,10 +32,10 @@ class Turn:
         return str(UUID(int=self.number + 1))
 
 
-def talk(speakers: Sequence[str] = ("Nora", "Ivo"), count: int = 220) -> list[Turn]:
+def talk(speakers: Sequence[str] = ("Nora", "Ivo"), count: int = 220) -> list[TalkTurn]:
     """A talk over some days, a turn every 47 minutes."""
     return [
-        Turn(
+        TalkTurn(
             number,
             speakers[number % len(speakers)],
             f"Turn {number} is about {_TOPICS[number % len(_TOPICS)]}, said {speakers[number % len(speakers)]}.",
@@ -83,7 +83,7 @@ def said(role: str, text: str, time: datetime | None, **fields: Any) -> dict[str
     }
 
 
-def chatgpt_conversation(turns: Sequence[Turn], id_: str) -> dict[str, Any]:
+def chatgpt_conversation(turns: Sequence[TalkTurn], id_: str) -> dict[str, Any]:
     """A tree with a hidden system message, a tool's answer, a branch that was left, and no time in every fifth."""
     mapping = {"root": node("root", None, None, ["hidden"])}
     hidden: dict[str, Any] = {"is_visually_hidden_from_conversation": True}
@@ -117,7 +117,7 @@ def chatgpt() -> bytes:
     return zipped({"chat.html": b"<html></html>", "conversations.json": as_json(conversations), "user.json": b"{}"})
 
 
-def claude_conversation(turns: Sequence[Turn], id_: str) -> dict[str, Any]:
+def claude_conversation(turns: Sequence[TalkTurn], id_: str) -> dict[str, Any]:
     """A conversation of Claude's export, with thoughts and tools, and an empty message."""
     messages: list[dict[str, Any]] = []
     for turn in turns:
@@ -203,7 +203,7 @@ def whatsapp_android() -> bytes:
     return "\n".join(lines).encode()
 
 
-def telegram_chat(turns: Sequence[Turn], id_: int) -> dict[str, Any]:
+def telegram_chat(turns: Sequence[TalkTurn], id_: int) -> dict[str, Any]:
     """A chat of Telegram's export: a service message, a photo, and texts of entities."""
     messages: list[dict[str, Any]] = [
         {"id": 1, "type": "service", "date": "2024-01-30T21:50:00", "actor": "Nora", "action": "create_group"}

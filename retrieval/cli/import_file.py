@@ -67,8 +67,8 @@ class Outcome:
     skipped: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[str]] = field(default_factory=dict)
 
-    def stored(self, records: Iterable[SourceRecord | SkippedRecord]) -> Iterator[SourceRecord]:
-        """The records that are to be stored; those that are skipped are counted here."""
+    def without_skips(self, records: Iterable[SourceRecord | SkippedRecord]) -> Iterator[SourceRecord]:
+        """The records that are to be stored; the others are counted."""
         for record in records:
             if isinstance(record, SourceRecord):
                 yield record
@@ -154,7 +154,7 @@ def command(
         source = ImportFile(seekable, os.path.basename(file.name) if os.path.isfile(file.name) else None)
         name = detect(source, context.columns) if format_ == "auto" else format_
         total = _count_lines(file) if FORMATS[name].of_lines else None
-        batches = _batches(outcome.stored(read(source, name, context)), namespace)
+        batches = _batches(outcome.without_skips(read(source, name, context)), namespace)
 
         async def store(engine: Trivet) -> None:
             with progress("import", total) as advance:

@@ -24,6 +24,7 @@ from retrieval.imports.records import (
     SourceRecord,
     content_id,
     memory_record,
+    refused,
     source_id,
 )
 
@@ -32,6 +33,9 @@ FILES = ("*.mbox", "mbox")
 MAX_MAIL_BYTES = 64 * 1024**2
 """What a mail has beyond that, attachments as a rule, is not read."""
 
+_MAX_LINE_BYTES, _MAX_FROM_BYTES = 1024 * 1024, 400
+_MAX_HEADER_CHARS = 20_000
+_MAX_HTML_CHARS = 1_000_000
 _FROM_LINE = re.compile(rb"From \S.*\d{2}:\d{2}.*\d{4}")
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
 _FORWARDED = re.compile(r"(-{2,} ?(Original Message|Ursprüngliche Nachricht|Message d'origine) ?-{2,}|_{20,})")
@@ -39,7 +43,7 @@ _BLANKS = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Envelope:
+class _MailHead:
     """A mail's place in its thread, read from its headers."""
 
     id: str
@@ -63,7 +67,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
         yield _record(raw, envelope, positions[number - 1], f"mail {number}", context)
 
 
-def _envelopes(source: ImportFile, context: ImportContext) -> list[_Envelope]:
+def _envelopes(source: ImportFile, context: ImportContext) -> list[_MailHead]:
     """The mails' envelopes, in the file's order; a mail that answers another is in its thread."""
     threads: dict[str, str] = {}
     envelopes = []
@@ -76,11 +80,11 @@ def _envelopes(source: ImportFile, context: ImportContext) -> list[_Envelope]:
         earlier = _MESSAGE_ID.findall(_header(headers, "References") + _header(headers, "In-Reply-To"))
         thread = threads.get(earlier[0], earlier[0]) if earlier else id_
         threads[id_] = thread
-        envelopes.append(_Envelope(id=id_, thread=thread, time=_date(headers, from_line, context)))
+        envelopes.append(_MailHead(id=id_, thread=thread, time=_date(headers, from_line, context)))
     return envelopes
 
 
-def _positions(envelopes: list[_Envelope]) -> list[int]:
+def _positions(envelopes: list[_MailHead]) -> list[int]:
     """Each mail's place in its thread, by date; mails without a date come where they stand in the file."""
     threads: dict[str, list[int]] = defaultdict(list)
     for index, envelope in enumerate(envelopes):
@@ -101,8 +105,9 @@ def _mails(source: ImportFile) -> Iterator[tuple[bytes, bytes]]:
     """The "From " lines and the mails that follow them, of all mailboxes."""
     for part in source.parts(*FILES):
         from_line, lines, size, blank = b"", list[bytes](), 0, True
-        for line in part.open():
-            if blank and _FROM_LINE.match(line):
+        stream = part.open()
+        while line := stream.readline(_MAX_LINE_BYTES):
+            if blank and _FROM_LINE.match(line[:_MAX_FROM_BYTES]):
                 if from_line:
                     yield from_line, b"".join(lines)
                 from_line, lines, size = line, [], 0
@@ -115,13 +120,16 @@ def _mails(source: ImportFile) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _record(
-    raw: bytes, envelope: _Envelope, position: int, place: str, context: ImportContext
+    raw: bytes, envelope: _MailHead, position: int, place: str, context: ImportContext
 ) -> SourceRecord | SkippedRecord:
-    mail = BytesParser(policy=compat32).parsebytes(raw)
+    try:
+        mail = BytesParser(policy=compat32).parsebytes(raw)
+        text = said(_body(mail))
+    except RecursionError:
+        return refused(place, "its parts are nested too deeply")
     sender = _header(mail, "From")
     name, address = next(iter(getaddresses([sender])), ("", ""))
     subject = re.sub(r"\s+", " ", _header(mail, "Subject")).strip()
-    text = said(_body(mail))
     if re.search(r"\b(Spam|Trash)\b", _header(mail, "X-Gmail-Labels")):
         return SkippedRecord(place=f"{place} ({subject})", reason="mail in spam or trash")
     if not text:
@@ -149,9 +157,9 @@ def _header(mail: Message, name: str) -> str:
     if value is None:
         return ""
     try:
-        return str(make_header(decode_header(value)))
+        return str(make_header(decode_header(str(value)[:_MAX_HEADER_CHARS])))
     except (MessageError, LookupError, ValueError, TypeError):
-        return str(value)
+        return str(value)[:_MAX_HEADER_CHARS]
 
 
 def _date(headers: Message, from_line: bytes, context: ImportContext) -> datetime | None:
@@ -210,6 +218,9 @@ def _drop_attribution(lines: list[str]) -> None:
             return
 
 
+_UNCLOSED = re.compile(r"<(?![^<>]{0,5000}>)")
+
+
 class _HtmlText(HTMLParser):
     """Collects what a browser would show."""
 
@@ -240,9 +251,11 @@ class _HtmlText(HTMLParser):
 
 def html_text(source: str) -> str:
     """The text of HTML, with line breaks where blocks end; quotations (blockquote) are left out."""
+    first, *others = source[:_MAX_HTML_CHARS].split("<!--")
+    shown = first + "".join(other.partition("-->")[2] for other in others)
     parser = _HtmlText()
     try:
-        parser.feed(source)
+        parser.feed(_UNCLOSED.sub("&lt;", shown))  # for each of those the parser would read all the rest
         parser.close()
     except (AssertionError, ValueError):  # the parser's own, on broken declarations
         return re.sub(r"<[^<>]*>", " ", source)

@@ -46,7 +46,7 @@ _Date = tuple[int, int, int]
 
 
 @dataclass(kw_only=True)
-class _Entry:
+class _ChatEntry:
     """A message or notice with its lines; `date` and `clock` as they are written."""
 
     line: int
@@ -120,7 +120,7 @@ def _runs_back(days: Iterable[_Date]) -> bool:
     return any(after < before for before, after in pairwise(days))
 
 
-def _time(entry: _Entry, day_first: bool) -> datetime:
+def _time(entry: _ChatEntry, day_first: bool) -> datetime:
     first, second, third = entry.date
     if first > 31:
         year, month, day = first, second, third
@@ -133,7 +133,7 @@ def _time(entry: _Entry, day_first: bool) -> datetime:
 
 
 def _record(
-    entry: _Entry, time: datetime, session: str, positions: Positions, ids: RepeatableIds
+    entry: _ChatEntry, time: datetime, session: str, positions: Positions, ids: RepeatableIds
 ) -> SourceRecord | SkippedRecord:
     place = f"line {entry.line}"
     first, *others = entry.lines
@@ -163,7 +163,7 @@ def _record(
     )
 
 
-def _header(line: str) -> _Entry | None:
+def _header(line: str) -> _ChatEntry | None:
     """The entry that a line begins; None for a line that goes on."""
     begin = line[:_MAX_HEADER_CHARS].translate(_SPACES)
     match = _HEADER.match(begin.lstrip("".join(map(chr, _MARKS)) + " "))
@@ -172,16 +172,16 @@ def _header(line: str) -> _Entry | None:
     date = (int(match[1]), int(match[2]), int(match[3]))
     clock = (int(match[4]), int(match[5]), int(match[6] or 0))
     rest = match[8] + line[_MAX_HEADER_CHARS:]
-    return _Entry(line=0, date=date, clock=clock, half=(match[7] or "")[:1].lower(), lines=[rest])
+    return _ChatEntry(line=0, date=date, clock=clock, half=(match[7] or "")[:1].lower(), lines=[rest])
 
 
-def _dated_lines(source: ImportFile, context: ImportContext) -> Iterator[_Entry]:
-    return (entry for entry in _entries(source, context) if isinstance(entry, _Entry))
+def _dated_lines(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry]:
+    return (entry for entry in _entries(source, context) if isinstance(entry, _ChatEntry))
 
 
-def _entries(source: ImportFile, context: ImportContext) -> Iterator[_Entry | SkippedRecord]:
+def _entries(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry | SkippedRecord]:
     """The messages and notices with all their lines, and what comes before the first of them."""
-    entry: _Entry | None = None
+    entry: _ChatEntry | None = None
     for number, raw in enumerate(source.part(*FILES).text(context), start=1):
         line = raw.rstrip("\r\n")
         begun = _header(line)

@@ -21,7 +21,7 @@ from retrieval.types.memory import Memory
 from retrieval.types.search import Filters
 from tests import exports
 from tests.command import trivet as run
-from tests.exports import EXPORTS, Turn, talk
+from tests.exports import EXPORTS, TalkTurn, talk
 
 Cli = Callable[..., Result]
 
@@ -55,7 +55,7 @@ def summary(trivet: Cli, file: Path, *options: str, status: int = 0) -> dict[str
     return answer
 
 
-def turns_of(name: str) -> list[Turn]:
+def turns_of(name: str) -> list[TalkTurn]:
     """What was said in an export, with the program's own names of speakers."""
     return talk({"chatgpt": ("user", "ChatGPT"), "claude": ("user", "Claude")}.get(name, ("Nora", "Ivo")))
 
@@ -101,12 +101,12 @@ def test_an_export_is_read_once_however_often_it_is_imported(
     assert len(sessions) == SESSIONS[name]
 
 
-def is_broken(name: str, turn: Turn) -> bool:
+def is_broken(name: str, turn: TalkTurn) -> bool:
     """Whether the export has the turn in two lines."""
     return name == "whatsapp-android" and turn.number % 7 == 0
 
 
-def is_timed(name: str, turn: Turn) -> bool:
+def is_timed(name: str, turn: TalkTurn) -> bool:
     """Whether the export has the turn's time, and nothing had to be interpolated."""
     return name != "chatgpt" or turn.number % 5 != 0
 

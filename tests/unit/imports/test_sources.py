@@ -220,3 +220,16 @@ def test_all_mailboxes_of_a_zip_are_read_but_one_table_alone() -> None:
     assert len(Imported(zipped({"a.csv": tables["0.csv"]})).texts) == 220
     with pytest.raises(InvalidInput, match="one by one"):
         Imported(zipped(tables))
+
+
+@pytest.mark.parametrize("body", ["<a " * 100_000, "<" * 100_000, "<!--" * 100_000, "<![" * 100_000, "&#" * 100_000])
+def test_hostile_html_is_read_in_passing(body: str) -> None:
+    """Python's parser would take minutes for some of it."""
+    read = mail("Subject: s\nContent-Type: text/html", body + "<p>end</p>")
+    assert len(read.memories) + len(read.skips) + len(read.errors) == 1
+
+
+def test_mails_nested_without_end_are_refused() -> None:
+    parts = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(3_000))
+    read = mail("Subject: s\nContent-Type: multipart/mixed; boundary=b0", parts)
+    assert read.errors == {"mail 1": "its parts are nested too deeply"}
