@@ -9,6 +9,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cached_property
@@ -203,8 +204,9 @@ class FilePart:
     def _decoded_chunks(self, errors: str) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")(errors)
         stream = self.open()
-        while chunk := stream.read(_CHUNK_BYTES):
-            yield decoder.decode(chunk)
+        with suppress(InvalidInput):  # damage on the way, which reading names
+            while chunk := stream.read(_CHUNK_BYTES):
+                yield decoder.decode(chunk)
         yield decoder.decode(b"", final=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.records import ImportContext, Records, SkippedRecord, SourceRecord
+from retrieval.imports.records import ImportContext, Records, SkippedRecord, SourceRecord, refused
 from retrieval.types.memory import MemoryInput
 
 
@@ -69,7 +69,7 @@ def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
 
 
 def read(source: ImportFile, name: str, context: ImportContext) -> Records:
-    """What a file of a format holds. Only what is wrong with the whole file raises.
+    """What a file of a format holds. What is wrong with the whole file raises; damage on the way is a record.
 
     Raises:
         InvalidInput: the file is not of this format, or something has to be said beforehand.
@@ -77,7 +77,15 @@ def read(source: ImportFile, name: str, context: ImportContext) -> Records:
     yield from source.climbing()
     entry = FORMATS[name]
     records: Records = _function(entry, entry.reader)(source, context)
-    yield from records if entry.of_lines else _once(records)
+    begun = False
+    try:
+        for record in records if entry.of_lines else _once(records):
+            begun = True
+            yield record
+    except InvalidInput as exc:
+        if not begun:
+            raise
+        yield refused("the rest of the file", exc)
 
 
 def _once(records: Records) -> Records:

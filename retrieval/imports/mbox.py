@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.errors import MessageError
@@ -72,15 +73,16 @@ def _envelopes(source: ImportFile, context: ImportContext) -> list[_MailHead]:
     threads: dict[str, str] = {}
     envelopes = []
     parser = BytesHeaderParser(policy=compat32)
-    for from_line, raw in _mails(source):
-        head = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
-        headers = parser.parsebytes(head)
-        own = _MESSAGE_ID.search(_header(headers, "Message-ID"))
-        id_ = own[0] if own else content_id("", from_line, head)
-        earlier = _MESSAGE_ID.findall(_header(headers, "References") + _header(headers, "In-Reply-To"))
-        thread = threads.get(earlier[0], earlier[0]) if earlier else id_
-        threads[id_] = thread
-        envelopes.append(_MailHead(id=id_, thread=thread, time=_date(headers, from_line, context)))
+    with suppress(InvalidInput):  # where a zip is damaged; the second reading names it
+        for from_line, raw in _mails(source):
+            head = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
+            headers = parser.parsebytes(head)
+            own = _MESSAGE_ID.search(_header(headers, "Message-ID"))
+            id_ = own[0] if own else content_id("", from_line, head)
+            earlier = _MESSAGE_ID.findall(_header(headers, "References") + _header(headers, "In-Reply-To"))
+            thread = threads.get(earlier[0], earlier[0]) if earlier else id_
+            threads[id_] = thread
+            envelopes.append(_MailHead(id=id_, thread=thread, time=_date(headers, from_line, context)))
     return envelopes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -76,8 +77,11 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     if first is None:
         raise InvalidInput("the file has no line that begins as WhatsApp's messages do")
     chat = content_id("", first.date, first.clock, *first.lines)[1:9]
-    dates = list(dict.fromkeys([first.date, *(entry.date for entry in lines)]))
-    day_first = context.day_first if context.day_first is not None else is_day_first(dates)
+    dates = {first.date: None}
+    with suppress(InvalidInput):  # where a zip is damaged; the second reading names it
+        for entry in lines:
+            dates[entry.date] = None
+    day_first = context.day_first if context.day_first is not None else is_day_first(list(dates))
     ids = RepeatableIds("whatsapp")
     positions = Positions()
     for item in _entries(source, context):

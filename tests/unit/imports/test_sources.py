@@ -233,3 +233,16 @@ def test_mails_nested_without_end_are_refused() -> None:
     parts = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(3_000))
     read = mail("Subject: s\nContent-Type: multipart/mixed; boundary=b0", parts)
     assert read.errors == {"mail 1": "its parts are nested too deeply"}
+
+
+@pytest.mark.parametrize(("name", "file"), [("mbox", "a.mbox"), ("csv", "a.csv"), ("whatsapp-android", "_chat.txt")])
+def test_what_precedes_the_damage_of_a_zip_is_read(name: str, file: str) -> None:
+    """Of members that are larger than what is read at once."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(file, EXPORTS[name]() + b"\n" * 3_000_000)
+    broken = bytearray(buffer.getvalue())
+    broken[-2_000] ^= 0xFF  # the sum is only known at the end
+    read = Imported(bytes(broken), name.partition("-")[0])
+    assert len(read.memories) >= 219
+    assert "is damaged" in read.errors["the rest of the file"]
