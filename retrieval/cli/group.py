@@ -23,7 +23,7 @@ COMMANDS: dict[str, Entry] = {
     "mcp": Entry("mcp", "Give an assistant a namespace's memory as tools (Model Context Protocol)."),
     "demo": Entry("demo", "Show context packs from a sample chat history, then serve it."),
     "add": Entry("add", "Add or replace one memory."),
-    "import": Entry("import_file", "Add memories from a JSON-lines file."),
+    "import": Entry("import_file", "Add memories from a file: chats, other memory servers, JSON lines, CSV."),
     "search": Entry("search", "Rank memories for a query."),
     "context": Entry("context", "Assemble the context pack for a query."),
     "classify": Entry("classify", "Show a query's intent and the weights that it alone asks for."),

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import tempfile
 import time
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
-from uuid import NAMESPACE_URL, uuid5
+from typing import IO, Any
+from zoneinfo import ZoneInfo
 
 import click
-import msgspec
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.group import Failure
 from retrieval.cli.import_documents import import_document
-from retrieval.cli.options import example, json_option, settings_options
-from retrieval.cli.output import print_json, progress
+from retrieval.cli.options import checked, example, gathered, json_option, settings_options
+from retrieval.cli.output import print_json, printable, progress
+from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
-from retrieval.evaluation.folder import CorpusReader
+from retrieval.imports.files import ImportFile
+from retrieval.imports.formats import FORMATS, detect, read
+from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.settings import Settings
 from retrieval.types.memory import AddResult, MemoryInput
-from retrieval.validation import parse_memory
+
+DOCUMENT = "document"
+"""The format of a file that is put as one document."""
 
 BATCH = 256
 """Most memories of one transaction."""
@@ -37,97 +43,186 @@ BATCH_BYTES = 4 * 1024 * 1024
 BATCHES_AT_ONCE = 4
 """While one is written the next are embedded; those that share an id or a session are written in their order."""
 
-_FROM_FILES = uuid5(NAMESPACE_URL, "trivet:import")
+PLACES_SHOWN = 3
+"""How many places are named of what was skipped for one reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InputLine:
-    """A line of the file, understood or not."""
+class ImportBatch:
+    """Neighbouring records of one namespace."""
 
-    number: int
-    size: int
     namespace: str
-    memory: MemoryInput | InvalidInput
-
-
-Batch = list[InputLine]
+    records: list[SourceRecord] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What became of the lines so far.
+    """What became of the records so far.
 
     Attributes:
         counts: numbers by status.
-        rejected: lines, and why.
-        warned: lines by the namespace and the id that they supersede and that has not come yet, and of what.
+        rejected: where, and why.
+        warned: warnings by where they stand, by the namespace and the id that is superseded and has not come yet.
+        skipped: how many were left out, by reason.
+        places: the first places of those, by reason.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     rejected: list[dict[str, str | int]] = field(default_factory=list)
     warned: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict)
+    skipped: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[str]] = field(default_factory=dict)
+
+    def without_skips(self, records: Iterable[SourceRecord | SkippedRecord]) -> Iterator[SourceRecord]:
+        """The records that are to be stored; the others are counted."""
+        for record in records:
+            if isinstance(record, SourceRecord):
+                yield record
+                continue
+            self.skipped[record.reason] += 1
+            places = self.places.setdefault(record.reason, [])
+            if len(places) < PLACES_SHOWN:
+                places.append(record.place)
+
+    def skips(self) -> dict[str, dict[str, Any]]:
+        """What was skipped, the most frequent reason first."""
+        return {reason: {"count": count, "places": self.places[reason]} for reason, count in self.skipped.most_common()}
 
 
-@click.command(epilog=example("trivet import -n alice history.jsonl"))
+def _column(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Columns by field, of FIELD=COLUMN."""
+    for value in values:
+        if "=" not in value:
+            raise click.BadParameter(f"{value!r} is not FIELD=COLUMN", ctx=ctx, param=param)
+    return dict((value.split("=", 1)[0], value.split("=", 1)[1]) for value in values)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError) as exc:
+        raise InvalidInput(f"there is no time zone {name!r}") from exc
+
+
+_context_options = gathered(
+    [
+        click.option("--timezone", callback=checked(_zone), help="Of times that name none.  [default: UTC]"),
+        click.option("--day-first/--month-first", default=None, help="What 03/04 means.  [default: as the file shows]"),
+        click.option(
+            "--map", "columns", multiple=True, callback=_column, metavar="FIELD=COLUMN", help="Of CSV and JSON lines."
+        ),
+    ],
+    lambda values: {
+        "context": ImportContext(
+            zone=values.pop("timezone"), day_first=values.pop("day_first"), columns=values.pop("columns")
+        )
+    },
+)
+
+
+@click.command(
+    epilog=example(
+        "trivet import -n alice history.jsonl",
+        "trivet import -n alice chatgpt-export.zip",
+        'trivet import -n family "WhatsApp Chat with Ana.txt" --timezone Europe/Lisbon',
+    )
+)
 @click.argument("file", type=click.File("rb"))
 @click.option("-n", "--namespace", help="The namespace.  [default: default; in a corpus each row's own]")
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["auto", "memories", "corpus", "document"]),
+    type=click.Choice(["auto", *FORMATS, DOCUMENT]),
     default="auto",
     show_default=True,
-    help="Memories as the API takes them, an evaluation folder's corpus.jsonl, or one document (text, PDF, source).",
+    help="What FILE is; auto tells it by its content.",
 )
+@_context_options
 @settings_options
 @json_option
-def command(file: IO[bytes], namespace: str | None, format_: str, settings: Settings, as_json: bool) -> None:
-    """Add memories from FILE, a JSON object per line; "-" is standard input.
+def command(
+    file: IO[bytes],
+    namespace: str | None,
+    format_: str,
+    context: ImportContext,
+    settings: Settings,
+    as_json: bool,
+) -> None:
+    """Add memories from FILE: another program's export, JSON lines or CSV; "-" is standard input.
 
-    Rows that are there already with the same content are left alone, so an import that was
-    interrupted is taken up by running it again. A row of a file that has no id gets one from the
-    file's name, its line and its content; rows without ids on standard input are new each time. A
-    line that is rejected is named and does not stop the others; the exit status is 1 then.
+    What is there already with the same content is left alone, so an import that was interrupted is taken up by running
+    it again, and a later export adds what is new. What is left out, such as system messages, is counted with its
+    reason. What cannot be read is named and does not stop the rest; the exit status is 1 then.
     """
-    if format_ == "document":
-        import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
-        return
     started = time.perf_counter()
     outcome = Outcome()
+    with _seekable(file) as seekable:
+        source = ImportFile(seekable, os.path.basename(file.name) if os.path.isfile(file.name) else None)
+        name = _format_of(source, file.name, context) if format_ == "auto" else format_
+        if name == DOCUMENT:
+            import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
+            return
+        total = _count_lines(file) if FORMATS[name].of_lines else None
+        batches = _batches(outcome.without_skips(read(source, name, context)), namespace)
 
-    async def store(engine: Trivet) -> None:
-        batches = _batches(_lines(file, namespace, format_))
-        with progress("import", _count(file)) as advance:
-            async with aclosing(_stored(engine, batches)) as stored:
-                async for batch, results in stored:
-                    _note(batch, results, outcome)
-                    advance(len(batch))
+        async def store(engine: Trivet) -> None:
+            with progress("import", total) as advance:
+                async with aclosing(_stored(engine, batches)) as stored:
+                    async for batch, results in stored:
+                        _note(batch, results, outcome)
+                        advance(len(batch.records))
 
-    with_engine(settings, store)
-    for number, warning in sorted(line for lines in outcome.warned.values() for line in lines.items()):
-        click.echo(f"line {number}: {warning}", err=True)
-    seconds = time.perf_counter() - started
-    lines = outcome.counts.total()
+        with_engine(settings, store)
+    for _, warning in sorted(warning for warnings in outcome.warned.values() for warning in warnings.items()):
+        click.echo(warning, err=True)
+    _report(outcome, context, name, time.perf_counter() - started, as_json)
+
+
+def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
+    """The format that a file's content has, or else a document by its name; raises InvalidInput if it is neither."""
+    try:
+        return detect(source, context.columns)
+    except InvalidInput:
+        if is_document(path):
+            return DOCUMENT
+        raise
+
+
+def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: float, as_json: bool) -> None:
+    """Print the summary.
+
+    Raises:
+        Failure: something was rejected.
+    """
+    total, noun = outcome.counts.total(), "lines" if FORMATS[format_].of_lines else "records"
     if as_json:
-        print_json({"lines": lines, "counts": outcome.counts, "rejected": outcome.rejected, "seconds": seconds})
+        summary = {"format": format_, "lines": total, "counts": outcome.counts, "rejected": outcome.rejected}
+        print_json({**summary, "skipped": outcome.skips(), "notes": context.notes, "seconds": seconds})
     else:
         counts = ", ".join(f"{outcome.counts[status]} {status}" for status in sorted(outcome.counts))
-        click.echo(f"{lines} lines: {counts or 'nothing to do'} in {seconds:.1f} s ({lines / seconds:.0f}/s)")
+        click.echo(f"{total} {noun}: {counts or 'nothing to do'} in {seconds:.1f} s ({total / seconds:.0f}/s)")
+        for reason, skip in outcome.skips().items():
+            more = "" if skip["count"] <= PLACES_SHOWN else ", …"
+            click.echo(printable(f"skipped {skip['count']}: {reason} ({'; '.join(skip['places'])}{more})"))
+        for note, count in context.notes.most_common():
+            click.echo(f"note: {count} {note}")
     if outcome.rejected:
-        raise Failure(f"{len(outcome.rejected)} of {lines} lines were rejected")
+        raise Failure(f"{len(outcome.rejected)} of {total} {noun} were rejected")
 
 
-async def _stored(engine: Trivet, batches: Iterable[Batch]) -> AsyncGenerator[tuple[Batch, list[AddResult]]]:
+async def _stored(
+    engine: Trivet, batches: Iterable[ImportBatch]
+) -> AsyncGenerator[tuple[ImportBatch, list[AddResult]]]:
     """Add batches, a few at a time; what became of each, in their order."""
-    under_way: deque[tuple[Batch, asyncio.Task[list[AddResult]]]] = deque()
+    under_way: deque[tuple[ImportBatch, asyncio.Task[list[AddResult]]]] = deque()
     try:
         for batch in batches:
             if len(under_way) == BATCHES_AT_ONCE:
                 first, adding = under_way[0]
                 yield first, await adding
                 under_way.popleft()
-            memories = [line.memory for line in batch]
-            under_way.append((batch, asyncio.create_task(engine.add(batch[0].namespace, memories))))
+            memories = [record.memory for record in batch.records]
+            under_way.append((batch, asyncio.create_task(engine.add(batch.namespace, memories))))
             await asyncio.sleep(0)  # it begins before the next one does
         while under_way:
             first, adding = under_way[0]
@@ -140,82 +235,58 @@ async def _stored(engine: Trivet, batches: Iterable[Batch]) -> AsyncGenerator[tu
         await asyncio.gather(*left, return_exceptions=True)
 
 
-def _note(batch: Sequence[InputLine], results: Sequence[AddResult], outcome: Outcome) -> None:
+def _note(batch: ImportBatch, results: Sequence[AddResult], outcome: Outcome) -> None:
     """Count what became of a batch; name what was rejected on standard error."""
-    for line, result in zip(batch, results, strict=True):
+    for record, result in zip(batch.records, results, strict=True):
         outcome.counts[result.status] += 1
         if result.status == "rejected":
-            outcome.rejected.append({"line": line.number, "error": result.error or ""})
-            click.echo(f"line {line.number}: {result.error}", err=True)
+            where: dict[str, str | int] = {"place": record.place} if record.line is None else {"line": record.line}
+            outcome.rejected.append({**where, "error": result.error or ""})
+            click.echo(printable(f"{record.place}: {result.error}"), err=True)
             continue
-        outcome.warned.pop((line.namespace, result.id or ""), None)
-        if result.warning and isinstance(line.memory, MemoryInput):
-            superseded = (line.namespace, line.memory.supersedes or "")
-            outcome.warned.setdefault(superseded, {})[line.number] = result.warning
+        outcome.warned.pop((batch.namespace, result.id or ""), None)
+        if result.warning and isinstance(record.memory, MemoryInput):
+            superseded = (batch.namespace, record.memory.supersedes or "")
+            warning = f"{record.place}: {result.warning}"
+            outcome.warned.setdefault(superseded, {})[outcome.counts.total()] = warning
 
 
-def _count(file: IO[bytes]) -> int | None:
-    """How many lines are to come; None where they can be read only once, as from standard input."""
+@contextmanager
+def _seekable(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The file, or a copy of what can be read only once; the formats are told by a look at the beginning."""
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        yield copy
+
+
+def _count_lines(file: IO[bytes]) -> int | None:
+    """How many lines are to come; None where that is not known, as on standard input."""
     if not os.path.isfile(file.name):
         return None
-    count = sum(1 for raw in file if raw.strip())
     file.seek(0)
-    return count
+    return sum(1 for raw in file if raw.strip())
 
 
-def _lines(file: IO[bytes], namespace: str | None, format_: str) -> Iterator[InputLine]:
-    """The file's lines with what they hold; blank ones are left out."""
-    corpus: CorpusReader | None = None
-    source = os.path.basename(file.name) if os.path.isfile(file.name) else None
-    for number, raw in enumerate(file, start=1):
-        if not raw.strip():
-            continue
-        if format_ == "auto":
-            format_ = "corpus" if _is_corpus(raw) else "memories"
-        if format_ == "memories":
-            memory = _identified(parse_memory(raw, number), source, number, raw)
-            yield InputLine(number=number, size=len(raw), namespace=namespace or "default", memory=memory)
-            continue
-        corpus = corpus or CorpusReader()
-        try:
-            row = corpus.read(raw, number)
-        except InvalidInput as exc:
-            yield InputLine(number=number, size=len(raw), namespace=namespace or "default", memory=exc)
-        else:
-            yield InputLine(number=number, size=len(raw), namespace=namespace or row.namespace, memory=row.memory)
-
-
-def _identified(
-    memory: MemoryInput | InvalidInput, source: str | None, number: int, raw: bytes
-) -> MemoryInput | InvalidInput:
-    """The memory with an id by which the same line of the same file is known again."""
-    if source is None or isinstance(memory, InvalidInput) or memory.id is not None:
-        return memory
-    return msgspec.structs.replace(memory, id=str(uuid5(_FROM_FILES, f"{source}\n{number}\n{raw.decode().strip()}")))
-
-
-def _is_corpus(raw: bytes) -> bool:
-    """Whether a line is of an evaluation corpus: its rows alone name their namespace."""
-    try:
-        return "namespace" in msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-
-
-def _batches(lines: Iterable[InputLine]) -> Iterator[Batch]:
-    """Neighbouring lines of one namespace, of limited number and size; no id twice, so that the later line wins."""
-    batch: Batch = []
+def _batches(records: Iterable[SourceRecord], namespace: str | None) -> Iterator[ImportBatch]:
+    """Neighbours of one namespace, of limited number and size; no id twice, so that the later one wins."""
+    batch = ImportBatch(namespace="")
     ids: set[str] = set()
     size = 0
-    for line in lines:
-        memory_id = line.memory.id if isinstance(line.memory, MemoryInput) else None
-        full = len(batch) == BATCH or size + line.size > BATCH_BYTES
-        if batch and (full or line.namespace != batch[0].namespace or memory_id in ids):
+    for record in records:
+        into = namespace or record.namespace or "default"
+        memory_id = record.memory.id if isinstance(record.memory, MemoryInput) else None
+        full = len(batch.records) == BATCH or size + record.size > BATCH_BYTES
+        if batch.records and (full or into != batch.namespace or memory_id in ids):
             yield batch
-            batch, ids, size = [], set(), 0
-        batch.append(line)
-        size += line.size
+            batch, ids, size = ImportBatch(namespace=into), set(), 0
+        elif not batch.records:
+            batch = ImportBatch(namespace=into)
+        batch.records.append(record)
+        size += record.size
         if memory_id is not None:
             ids.add(memory_id)
-    if batch:
+    if batch.records:
         yield batch

@@ -27,6 +27,12 @@ _SOURCE = frozenset(
 )
 
 
+def is_document(name: str) -> bool:
+    """Whether a file's name is one of a text, page, PDF or source file."""
+    suffix = Path(name).suffix.lower()
+    return suffix in _MEDIA_TYPES or suffix[1:] in _SOURCE
+
+
 def document_of(path: Path) -> DocumentInput:
     """A file as a document, with its name in the metadata.
 

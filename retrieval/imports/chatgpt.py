@@ -1,0 +1,156 @@
+"""ChatGPT's export: conversations are trees, of which the branch that was last shown is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.json_values import keys_of_parts, values_at
+from retrieval.imports.records import (
+    ImportContext,
+    Records,
+    SkippedRecord,
+    list_of,
+    mapping_of,
+    memory_record,
+    refused,
+    source_id,
+    text_of,
+)
+
+FILES = ("conversations*.json",)
+
+_SPEAKERS = {"user": "user", "assistant": "ChatGPT"}
+_SPOKEN = ("text", "multimodal_text")
+"""Types of content that were said; others are code, tools' output, thoughts and settings."""
+
+_MARKERS = re.compile("\ue200[^\ue201]*\ue201|【\\d+[^】]*†[^】]*】")
+"""References to what a tool found, which only the web page can resolve."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message with a text; `time` is None where the export has none."""
+
+    place: str
+    id: str
+    speaker: str
+    text: str
+    time: datetime | None
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether the conversations have a `mapping` of nodes."""
+    return any("item.mapping" in keys for keys in keys_of_parts(source, FILES, context))
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The messages of user and assistant, conversation by conversation."""
+    number = 0
+    for part in source.parts(*FILES):
+        try:
+            for _, conversation in values_at(part.decoded(context), {"item"}):
+                number += 1
+                yield from _conversation(mapping_of(conversation), part.place(f"conversation {number}"), context)
+        except InvalidInput as exc:
+            yield refused(part.place(f"after conversation {number}"), exc)
+
+
+def _conversation(conversation: Mapping[str, Any], place: str, context: ImportContext) -> Records:
+    mapping = mapping_of(conversation.get("mapping"))
+    key = conversation.get("conversation_id") or conversation.get("id") or f"{conversation.get('create_time')}"
+    said: list[_Said] = []
+    for node_id in _branch(mapping, text_of(conversation.get("current_node"))):
+        item = _message(mapping_of(mapping[node_id]), node_id, place, context)
+        if isinstance(item, _Said):
+            said.append(item)
+        elif item is not None:
+            yield item
+    title = text_of(conversation.get("title"))
+    start = _time(conversation.get("create_time"), context)
+    for position, (item, time) in enumerate(zip(said, _interpolated([item.time for item in said], start), strict=True)):
+        yield memory_record(
+            item.place,
+            id=source_id("chatgpt", key, item.id),
+            text=item.text,
+            kind="message",
+            speaker=item.speaker,
+            session_id=source_id("chatgpt", key),
+            position=position,
+            created_at=time,
+            tags=["chatgpt"],
+            metadata={"conversation": title} if title else None,
+        )
+
+
+def _branch(mapping: Mapping[str, Any], current: str) -> Sequence[str]:
+    """The nodes from the root to the current one; what a cycle or a missing parent cuts off is left out.
+
+    Without a current node it is the branch of the last node that has no children.
+    """
+    if current not in mapping:
+        current = next((id_ for id_ in reversed(list(mapping)) if not mapping_of(mapping[id_]).get("children")), "")
+    branch: dict[str, None] = {}
+    while current in mapping and current not in branch:
+        branch[current] = None
+        current = text_of(mapping_of(mapping[current]).get("parent"))
+    return list(reversed(branch))
+
+
+def _message(node: Mapping[str, Any], node_id: str, place: str, context: ImportContext) -> _Said | SkippedRecord | None:
+    """What a node's message says, or why it is left out; None for a node without one."""
+    message = mapping_of(node.get("message"))
+    if not message:
+        return None
+    place = f"{place}, node {node_id}"
+    role = text_of(mapping_of(message.get("author")).get("role"))
+    content = mapping_of(message.get("content"))
+    kind = content.get("content_type")
+    if mapping_of(message.get("metadata")).get("is_visually_hidden_from_conversation"):
+        return SkippedRecord(place=place, reason="hidden message")
+    if role not in _SPEAKERS:
+        return SkippedRecord(place=place, reason=f"{role or 'nameless'} message")
+    if kind not in _SPOKEN or message.get("recipient", "all") != "all":
+        return SkippedRecord(place=place, reason="tool call, code or thought")
+    text = _MARKERS.sub("", "\n".join(filter(None, map(_part, list_of(content.get("parts")))))).strip()
+    if not text:
+        return SkippedRecord(place=place, reason="message without text")
+    return _Said(
+        place, str(message.get("id") or node_id), _SPEAKERS[role], text, _time(message.get("create_time"), context)
+    )
+
+
+def _part(part: Any) -> str:
+    """The text of a part; what was spoken has its transcript, an image has none."""
+    return part if isinstance(part, str) else text_of(mapping_of(part).get("text"))
+
+
+def _time(value: Any, context: ImportContext) -> datetime | None:
+    """A time; a broken or absurd one counts as missing, and is interpolated."""
+    try:
+        return context.time(value) or None
+    except InvalidInput:
+        context.notes["times that could not be read"] += 1
+        return None
+
+
+def _interpolated(times: Sequence[datetime | None], start: datetime | None) -> Iterator[datetime | None]:
+    """The times, of which missing ones lie evenly between their neighbours, or at the nearest, or at the start."""
+    after: list[int | None] = [None] * len(times)
+    following: int | None = None
+    for index in reversed(range(len(times))):
+        following = after[index] = index if times[index] is not None else following
+    before: int | None = None
+    for index, next_ in enumerate(after):
+        if next_ == index:
+            before = index
+        first, last = (times[known] if known is not None else None for known in (before, next_))
+        if before is None or next_ is None or first is None or last is None:
+            yield first or last or start
+        else:
+            yield first + (last - first) * ((index - before) / max(1, next_ - before))

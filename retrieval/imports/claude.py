@@ -1,0 +1,90 @@
+"""Claude's export: conversations with their messages in order, one conversation in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.json_values import keys_of_parts, values_at
+from retrieval.imports.records import (
+    ImportContext,
+    Records,
+    SkippedRecord,
+    SourceRecord,
+    list_of,
+    mapping_of,
+    memory_record,
+    refused,
+    source_id,
+    text_of,
+)
+
+FILES = ("conversations*.json",)
+
+_SPEAKERS = {"human": "user", "assistant": "Claude"}
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether the conversations have `chat_messages`."""
+    return any("item.chat_messages" in keys for keys in keys_of_parts(source, FILES, context))
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The messages of both sides, conversation by conversation."""
+    number = 0
+    for part in source.parts(*FILES):
+        try:
+            for _, conversation in values_at(part.decoded(context), {"item"}):
+                number += 1
+                yield from _conversation(mapping_of(conversation), part.place(f"conversation {number}"), context)
+        except InvalidInput as exc:
+            yield refused(part.place(f"after conversation {number}"), exc)
+
+
+def _conversation(conversation: Mapping[str, Any], place: str, context: ImportContext) -> Records:
+    key = text_of(conversation.get("uuid")) or f"{conversation.get('created_at')}"
+    title = text_of(conversation.get("name"))
+    position = 0
+    for index, item in enumerate(list_of(conversation.get("chat_messages")), start=1):
+        message = mapping_of(item)
+        spot = f"{place}, message {index}"
+        for attached in (*list_of(message.get("attachments")), *list_of(message.get("files"))):
+            yield SkippedRecord(place=f"{spot}, {mapping_of(attached).get('file_name')}", reason="attached file")
+        text = _text(message)
+        if not text:
+            yield SkippedRecord(place=spot, reason="message without text")
+            continue
+        yield _record(message, text, spot, (key, title, position), context)
+        position += 1
+
+
+def _record(
+    message: Mapping[str, Any], text: str, place: str, spot: tuple[str, str, int], context: ImportContext
+) -> SourceRecord:
+    key, title, position = spot
+    sender = text_of(message.get("sender"))
+    try:
+        created_at = context.time(message.get("created_at"))
+    except InvalidInput as exc:
+        return refused(place, exc)
+    return memory_record(
+        place,
+        id=source_id("claude", key, message.get("uuid") or position),
+        text=text,
+        kind="message",
+        speaker=_SPEAKERS.get(sender, sender) or None,
+        session_id=source_id("claude", key),
+        position=position,
+        created_at=created_at,
+        tags=["claude"],
+        metadata={"conversation": title} if title else None,
+    )
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """What was said: the content's texts without thoughts and tools, which the field `text` mixes in."""
+    blocks = [mapping_of(block) for block in list_of(message.get("content"))]
+    said = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
+    return "\n".join(filter(None, said)).strip() or ("" if blocks else text_of(message.get("text")).strip())

@@ -1,0 +1,79 @@
+"""CSV with a header line, whatever its separator."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.columns import columns_of, memory_of_row
+from retrieval.imports.files import ImportFile
+from retrieval.imports.records import ImportContext, Records, RepeatableIds, SkippedRecord, refused
+
+FILES = ("*.csv", "*.tsv")
+
+_SEPARATORS = ",;\t|"
+_MAX_FIELD_CHARS = 16 * 1024**2
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether its first line names a column for a text by a usual name, and others."""
+    if source.is_zip and not any(source.parts(*FILES)):
+        return False
+    head = source.part(*FILES).text(context).read(4_000)
+    try:
+        header = next(csv.reader(head.splitlines()[:1], delimiter=_separator(head)), [])
+        return len(header) > 1 and "text" in columns_of(dict.fromkeys(header, ""), context.columns)
+    except (csv.Error, InvalidInput):
+        return False
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The rows.
+
+    Raises:
+        InvalidInput: no column has the text, or one that was named does not exist.
+    """
+    lines = source.part(*FILES).text(context)
+    head = lines.read(4_000)
+    lines.detach()
+    csv.field_size_limit(_MAX_FIELD_CHARS)
+    text = source.part(*FILES).text(ImportContext())
+    reader = csv.reader((line.replace("\x00", "") for line in text), delimiter=_separator(head))
+    rows = _rows(reader)
+    header = next(rows, None)
+    if header is None or isinstance(header, InvalidInput):
+        raise header or InvalidInput("the file is empty")
+    if "text" not in columns_of(dict.fromkeys(header, ""), context.columns):
+        raise InvalidInput(f"no column has the text: {', '.join(header)}; name it with --map text=COLUMN")
+    ids = RepeatableIds("csv")
+    for row in rows:
+        place = f"line {reader.line_num}"
+        if isinstance(row, InvalidInput):
+            yield replace(refused(place, row), line=reader.line_num)
+        elif not any(row):
+            yield SkippedRecord(place=place, reason="empty row")
+        elif len(row) != len(header):
+            reason = f"has {len(row)} columns where the header has {len(header)}"
+            yield replace(refused(place, reason), line=reader.line_num)
+        else:
+            yield memory_of_row(dict(zip(header, row, strict=True)), place, reader.line_num, context, ids)
+
+
+def _rows(reader: Iterator[list[str]]) -> Iterator[list[str] | InvalidInput]:
+    """The rows; a broken one does not end them."""
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error as exc:
+            yield InvalidInput(f"broken CSV: {exc}")
+
+
+def _separator(head: str) -> str:
+    """The separator that the first line has most of."""
+    first = next(islice(head.splitlines(), 1), "")
+    return max(_SEPARATORS, key=first.count)

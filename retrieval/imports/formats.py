@@ -1,0 +1,107 @@
+"""The table of formats, and which of them a file has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.records import ImportContext, Records, SkippedRecord, SourceRecord, refused
+from retrieval.types.memory import MemoryInput
+
+
+class ImportFormat(NamedTuple):
+    """A format.
+
+    Attributes:
+        module: has `read`, and `recognise` where the format is told by content.
+        of_lines: whether its records are lines, which can be counted beforehand.
+        reader: the function that reads it.
+        detected: whether `auto` looks for it.
+    """
+
+    module: str
+    of_lines: bool = False
+    reader: str = "read"
+    detected: bool = True
+
+
+FORMATS: dict[str, ImportFormat] = {
+    "chatgpt": ImportFormat("chatgpt"),
+    "claude": ImportFormat("claude"),
+    "slack": ImportFormat("slack"),
+    "telegram": ImportFormat("telegram"),
+    "discord": ImportFormat("discord"),
+    "zep": ImportFormat("zep"),
+    "hindsight": ImportFormat("hindsight"),
+    "mem0": ImportFormat("mem0"),
+    "mbox": ImportFormat("mbox"),
+    "whatsapp": ImportFormat("whatsapp"),
+    "jsonl": ImportFormat("jsonl", of_lines=True),
+    "memories": ImportFormat("jsonl", of_lines=True, reader="read_memories", detected=False),
+    "corpus": ImportFormat("jsonl", of_lines=True, reader="read_corpus", detected=False),
+    "csv": ImportFormat("csv_rows"),
+}
+"""By name, in the order in which `auto` tries them: what is recognised by the most particular signs comes first.
+
+A module has `read(source, context)`, and `recognise(source, context)` if it is detected.
+"""
+
+
+def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
+    """The name of the format that the content has; `columns` are the names that the user gives.
+
+    Raises:
+        InvalidInput: none; or a zip that cannot be opened.
+    """
+    if not source.head.strip():
+        return "jsonl"  # an empty file has no lines
+    context = ImportContext(columns=columns or {})  # what recognising assumes, reading will note again
+    for name, entry in FORMATS.items():
+        if entry.detected and _function(entry, "recognise")(source, context):
+            return name
+    for part in source.parts("*"):
+        part.open()  # a zip that cannot be read is not of an unknown format
+    names = ", ".join(name for name, entry in FORMATS.items() if entry.detected)
+    raise InvalidInput(f"the file is of none of these formats: {names}; --format names one")
+
+
+def read(source: ImportFile, name: str, context: ImportContext) -> Records:
+    """What a file of a format holds. What is wrong with the whole file raises; damage on the way is a record.
+
+    Raises:
+        InvalidInput: the file is not of this format, or something has to be said beforehand.
+    """
+    yield from source.climbing()
+    entry = FORMATS[name]
+    records: Records = _function(entry, entry.reader)(source, context)
+    begun = False
+    try:
+        for record in records if entry.of_lines else _once(records):
+            begun = True
+            yield record
+    except InvalidInput as exc:
+        if not begun:
+            raise
+        yield refused("the rest of the file", exc)
+
+
+def _once(records: Records) -> Records:
+    """The records without those whose id came before: they would replace each other at each import."""
+    seen: set[int] = set()
+    for record in records:
+        if isinstance(record, SourceRecord) and isinstance(record.memory, MemoryInput):
+            key = hash(record.memory.id)
+            if key in seen:
+                yield SkippedRecord(place=record.place, reason="same id as an earlier one")
+                continue
+            seen.add(key)
+        yield record
+
+
+def _function(entry: ImportFormat, name: str) -> Callable[[ImportFile, ImportContext], Any]:
+    """A function of the format's module, which is imported only now."""
+    function: Callable[[ImportFile, ImportContext], Any] = getattr(import_module(f".{entry.module}", __package__), name)
+    return function

@@ -1,0 +1,91 @@
+"""Hindsight's facts as listing a bank's memories, or a recall, gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.records import (
+    ImportContext,
+    Records,
+    SkippedRecord,
+    SourceRecord,
+    content_id,
+    list_of,
+    mapping_of,
+    memory_record,
+    refused,
+    text_of,
+)
+
+FILES = ("*.json", "*.jsonl")
+
+_LISTS = ("items.item", "results.item", "memories.item", "memory_units.item", "facts.item", "item", "")
+_SIGNS = {"fact_type", "mentioned_at", "occurred_start", "occurred_end"}
+_KEPT = ("context", "document_id", "chunk_id", "occurred_start", "occurred_end", "mentioned_at")
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether there is a list of objects with a text and the type or the times of a fact."""
+    return any(_list(keys) is not None for keys in keys_of_parts(source, FILES, context))
+
+
+def _list(keys: set[str]) -> str | None:
+    """Where the facts are; None if there are none."""
+    for place in _LISTS:
+        start = f"{place}." if place else ""
+        if f"{start}text" in keys and keys & {f"{start}{sign}" for sign in _SIGNS}:
+            return place
+    return None
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The facts that hold; those that were invalidated are left out."""
+    for part in source.parts(*FILES):
+        place = _list(keys_in(part, ImportContext()))
+        number = 0
+        try:
+            for _, value in values_at(part.decoded(context), {_LISTS[0] if place is None else place}):
+                number += 1
+                yield _fact(mapping_of(value), part.place(f"fact {number}"), context)
+        except InvalidInput as exc:
+            yield refused(part.place(f"after fact {number}"), exc)
+
+
+def _fact(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+    text = text_of(entry.get("text")).strip()
+    if not text:
+        return SkippedRecord(place=place, reason="fact without text")
+    if entry.get("state", "valid") != "valid":
+        return SkippedRecord(place=place, reason=f"fact that is {entry['state']}")
+    type_ = text_of(entry.get("fact_type")) or text_of(entry.get("type"))
+    times = (entry.get(name) for name in ("occurred_start", "mentioned_at", "date", "created_at"))
+    try:
+        created_at = context.time(next(filter(None, times), None))
+    except InvalidInput as exc:
+        return refused(place, exc)
+    metadata = {**mapping_of(entry.get("metadata")), **{name: entry[name] for name in _KEPT if entry.get(name)}}
+    return memory_record(
+        place,
+        id=str(entry.get("id") or content_id("hindsight", text, created_at)),
+        text=text,
+        created_at=created_at,
+        tags=[str(tag) for tag in (*list_of(entry.get("tags")), *filter(None, [type_])) if tag] or None,
+        entities=[{"name": name} for name in _entities(entry.get("entities"))] or None,
+        metadata=metadata or None,
+    )
+
+
+def _entities(value: Any) -> list[str]:
+    """The entities' names, once each; they come as names, as objects, or as names with commas between."""
+    items = value.split(",") if isinstance(value, str) else list_of(value)
+    names = [
+        item
+        if isinstance(item, str)
+        else text_of(mapping_of(item).get("canonical_name") or mapping_of(item).get("name"))
+        for item in items
+    ]
+    return list(dict.fromkeys(name.strip() for name in names if name.strip()))

@@ -1,0 +1,109 @@
+"""Values at given places of JSON of any size, read as a stream, and the keys at its beginning."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import IO, Any, TypeAlias
+
+import ijson
+from ijson.common import ObjectBuilder
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import HEAD_BYTES, FilePart, ImportFile
+from retrieval.imports.records import ImportContext
+
+JsonPlace: TypeAlias = str
+"""Keys joined by dots; `item` stands for every item of a list, nothing for the outermost value."""
+
+_BROKEN_JSON = (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError, ArithmeticError)
+
+
+MAX_JSON_DEPTH = 200
+"""Deepest nesting that is read; exports have some 15 levels."""
+
+_FIRST_PARTS = 4
+"""So many members of a zip are looked at to recognise its format."""
+
+_CLOSING = ("end_map", "end_array")
+
+
+def values_at(stream: IO[bytes], places: Collection[JsonPlace]) -> Iterator[tuple[JsonPlace, Any]]:
+    """The values at the places, in the order of the file; several outermost values (JSON lines) are one file.
+
+    Only one value is in memory at a time. What lies within a value that is given out is not looked for.
+
+    Raises:
+        InvalidInput: the JSON ends early or is broken; all whole values before that have been given out.
+    """
+    builder: Any = None
+    place, inner = "", 0
+    for prefix, event, value in _events(stream):
+        if builder is None:
+            if event in ("map_key", *_CLOSING) or prefix not in places:
+                continue
+            builder, place = ObjectBuilder(), prefix
+        builder.event(event, value)
+        inner += (event in ("start_map", "start_array")) - (event in _CLOSING)
+        if not inner:
+            yield place, builder.value
+            builder = None
+
+
+def keys_of(head: bytes) -> set[JsonPlace]:
+    """The places of all keys in the first bytes of a JSON file, which may end anywhere.
+
+    >>> sorted(keys_of(b'[{"a": {"b": 1}}, {"c'))
+    ['item.a', 'item.a.b']
+    """
+    keys = set()
+    try:
+        for prefix, event, value in _events(io.BytesIO(head)):
+            if event == "map_key":
+                keys.add(f"{prefix}.{value}" if prefix else value)
+    except InvalidInput:
+        return keys  # what was cut off
+    return keys
+
+
+def _events(stream: IO[bytes]) -> Iterator[tuple[JsonPlace, str, Any]]:
+    """The parser's events with their places. Its own are as long as the nesting is deep, without a limit."""
+    within: list[JsonPlace] = []  # of each open container, the place of the value that comes next
+    try:
+        for event, value in ijson.basic_parse(stream, multiple_values=True, use_float=True):
+            if event in _CLOSING:
+                within.pop()
+            place = within[-1] if within else ""
+            if event == "map_key":
+                outer = within[-2] if len(within) > 1 else ""
+                within[-1] = f"{outer}.{value}" if outer else value
+                place = outer
+            yield place, event, value
+            if event in ("start_map", "start_array"):
+                if len(within) == MAX_JSON_DEPTH:
+                    raise InvalidInput(f"broken JSON: it is nested deeper than {MAX_JSON_DEPTH} levels")
+                item = f"{place}.item" if place else "item"
+                within.append(item if event == "start_array" else place)
+    except _BROKEN_JSON as exc:
+        raise InvalidInput(f"broken JSON: {_reason(exc)}") from exc
+
+
+def _reason(exc: Exception) -> str:
+    """The parser's message without the picture that it draws."""
+    reason = exc.args[0] if exc.args else ""
+    text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(exc)
+    return text.strip().partition("\n")[0][:200]
+
+
+def keys_of_parts(source: ImportFile, patterns: Sequence[str], context: ImportContext) -> list[set[JsonPlace]]:
+    """The places of all keys at the beginning of each of the first parts."""
+    return [keys_in(part, context) for part in islice(source.parts(*patterns), _FIRST_PARTS)]
+
+
+def keys_in(part: FilePart, context: ImportContext) -> set[JsonPlace]:
+    """The places of all keys at the beginning of a part; none where it cannot be read."""
+    try:
+        return keys_of(part.decoded(context).read(HEAD_BYTES))
+    except InvalidInput:
+        return set()

@@ -1,0 +1,102 @@
+"""JSON lines: memories as the API takes them, rows of an evaluation corpus, or objects with the usual names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import msgspec
+
+from retrieval.errors import InvalidInput
+from retrieval.evaluation.folder import CorpusReader
+from retrieval.imports.columns import has_usual_names, memory_of_row
+from retrieval.imports.files import ImportFile
+from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord
+from retrieval.types.memory import MemoryInput
+from retrieval.validation import MAX_MEMORY_BYTES, parse_memory
+
+_FROM_FILES = uuid5(NAMESPACE_URL, "trivet:import")
+
+FILES = ("*.jsonl", "*.ndjson")
+
+_FIRST_LINES = 20
+
+MAX_LINE_BYTES = 16 * 1024**2
+"""Longer lines are refused by their beginning, without being read at once."""
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether one of the first lines is an object by itself."""
+    if source.is_zip and not any(source.parts(*FILES)):
+        return False
+    head = source.part(*FILES).decoded(context).read(MAX_MEMORY_BYTES)
+    lines = [line for line in head.splitlines() if line.strip()]
+    return any(_object(line) is not None for line in lines[:_FIRST_LINES])
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The lines, of the kind that the first object is of."""
+    first = next((row for _, raw in _lines(source, ImportContext()) if (row := _object(raw)) is not None), {})
+    if context.columns:
+        yield from _read_mapped(source, context)
+    elif "namespace" in first:
+        yield from read_corpus(source, context)
+    else:
+        yield from (_read_mapped if has_usual_names(first) else read_memories)(source, context)
+
+
+def read_memories(source: ImportFile, context: ImportContext) -> Records:
+    """Memories as the API takes them; a memory without an id gets one from the file's name, its line and its content.
+
+    On standard input, where there is no name, it gets a new one each time.
+    """
+    for number, raw in _lines(source, context):
+        memory = parse_memory(raw, number)
+        if isinstance(memory, MemoryInput) and memory.id is None and source.name is not None:
+            content = f"{source.name}\n{number}\n{raw.decode().strip()}"
+            memory = msgspec.structs.replace(memory, id=str(uuid5(_FROM_FILES, content)))
+        yield SourceRecord(place=f"line {number}", line=number, memory=memory, size=len(raw))
+
+
+def read_corpus(source: ImportFile, context: ImportContext) -> Records:
+    """Rows of an evaluation folder's corpus.jsonl."""
+    corpus = CorpusReader()
+    for number, raw in _lines(source, context):
+        try:
+            row = corpus.read(raw, number)
+        except InvalidInput as exc:
+            yield SourceRecord(place=f"line {number}", line=number, memory=exc, size=len(raw))
+        else:
+            place, namespace = f"line {number}", row.namespace
+            yield SourceRecord(place=place, line=number, memory=row.memory, size=len(raw), namespace=namespace)
+
+
+def _read_mapped(source: ImportFile, context: ImportContext) -> Records:
+    ids = RepeatableIds("jsonl")
+    for number, raw in _lines(source, context):
+        row = _object(raw)
+        if row is None:
+            yield SourceRecord(place=f"line {number}", line=number, memory=InvalidInput("is not a JSON object"))
+        else:
+            yield memory_of_row(row, f"line {number}", number, context, ids)
+
+
+def _lines(source: ImportFile, context: ImportContext) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, by number from 1."""
+    stream = source.part(*FILES).decoded(context)
+    number = 0
+    whole = True
+    while raw := stream.readline(MAX_LINE_BYTES):
+        if whole and raw.strip():
+            yield number + 1, raw
+        whole = raw.endswith(b"\n")
+        number += whole
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
+    """The object of a line, None if it is none."""
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,0 +1,264 @@
+"""Mailboxes in mbox format: what each mail says itself, without what it quotes, in threads."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.errors import MessageError
+from email.header import decode_header, make_header
+from email.message import Message
+from email.parser import BytesHeaderParser, BytesParser
+from email.policy import compat32
+from email.utils import getaddresses, parsedate_to_datetime
+from html.parser import HTMLParser
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.records import (
+    ImportContext,
+    Records,
+    SkippedRecord,
+    SourceRecord,
+    content_id,
+    memory_record,
+    refused,
+    source_id,
+)
+
+FILES = ("*.mbox", "mbox")
+
+MAX_MAIL_BYTES = 64 * 1024**2
+"""What a mail has beyond that, attachments as a rule, is not read."""
+
+_MAX_LINE_BYTES, _MAX_FROM_BYTES = 1024 * 1024, 400
+_MAX_HEADER_CHARS = 20_000
+_MAX_HTML_CHARS = 1_000_000
+_FROM_LINE = re.compile(rb"From \S.*\d{2}:\d{2}.*\d{4}")
+_MESSAGE_ID = re.compile(r"<[^<>\s]+>")
+_FORWARDED = re.compile(r"(-{2,} ?(Original Message|Ursprüngliche Nachricht|Message d'origine) ?-{2,}|_{20,})")
+_BLANKS = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _MailHead:
+    """A mail's place in its thread, read from its headers."""
+
+    id: str
+    thread: str
+    time: datetime | None
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether it begins with a line "From …" and a header."""
+    for part in source.parts(*FILES):
+        first, _, rest = part.open().read(4_000).lstrip().partition(b"\n")
+        return bool(_FROM_LINE.match(first) and re.match(rb"[\w-]+:", rest))
+    return False
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The mails; a thread is a session, ordered by date."""
+    envelopes = _envelopes(source, ImportContext(zone=context.zone))
+    positions = _positions(envelopes)
+    for number, (envelope, (_, raw)) in enumerate(zip(envelopes, _mails(source), strict=True), start=1):
+        yield _record(raw, envelope, positions[number - 1], f"mail {number}", context)
+
+
+def _envelopes(source: ImportFile, context: ImportContext) -> list[_MailHead]:
+    """The mails' envelopes, in the file's order; a mail that answers another is in its thread."""
+    threads: dict[str, str] = {}
+    envelopes = []
+    parser = BytesHeaderParser(policy=compat32)
+    with suppress(InvalidInput):  # where a zip is damaged; the second reading names it
+        for from_line, raw in _mails(source):
+            head = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
+            headers = parser.parsebytes(head)
+            own = _MESSAGE_ID.search(_header(headers, "Message-ID"))
+            id_ = own[0] if own else content_id("", from_line, head)
+            earlier = _MESSAGE_ID.findall(_header(headers, "References") + _header(headers, "In-Reply-To"))
+            thread = threads.get(earlier[0], earlier[0]) if earlier else id_
+            threads[id_] = thread
+            envelopes.append(_MailHead(id=id_, thread=thread, time=_date(headers, from_line, context)))
+    return envelopes
+
+
+def _positions(envelopes: list[_MailHead]) -> list[int]:
+    """Each mail's place in its thread, by date; mails without a date come where they stand in the file."""
+    threads: dict[str, list[int]] = defaultdict(list)
+    for index, envelope in enumerate(envelopes):
+        threads[envelope.thread].append(index)
+    positions = [0] * len(envelopes)
+    for members in threads.values():
+        latest = datetime.min.replace(tzinfo=UTC)
+        keys = {}
+        for index in members:
+            latest = envelopes[index].time or latest
+            keys[index] = (latest, index)
+        for position, index in enumerate(sorted(members, key=keys.__getitem__)):
+            positions[index] = position
+    return positions
+
+
+def _mails(source: ImportFile) -> Iterator[tuple[bytes, bytes]]:
+    """The "From " lines and the mails that follow them, of all mailboxes."""
+    for part in source.parts(*FILES):
+        from_line, lines, size, blank = b"", list[bytes](), 0, True
+        stream = part.open()
+        while line := stream.readline(_MAX_LINE_BYTES):
+            if blank and _FROM_LINE.match(line[:_MAX_FROM_BYTES]):
+                if from_line:
+                    yield from_line, b"".join(lines)
+                from_line, lines, size = line, [], 0
+            elif from_line and size < MAX_MAIL_BYTES:
+                lines.append(line[1:] if line.startswith(b">From ") else line)
+                size += len(line)
+            blank = not line.strip()
+        if from_line:
+            yield from_line, b"".join(lines)
+
+
+def _record(
+    raw: bytes, envelope: _MailHead, position: int, place: str, context: ImportContext
+) -> SourceRecord | SkippedRecord:
+    try:
+        mail = BytesParser(policy=compat32).parsebytes(raw)
+        text = said(_body(mail))
+    except RecursionError:
+        return refused(place, "its parts are nested too deeply")
+    sender = _header(mail, "From")
+    name, address = next(iter(getaddresses([sender])), ("", ""))
+    subject = re.sub(r"\s+", " ", _header(mail, "Subject")).strip()
+    if re.search(r"\b(Spam|Trash)\b", _header(mail, "X-Gmail-Labels")):
+        return SkippedRecord(place=f"{place} ({subject})", reason="mail in spam or trash")
+    if not text:
+        return SkippedRecord(place=f"{place} ({subject})", reason="mail without text")
+    if envelope.time is None:
+        context.notes["mails without a date, taken as of now"] += 1
+    return memory_record(
+        f"{place} ({subject})",
+        id=source_id("mbox", envelope.id),
+        text=text,
+        kind="message",
+        title=subject or None,
+        speaker=name or address or sender or None,
+        session_id=source_id("mbox", envelope.thread),
+        position=position,
+        created_at=envelope.time,
+        tags=["mail"],
+        metadata={key: value for key, value in (("from", address), ("to", _header(mail, "To"))) if value} or None,
+    )
+
+
+def _header(mail: Message, name: str) -> str:
+    """A header's text; as it stands where it cannot be decoded."""
+    value = mail.get(name)
+    if value is None:
+        return ""
+    try:
+        return str(make_header(decode_header(str(value)[:_MAX_HEADER_CHARS])))
+    except (MessageError, LookupError, ValueError, TypeError):
+        return str(value)[:_MAX_HEADER_CHARS]
+
+
+def _date(headers: Message, from_line: bytes, context: ImportContext) -> datetime | None:
+    """The date that the mail states, or the one of its "From " line."""
+    for value in (_header(headers, "Date"), " ".join(from_line.decode("latin-1").split()[2:])):
+        try:
+            return context.localized(parsedate_to_datetime(value)).astimezone(UTC)
+        except (ValueError, IndexError, TypeError, OverflowError, InvalidInput):
+            continue  # the next one may be sound
+    return None
+
+
+def _body(mail: Message) -> str:
+    """The plain text, or the text of the HTML where there is none; attachments are left out."""
+    parts = [part for part in mail.walk() if "attachment" not in str(part.get("Content-Disposition", "")).lower()]
+    for kind, readable in (("text/plain", str), ("text/html", html_text)):
+        texts = [readable(_text(part)) for part in parts if part.get_content_type() == kind and not part.is_multipart()]
+        if text := "\n".join(texts).strip():
+            return text
+    return ""
+
+
+def _text(part: Message) -> str:
+    payload = part.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    try:
+        return data.decode(str(part.get_content_charset() or "utf-8"))
+    except (LookupError, ValueError):
+        return data.decode("cp1252", "trivet.latin1")
+
+
+def said(text: str) -> str:
+    r"""What a mail says itself: without quoted lines, what it forwards or answers below, and the signature.
+
+    >>> said("Yes, at nine.\n\nOn Mon, 3 May 2021, Ana wrote:\n> Shall we meet?\n-- \nBen")
+    'Yes, at nine.'
+    """
+    lines: list[str] = []
+    for raw in text.splitlines():
+        line = raw.rstrip()
+        if raw == "-- " or line == "--" or _FORWARDED.match(line):
+            break
+        if not line.lstrip().startswith(">"):
+            lines.append(line)
+        elif "".join(lines[-3:]).rstrip().endswith(":"):
+            _drop_attribution(lines)
+    return _BLANKS.sub("\n\n", "\n".join(lines)).strip()
+
+
+def _drop_attribution(lines: list[str]) -> None:
+    """Take from the end the line that announces a quotation, with its date, in one or two pieces."""
+    end = max(index for index, line in enumerate(lines) if line)
+    for start in (end, end - 1):
+        if start >= 0 and lines[start] and any(char.isdigit() for char in lines[start]):
+            del lines[start:]
+            return
+
+
+_UNCLOSED = re.compile(r"<(?![^<>]{0,5000}>)")
+
+
+class _HtmlText(HTMLParser):
+    """Collects what a browser would show."""
+
+    _HIDDEN = frozenset({"script", "style", "head", "blockquote", "title"})
+    _BREAKS = frozenset({"p", "br", "div", "tr", "li", "h1", "h2", "h3", "h4", "table", "ul", "ol"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.pieces: list[str] = []
+        self._hidden: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in self._HIDDEN:
+            self._hidden.append(tag)
+        elif tag in self._BREAKS:
+            self.pieces.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._hidden:
+            del self._hidden[self._hidden.index(tag) :]
+        elif tag in self._BREAKS:
+            self.pieces.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.pieces.append(re.sub(r"\s+", " ", data))
+
+
+def html_text(source: str) -> str:
+    """The text of HTML, with line breaks where blocks end; quotations (blockquote) are left out."""
+    first, *others = source[:_MAX_HTML_CHARS].split("<!--")
+    shown = first + "".join(other.partition("-->")[2] for other in others)
+    parser = _HtmlText()
+    try:
+        parser.feed(_UNCLOSED.sub("&lt;", shown))  # for each of those the parser would read all the rest
+        parser.close()
+    except (AssertionError, ValueError):  # the parser's own, on broken declarations
+        return re.sub(r"<[^<>]*>", " ", source)
+    return "\n".join(line.strip() for line in "".join(parser.pieces).split("\n"))

@@ -1,0 +1,92 @@
+"""mem0's memories as `get_all` and its exports give them: one JSON document, or an object per line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.records import (
+    ImportContext,
+    Records,
+    SkippedRecord,
+    SourceRecord,
+    content_id,
+    list_of,
+    mapping_of,
+    memory_record,
+    refused,
+    text_of,
+)
+
+FILES = ("*.json", "*.jsonl")
+
+_LISTS = ("results.item", "memories.item", "item", "")
+_RELATIONS = "relations.item"
+_ABOUT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role")
+"""Whom or what a memory is about; kept in its metadata."""
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether there is a list of objects with a `memory`, and a hash, a user or an agent."""
+    return any(_list(keys) is not None for keys in keys_of_parts(source, FILES, context))
+
+
+def _list(keys: set[str]) -> str | None:
+    """Where the memories are; None if there are none."""
+    for place in _LISTS:
+        start = f"{place}." if place else ""
+        if f"{start}memory" in keys and keys & {f"{start}{name}" for name in ("hash", *_ABOUT)}:
+            return place
+    return None
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The memories, and the relations of mem0's graph."""
+    for part in source.parts(*FILES):
+        found = _list(keys_in(part, ImportContext()))
+        places = {""} if found == "" else {found or _LISTS[0], _RELATIONS}
+        number = 0
+        try:
+            for where, value in values_at(part.decoded(context), places):
+                number += 1
+                record = _relation if where == _RELATIONS else _memory
+                yield record(mapping_of(value), part.place(f"memory {number}"), context)
+        except InvalidInput as exc:
+            yield refused(part.place(f"after memory {number}"), exc)
+
+
+def _memory(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+    text = text_of(entry.get("memory")).strip()
+    if not text:
+        return SkippedRecord(place=place, reason="memory without text")
+    try:
+        created_at, expires_at = context.time(entry.get("created_at")), context.time(entry.get("expiration_date"))
+    except InvalidInput as exc:
+        return refused(place, exc)
+    about = {name: entry[name] for name in _ABOUT if entry.get(name)}
+    return memory_record(
+        place,
+        id=str(entry.get("id") or content_id("mem0", text, created_at, about)),
+        text=text,
+        created_at=created_at,
+        expires_at=expires_at,
+        tags=[str(name) for name in list_of(entry.get("categories")) if name] or None,
+        metadata={**mapping_of(entry.get("metadata")), **about} or None,
+    )
+
+
+def _relation(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+    """An edge of mem0's graph as a memory; one list calls its end `target`, another `destination`."""
+    source, type_ = text_of(entry.get("source")), text_of(entry.get("relationship") or entry.get("relation"))
+    target = text_of(entry.get("target") or entry.get("destination"))
+    if not (source and type_ and target):
+        return SkippedRecord(place=place, reason="relation without an end")
+    return memory_record(
+        place,
+        id=content_id("mem0", source, type_, target),
+        text=" ".join(part.replace("_", " ") for part in (source, type_, target)),
+        relations=[{"source": source, "type": type_, "target": target}],
+    )

@@ -1,0 +1,224 @@
+"""What readers yield: memories with deterministic ids, and what was left out with its reason and place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeAlias
+from uuid import NAMESPACE_URL, uuid5
+
+import msgspec
+
+from retrieval.error_messages import invalid_input
+from retrieval.errors import InvalidInput
+from retrieval.types.memory import MemoryInput
+
+_FROM_SOURCES = uuid5(NAMESPACE_URL, "trivet:import")
+_MAX_NAME, _MAX_TITLE = 256, 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+SECONDS_FROM, MILLISECONDS_FROM = 100_000_000, 100_000_000_000
+"""Numbers from there on are seconds or milliseconds since 1970: times from 1973 to 5138. Smaller ones are years, days
+of the calendar without hyphens, or counts.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceRecord:
+    """A memory of a source, or why it cannot be one.
+
+    Attributes:
+        place: where it stands, for people: "line 3".
+        size: bytes of input, roughly; limits the transactions.
+        namespace: the one that the source names; None if it names none.
+        line: the number of its line, in sources of lines.
+    """
+
+    place: str
+    memory: MemoryInput | InvalidInput
+    size: int = 0
+    namespace: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SkippedRecord:
+    """What is left out on purpose, such as a system message."""
+
+    place: str
+    reason: str
+
+
+Records: TypeAlias = Iterator[SourceRecord | SkippedRecord]
+
+
+@dataclass(kw_only=True)
+class ImportContext:
+    """What the user says of a source, and what the reader had to assume.
+
+    Attributes:
+        zone: of times that name none; None for UTC, which is then noted.
+        day_first: whether 03/04 is a day in April; None to infer it.
+        columns: column names by field, instead of the usual ones.
+        notes: assumptions, counted.
+    """
+
+    zone: tzinfo | None = None
+    day_first: bool | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def localized(self, time: datetime) -> datetime:
+        """The time with its zone, or the user's where it has none."""
+        if time.tzinfo is not None:
+            return time
+        if self.zone is None:
+            self.notes["times without a zone, taken as UTC (--timezone names another)"] += 1
+        return time.replace(tzinfo=self.zone or UTC)
+
+    def day(self, time: datetime | None) -> str:
+        """The calendar day of a time in the user's zone; "undated" without a time."""
+        return time.astimezone(self.zone or UTC).date().isoformat() if time else "undated"
+
+    def time(self, value: Any) -> datetime | None:
+        """A time from RFC 3339, RFC 2822, a calendar day, or seconds or milliseconds since 1970; None for nothing.
+
+        Raises:
+            InvalidInput: it is something else, or outside the calendar.
+        """
+        if value is None or value == "" or isinstance(value, bool):
+            return None
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            return self._parsed(value)
+        if number < SECONDS_FROM:
+            return self._parsed(value)
+        try:
+            return _EPOCH + timedelta(seconds=number / 1000 if number >= MILLISECONDS_FROM else number)
+        except (OverflowError, ValueError) as exc:
+            raise InvalidInput(f"cannot read the time {value!r}") from exc
+
+    def _parsed(self, value: Any) -> datetime:
+        text = value.strip() if isinstance(value, str) else ""
+        try:
+            # some exporters write "+00" or "UTC" for a zone, which only some parsers take
+            time = datetime.fromisoformat(text.removesuffix(" UTC") + "Z" * text.endswith(" UTC"))
+        except ValueError:
+            try:
+                time = parsedate_to_datetime(text)
+            except (ValueError, IndexError, TypeError, OverflowError) as exc:
+                raise InvalidInput(f"cannot read the time {str(value)[:60]!r}") from exc
+        localized = self.localized(time)
+        try:
+            localized.astimezone(UTC)
+        except OverflowError as exc:
+            raise InvalidInput(f"cannot read the time {str(value)[:60]!r}") from exc
+        return localized
+
+
+def memory_record(place: str, **fields: Any) -> SourceRecord:
+    """A record of a memory with these fields, checked as the API checks them; None counts as not given.
+
+    Null bytes and lone surrogates are mended; names and titles that are too long are cut.
+    """
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        given["text"] = clean_text(given.get("text", ""))
+        for name, longest in (("title", _MAX_TITLE), ("speaker", _MAX_NAME)):
+            if name in given:
+                given[name] = clean_text(given[name])[:longest]
+        if "metadata" in given:
+            given["metadata"] = _clean(given["metadata"])
+        memory: MemoryInput | InvalidInput = msgspec.convert(given, MemoryInput)
+    except msgspec.ValidationError as exc:
+        memory = invalid_input(exc, MemoryInput)
+    except RecursionError:
+        memory = InvalidInput("is nested too deeply", loc=("metadata",))
+    return SourceRecord(place=place, memory=memory, size=len(given["text"]) if "text" in given else 0)
+
+
+def refused(place: str, reason: str | InvalidInput) -> SourceRecord:
+    """A record of what could not be read."""
+    return SourceRecord(place=place, memory=reason if isinstance(reason, InvalidInput) else InvalidInput(reason))
+
+
+def source_id(source: str, *parts: Any) -> str:
+    """An id of the source's own ids, as they are where they fit.
+
+    >>> source_id("slack", "C1", "17.5")
+    'slack:C1:17.5'
+    """
+    name = clean_text(":".join([source, *map(str, parts)]))
+    return name if len(name) <= _MAX_NAME else content_id(source, *parts)
+
+
+def content_id(source: str, *parts: Any) -> str:
+    """An id of what it is made of, for sources without ids; the same parts give the same id."""
+    return f"{source}:{uuid5(_FROM_SOURCES, clean_text(repr([source, *map(str, parts)])))}"
+
+
+class RepeatableIds:
+    """Ids from content, which tell apart equal messages by how many there were before."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._seen: Counter[str] = Counter()
+
+    def next(self, *parts: Any) -> str:
+        """The id of the next message that consists of `parts`."""
+        first = content_id(self._source, *parts)
+        self._seen[first] += 1
+        return first if self._seen[first] == 1 else content_id(self._source, *parts, self._seen[first])
+
+
+class Positions:
+    """Numbers the turns of each session from 0, in the order in which they are read."""
+
+    def __init__(self) -> None:
+        self._turns: Counter[str] = Counter()
+
+    def next(self, session: str) -> int:
+        """The position of the session's next turn."""
+        self._turns[session] += 1
+        return self._turns[session] - 1
+
+
+def clean_text(value: str) -> str:
+    r"""Text that can be stored: without null bytes and lone surrogates.
+
+    >>> clean_text("a\x00b\ud83d") == "ab\ufffd"
+    True
+    """
+    value = value.replace("\x00", "")
+    if value.isascii():
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return {clean_text(str(key)): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def text_of(value: Any) -> str:
+    """The value if it is text, else nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_of(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []

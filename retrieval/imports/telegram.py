@@ -1,0 +1,106 @@
+"""Telegram Desktop's result.json: one chat, or all chats of an account, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.json_values import keys_of_parts, values_at
+from retrieval.imports.records import (
+    ImportContext,
+    Positions,
+    Records,
+    SkippedRecord,
+    SourceRecord,
+    mapping_of,
+    memory_record,
+    refused,
+    source_id,
+    text_of,
+)
+
+FILES = ("result.json",)
+
+_CHATS = ("", "chats.list.item.", "left_chats.list.item.")
+_PLACES = {f"{chat}{name}" for chat in _CHATS for name in ("id", "name", "messages.item")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Chat:
+    """The chat that is being read; its name, if it has one, and its id come before its messages."""
+
+    name: str = ""
+    id: str = ""
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether it has the keys of a chat's messages, or of an account's chats."""
+    for keys in keys_of_parts(source, FILES, context):
+        if {"messages.item.date", "messages.item.type", "type"} <= keys or "personal_information" in keys:
+            return True
+        if keys & {"chats.list", "left_chats.list"} or {"about", "contacts"} <= keys:
+            return True
+    return False
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """The messages, chat by chat; a day is a session."""
+    for part in source.parts(*FILES):
+        chat, number, positions = _Chat(), 0, Positions()
+        try:
+            for where, value in values_at(part.decoded(context), _PLACES):
+                if where.endswith("messages.item"):
+                    number += 1
+                    yield _message(mapping_of(value), chat, part.place(f"message {number}"), positions, context)
+                elif where.endswith("name"):
+                    chat = _Chat(name=text_of(value))
+                else:
+                    chat = _Chat(name="" if chat.id else chat.name, id=str(value))
+        except InvalidInput as exc:
+            yield refused(part.place(f"after message {number}"), exc)
+
+
+def _message(
+    message: Mapping[str, Any], chat: _Chat, place: str, positions: Positions, context: ImportContext
+) -> SourceRecord | SkippedRecord:
+    if chat.name:
+        place = f"{place} ({chat.name}, id {message.get('id')})"
+    if message.get("type") != "message":
+        return SkippedRecord(place=place, reason=f"notice ({message.get('action') or message.get('type')})")
+    text = _text(message.get("text")).strip()
+    if not text:
+        return SkippedRecord(place=place, reason="medium without text")
+    try:
+        created_at = context.time(message.get("date_unixtime") or message.get("date"))
+    except InvalidInput as exc:
+        return refused(place, exc)
+    session = source_id("telegram", chat.id, context.day(created_at))
+    metadata = {"chat": chat.name, "forwarded_from": message.get("forwarded_from")}
+    return memory_record(
+        place,
+        id=source_id("telegram", chat.id, message.get("id")),
+        text=text,
+        kind="message",
+        speaker=text_of(message.get("from")) or text_of(message.get("from_id")) or None,
+        session_id=session,
+        position=positions.next(session),
+        created_at=created_at,
+        tags=["telegram"],
+        metadata={name: value for name, value in metadata.items() if value} or None,
+    )
+
+
+def _text(value: Any) -> str:
+    """The text of a string, or of a list of strings and entities; a link keeps its target."""
+    if isinstance(value, str):
+        return value
+    pieces = []
+    for piece in value if isinstance(value, list) else []:
+        entity = mapping_of(piece)
+        said = piece if isinstance(piece, str) else text_of(entity.get("text"))
+        target = text_of(entity.get("href"))
+        pieces.append(f"{said} ({target})" if target and target != said else said)
+    return "".join(pieces)

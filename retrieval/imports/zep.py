@@ -1,0 +1,193 @@
+"""Zep's and Graphiti's graphs: facts with the time of their validity, summaries of nodes, and episodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.files import FilePart, ImportFile
+from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.records import (
+    ImportContext,
+    Records,
+    SkippedRecord,
+    SourceRecord,
+    content_id,
+    list_of,
+    mapping_of,
+    memory_record,
+    refused,
+    source_id,
+    text_of,
+)
+
+FILES = ("*.json", "*.jsonl")
+
+_PLACES = {f"{name}.item" for name in ("edges", "facts", "nodes", "entities", "episodes")}
+_SAID = re.compile(r"([^:\n]{1,60}): (.+)", re.DOTALL)
+
+_Node = tuple[str, str]
+
+
+def recognise(source: ImportFile, context: ImportContext) -> bool:
+    """Whether there are edges between nodes, nodes with a summary, or episodes."""
+    for keys in keys_of_parts(source, FILES, context):
+        for place in ("item", "", *sorted(_PLACES)):
+            start = f"{place}." if place else ""
+            if f"{start}source_node_uuid" in keys and f"{start}fact" in keys:
+                return True
+            if f"{start}uuid" in keys and keys & {f"{start}summary", f"{start}content"} and keys & _signs(start):
+                return True
+    return False
+
+
+def _signs(start: str) -> set[str]:
+    return {f"{start}{name}" for name in ("labels", "source_description", "valid_at", "episode_uuids", "entity_edges")}
+
+
+def read(source: ImportFile, context: ImportContext) -> Records:
+    """Facts and summaries as memories, episodes as messages; facts name their nodes by the nodes' names."""
+    nodes: dict[str, _Node] = {}
+    times: dict[str, list[tuple[str, str]]] = {}
+    for part in source.parts(*FILES):
+        try:
+            for entry in _entries(part, ImportContext()):
+                uuid = text_of(entry.get("uuid"))
+                if _is_episode(entry):
+                    times.setdefault(_session(entry), []).append((_said_at(entry), uuid))
+                elif "fact" not in entry:
+                    nodes[uuid] = text_of(entry.get("name")), _label(entry)
+        except InvalidInput:
+            continue  # the second reading names it
+    positions = {uuid: position for episodes in times.values() for position, (_, uuid) in enumerate(sorted(episodes))}
+    for part in source.parts(*FILES):
+        number = 0
+        try:
+            for entry in _entries(part, context):
+                number += 1
+                try:
+                    yield _record(entry, part.place(f"entry {number}"), nodes, positions, context)
+                except InvalidInput as exc:
+                    yield refused(part.place(f"entry {number}"), exc)
+        except InvalidInput as exc:
+            yield refused(part.place(f"after entry {number}"), exc)
+
+
+def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, Any]]:
+    """All nodes, edges and episodes: in lists by name, in one list, or one per line."""
+    keys = keys_in(part, ImportContext())
+    named = any(key.startswith(tuple(f"{place}." for place in _PLACES)) for key in keys)
+    places = _PLACES if named else {"item"} if any(key.startswith("item.") for key in keys) else {""}
+    return (mapping_of(value) for _, value in values_at(part.decoded(context), places))
+
+
+def _record(
+    entry: Mapping[str, Any],
+    place: str,
+    nodes: Mapping[str, _Node],
+    positions: Mapping[str, int],
+    context: ImportContext,
+) -> SourceRecord | SkippedRecord:
+    if "fact" in entry:
+        return _fact(entry, place, nodes, context)
+    return _episode(entry, place, positions, context) if _is_episode(entry) else _node(entry, place, context)
+
+
+def _fact(
+    entry: Mapping[str, Any], place: str, nodes: Mapping[str, _Node], context: ImportContext
+) -> SourceRecord | SkippedRecord:
+    """An edge: true from `valid_at` until `invalid_at`, or until it was found to be superseded."""
+    text = text_of(entry.get("fact")).strip()
+    if not text:
+        return SkippedRecord(place=place, reason="fact without text")
+    ends = []
+    for end in ("source", "target"):
+        name, label = nodes.get(text_of(entry.get(f"{end}_node_uuid")), ("", "thing"))
+        ends.append((text_of(entry.get(f"{end}_node_name")) or name, label))
+    named = all(name for name, _ in ends)
+    relation = {"source": ends[0][0], "type": text_of(entry.get("name")) or "related_to", "target": ends[1][0]}
+    return memory_record(
+        place,
+        id=text_of(entry.get("uuid")) or content_id("zep", text, entry.get("valid_at")),
+        text=text,
+        created_at=context.time(entry.get("valid_at")) or context.time(entry.get("created_at")),
+        expires_at=context.time(entry.get("invalid_at")) or context.time(entry.get("expired_at")),
+        entities=[{"name": name, "type": label} for name, label in ends] if named else None,
+        relations=[relation] if named else None,
+        metadata=_metadata(entry),
+    )
+
+
+def _node(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+    name, summary = text_of(entry.get("name")).strip(), text_of(entry.get("summary")).strip()
+    if not name or not summary:
+        return SkippedRecord(place=place, reason="node without summary")
+    return memory_record(
+        place,
+        id=text_of(entry.get("uuid")) or content_id("zep", name),
+        text=summary if name.lower() in summary.lower() else f"{name}: {summary}",
+        title=name,
+        created_at=context.time(entry.get("created_at")),
+        entities=[{"name": name, "type": _label(entry)}],
+        metadata=_metadata(entry),
+    )
+
+
+def _episode(
+    entry: Mapping[str, Any], place: str, positions: Mapping[str, int], context: ImportContext
+) -> SourceRecord | SkippedRecord:
+    text = text_of(entry.get("content")).strip()
+    if not text:
+        return SkippedRecord(place=place, reason="episode without text")
+    if entry.get("source") == "json":
+        return SkippedRecord(place=place, reason="episode of JSON")
+    speaker = next((text_of(entry[name]) for name in ("name", "role", "role_type") if name in _speakers(entry)), "")
+    said = _SAID.fullmatch(text)
+    if not speaker and said and entry.get("source", "message") == "message":
+        speaker, text = said[1].strip(), said[2].strip()
+    uuid = text_of(entry.get("uuid"))
+    return memory_record(
+        place,
+        id=uuid or content_id("zep", text, _said_at(entry)),
+        text=text,
+        kind="message",
+        speaker=speaker or None,
+        session_id=_session(entry),
+        position=positions.get(uuid),
+        created_at=context.time(_said_at(entry)),
+        metadata=_metadata(entry),
+    )
+
+
+def _speakers(entry: Mapping[str, Any]) -> set[str]:
+    """The fields that name the speaker; an episode's own name does only beside a role."""
+    given = {name for name in ("name", "role", "role_type") if entry.get(name)}
+    return given if given & {"role", "role_type"} else set()
+
+
+def _is_episode(entry: Mapping[str, Any]) -> bool:
+    return "content" in entry and "fact" not in entry
+
+
+def _session(entry: Mapping[str, Any]) -> str:
+    for name in ("thread_id", "session_id", "group_id", "user_id", "graph_id"):
+        if text_of(entry.get(name)):
+            return source_id("zep", entry[name])
+    return "zep"
+
+
+def _said_at(entry: Mapping[str, Any]) -> str:
+    return text_of(entry.get("valid_at")) or text_of(entry.get("created_at"))
+
+
+def _label(entry: Mapping[str, Any]) -> str:
+    """The most particular label: `Entity` is every node's."""
+    labels = [label for label in list_of(entry.get("labels")) if isinstance(label, str) and label != "Entity"]
+    return labels[0].lower() if labels and labels[0] else "thing"
+
+
+def _metadata(entry: Mapping[str, Any]) -> dict[str, Any] | None:
+    kept = ("group_id", "source_description", "episodes", "attributes")
+    return {name: entry[name] for name in kept if entry.get(name)} or None

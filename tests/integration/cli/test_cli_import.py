@@ -1,0 +1,264 @@
+"""`trivet import` of other programs' exports: everything arrives in its order, once."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from retrieval.engine import Trivet
+from retrieval.settings import Settings
+from retrieval.types.memory import Memory
+from retrieval.types.search import Filters
+from tests import exports
+from tests.command import trivet as run
+from tests.exports import EXPORTS, TalkTurn, talk
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def trivet(database_url: str) -> Cli:
+    """`trivet` on a database of the test's own."""
+    return partial(run, database_url)
+
+
+def stored(database_url: str, namespace: str) -> list[Memory]:
+    """All memories of a namespace."""
+
+    async def read() -> list[Memory]:
+        found: list[Memory] = []
+        async with Trivet.open(Settings(database_url=database_url)) as engine:
+            cursor: str | None = None
+            while True:
+                page = await engine.list(namespace, Filters(), cursor=cursor, limit=500)
+                found += page.memories
+                cursor = page.next_cursor
+                if cursor is None:
+                    return found
+
+    return asyncio.run(read())
+
+
+def summary(trivet: Cli, file: Path, *options: str, status: int = 0) -> dict[str, Any]:
+    """What an import says as JSON."""
+    answer: dict[str, Any] = json.loads(trivet("import", file, "-n", "mine", "--json", *options, status=status).stdout)
+    return answer
+
+
+def turns_of(name: str) -> list[TalkTurn]:
+    """What was said in an export, with the program's own names of speakers."""
+    return talk({"chatgpt": ("user", "ChatGPT"), "claude": ("user", "Claude")}.get(name, ("Nora", "Ivo")))
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_an_export_is_read_once_however_often_it_is_imported(
+    name: str, trivet: Cli, database_url: str, tmp_path: Path
+) -> None:
+    """Format told by content alone; texts, speakers, times, and the order within sessions are the talk's."""
+    file = tmp_path / "export.bin"
+    file.write_bytes(EXPORTS[name]())
+    first, second = summary(trivet, file), summary(trivet, file)
+    assert first["format"] == name.partition("-")[0]
+    assert set(first["counts"]) == {"created"}
+    assert first["counts"]["created"] >= 220
+    assert second["counts"] == {"unchanged": first["counts"]["created"]}
+    assert second["skipped"] == first["skipped"]
+
+    memories = stored(database_url, "mine")
+    assert len(memories) == first["counts"]["created"] - EXPIRED.get(name, 0)
+    by_text = {memory.text: memory for memory in memories if name != "zep" or memory.kind == "memory"}
+    said = [
+        (turn, by_text[turn.text.replace(" is", "\nis") if is_broken(name, turn) else turn.text])
+        for turn in turns_of(name)
+        if not (name in EXPIRED and turn.number % 10 == 0)
+    ]
+    precision = 60 if name == "whatsapp-android" else 1
+    for turn, memory in said:
+        if is_timed(name, turn):
+            assert abs((memory.created_at - turn.time).total_seconds()) < precision
+    if name in ("mem0", "zep", "hindsight"):
+        assert {memory.kind for _, memory in said} == {"memory"}
+        return
+    assert all(memory.kind == "message" and memory.speaker == turn.speaker for turn, memory in said)
+    sessions: dict[str, list[Memory]] = {}
+    for _, memory in said:
+        assert memory.session_id is not None
+        sessions.setdefault(memory.session_id, []).append(memory)
+    for session in sessions.values():
+        positions = [memory.position for memory in session if memory.position is not None]
+        assert positions == sorted(set(positions))
+        assert [memory.created_at for memory in session] == sorted(memory.created_at for memory in session)
+    assert len(sessions) == SESSIONS[name]
+
+
+def is_broken(name: str, turn: TalkTurn) -> bool:
+    """Whether the export has the turn in two lines."""
+    return name == "whatsapp-android" and turn.number % 7 == 0
+
+
+def is_timed(name: str, turn: TalkTurn) -> bool:
+    """Whether the export has the turn's time, and nothing had to be interpolated."""
+    return name != "chatgpt" or turn.number % 5 != 0
+
+
+DAYS = len({f"{turn.time:%Y-%m-%d}" for turn in talk()})
+
+EXPIRED = {"zep": 22}
+"""How many facts hold no longer, and so are not listed."""
+
+SESSIONS = {
+    **dict.fromkeys(("whatsapp", "whatsapp-android", "discord"), DAYS),
+    **{"chatgpt": 2, "claude": 2, "jsonl": 1, "csv": 1, "mbox": 22},
+    "telegram": DAYS + 1,  # a day lies in both chats
+    "slack": DAYS + 22,
+}
+"""How many sessions the talk has."""
+
+
+def test_facts_of_other_memory_servers_keep_what_they_had(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+    for name in ("mem0", "zep", "hindsight"):
+        file = tmp_path / name
+        file.write_bytes(EXPORTS[name]())
+        trivet("import", file, "-n", name)
+    mem0 = {memory.text: memory for memory in stored(database_url, "mem0")}
+    assert mem0["Nora sings in choir"].relations[0].type == "sings_in"
+    assert mem0[talk()[0].text].metadata == {"room": "garden", "user_id": "Nora"}
+    assert mem0[talk()[0].text].tags == ["hobbies"]
+    zep = stored(database_url, "zep")
+    facts = [memory for memory in zep if memory.metadata.get("episodes")]
+    assert facts[0].relations[0].source == "Ivo"
+    assert facts[0].relations[0].target == "choir"
+    episodes = [memory for memory in zep if memory.kind == "message"]
+    assert {(memory.session_id, memory.speaker) for memory in episodes} == {
+        ("zep:thread-0", "Nora"),
+        ("zep:thread-1", "Ivo"),
+    }
+    first = min(episodes, key=lambda memory: memory.created_at)
+    assert first.position == 0
+    hindsight = stored(database_url, "hindsight")
+    assert not any("bishop" in memory.text for memory in hindsight)
+    assert {entity.name for entity in hindsight[1].entities} == {"Ivo", "choir"}
+
+
+def test_an_import_that_was_cut_off_is_completed_by_the_next(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+    """The whole conversations before the cut are in; the place of the cut is named."""
+    file = tmp_path / "conversations.json"
+    whole = exports.as_json(
+        [exports.claude_conversation(talk(("user", "Claude"))[n : n + 55], f"k{n}") for n in range(0, 220, 55)]
+    )
+    file.write_bytes(whole[: len(whole) * 3 // 5])
+    cut = summary(trivet, file, status=1)
+    assert cut["counts"] == {"created": 110, "rejected": 1}
+    assert cut["rejected"][0]["place"] == "after conversation 2"
+    assert "broken JSON" in cut["rejected"][0]["error"]
+    file.write_bytes(whole)
+    assert summary(trivet, file)["counts"] == {"created": 110, "unchanged": 110}
+    assert len(stored(database_url, "mine")) == 220
+
+
+def test_a_later_export_adds_what_is_new(trivet: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "chat.txt"
+    whole = exports.whatsapp_android().decode().splitlines(keepends=True)
+    cut = next(number for number in range(100, 200) if whole[number][0].isdigit())
+    file.write_text("".join(whole[:cut]))
+    before = summary(trivet, file)["counts"]["created"]
+    file.write_text("".join(whole))
+    assert summary(trivet, file)["counts"] == {"unchanged": before, "created": 220 - before}
+
+
+def test_the_summary_names_reasons_places_and_assumptions(trivet: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "chat.txt"
+    file.write_bytes(exports.whatsapp_android())
+    said = trivet("import", file).stdout
+    assert "220 records: 220 created" in said
+    assert "skipped 5: medium without text (line 4; " in said
+    assert ", …)" in said
+    assert "taken as UTC (--timezone" in said
+    assert "note:" not in trivet("import", file, "-n", "there", "--timezone", "Europe/Lisbon").stdout
+
+
+def test_local_times_are_of_the_zone_that_is_named(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+    """With daylight saving where the zone has it."""
+    file = tmp_path / "chat.txt"
+    file.write_text("14/01/2024, 12:00 - Nora: Winter\n14/07/2024, 12:00 - Nora: Summer\n")
+    trivet("import", file, "-n", "mine", "--timezone", "Europe/Berlin")
+    assert {memory.text: memory.created_at.hour for memory in stored(database_url, "mine")} == {
+        "Winter": 11,
+        "Summer": 10,
+    }
+    assert "Atlantis" in trivet("import", file, "--timezone", "Atlantis/Here", status=2).stderr
+
+
+def test_what_cannot_be_told_is_asked_for(trivet: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "chat.txt"
+    file.write_text("01/02/2024, 12:00 - Nora: Hello\n02/03/2024, 12:00 - Nora: Again\n")
+    assert "--day-first or --month-first" in trivet("import", file, status=1).stderr
+    assert "2 created" in trivet("import", file, "--day-first").stdout
+
+
+def test_a_file_of_no_known_format_is_refused_with_their_names(trivet: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "holiday.jpg"
+    file.write_bytes(b"\xff\xd8\xff\xe0" + os.urandom(4_000))
+    said = trivet("import", file, status=1).stderr
+    assert "chatgpt" in said
+    assert "hindsight" in said
+    assert "no column 'x'" in trivet("import", file, "--format", "csv", "--map", "text=x", status=1).stderr
+    assert "FIELD=COLUMN" in trivet("import", file, "--map", "text", status=2).stderr
+
+
+def test_columns_are_named_by_the_user(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "notes.csv"
+    file.write_text('wann,was,wer\n03.04.2024 10:00,"Salt, and\nbread",Nora\nsoon,Milk,Ivo\n03.04.2024 11:00,Tea\n')
+    options = ("--map", "text=was", "--map", "created_at=wann", "--map", "speaker=wer", "--day-first")
+    done = summary(trivet, file, *options, status=1)
+    assert done["counts"] == {"created": 1, "rejected": 2}
+    assert [rejected["line"] for rejected in done["rejected"]] == [4, 5]
+    (memory,) = stored(database_url, "mine")
+    assert (memory.text, memory.speaker) == ("Salt, and\nbread", "Nora")
+    assert memory.created_at.isoformat() == "2024-04-03T10:00:00+00:00"
+
+
+def test_hostile_zips_lose_nothing_that_can_be_read(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+    """A bomb is not unpacked, a path that climbs is named, a damaged member does not stop the others."""
+    file = tmp_path / "export.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations-000.json", exports.as_json([exports.claude_conversation(talk()[:3], "k")]))
+        archive.writestr("conversations-001.json", b"[" + b" " * 60_000_000)
+        archive.writestr("../../conversations.txt", b"climbing")
+        archive.writestr("conversations-002.json", exports.as_json([exports.claude_conversation(talk()[3:6], "l")]))
+    done = summary(trivet, file, status=1)
+    assert done["counts"] == {"created": 6, "rejected": 1}
+    assert "conversations-001.json" in done["rejected"][0]["place"]
+    assert "250 times" in done["rejected"][0]["error"]
+    assert done["skipped"]["path that leaves the zip"]["places"] == ["../../conversations.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["export.zip"]
+    assert len(stored(database_url, "mine")) == 6
+
+
+def test_standard_input_is_told_by_its_content_too(trivet: Cli) -> None:
+    text = exports.discord().decode()
+    assert "220 created" in trivet("import", "-", "-n", "mine", stdin=text).stdout
+    assert "220 unchanged" in trivet("import", "-", "-n", "mine", stdin=text).stdout
+
+
+def test_a_pipe_is_told_by_its_content_too(database_url: str) -> None:
+    """Which cannot be read twice."""
+    from retrieval.cli.import_file import _seekable
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    with _seekable(Pipe(b"abc")) as copy:
+        copy.seek(0)
+        assert copy.read() == b"abc"

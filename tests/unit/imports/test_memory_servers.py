@@ -1,0 +1,93 @@
+"""Facts of mem0, Zep and Hindsight in all the containers in which they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests import exports
+from tests.exports import as_json
+from tests.importing import Imported
+
+
+def lines(rows: list[Any]) -> bytes:
+    """An object per line."""
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
+def under(name: str) -> Callable[[list[Any]], bytes]:
+    """A document with the list under a name."""
+    return lambda rows: as_json({"count": len(rows), name: rows})
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "containers"),
+    [
+        ("mem0", "results", [as_json, lines, under("memories"), under("results")]),
+        ("zep", "edges", [as_json, lines, under("edges"), under("facts")]),
+        ("hindsight", "items", [as_json, lines, under("results"), under("memories"), under("facts")]),
+    ],
+)
+def test_facts_are_found_in_documents_lists_and_lines(
+    name: str, key: str, containers: list[Callable[[list[Any]], bytes]]
+) -> None:
+    rows = json.loads(exports.EXPORTS[name]())[key]
+    for contain in containers:
+        read = Imported(contain(rows))
+        assert read.format == name
+        assert len(read.memories) == 220
+        assert read.errors == {}
+
+
+def test_the_ends_of_a_fact_are_named_wherever_the_nodes_stand() -> None:
+    graph = json.loads(exports.zep())
+    before = Imported(as_json({"nodes": graph["nodes"], "edges": graph["edges"]}))
+    after = Imported(as_json({"edges": graph["edges"], "nodes": graph["nodes"]}))
+    assert {memory.id: memory for memory in before.memories} == {memory.id: memory for memory in after.memories}
+    alone = Imported(as_json(graph["edges"]))
+    assert all(memory.relations == [] for memory in alone.memories)
+    edge = graph["edges"][0] | {"source_node_name": "Nora", "target_node_name": "choir"}
+    (named,) = Imported(as_json([edge])).memories
+    assert [(relation.source, relation.type, relation.target) for relation in named.relations] == [
+        ("Nora", "TALKED_OF", "choir")
+    ]
+
+
+def test_a_fact_that_was_superseded_without_a_date_ends_when_that_was_found() -> None:
+    edge = json.loads(exports.zep())["edges"][1] | {"invalid_at": None, "expired_at": "2024-06-01T00:00:00Z"}
+    (memory,) = Imported(as_json([edge])).memories
+    assert memory.expires_at is not None
+    assert memory.expires_at.isoformat() == "2024-06-01T00:00:00+00:00"
+
+
+def test_episodes_are_ordered_by_their_times_not_by_the_file() -> None:
+    """Zep lists the latest first."""
+    episodes = Imported(as_json({"episodes": json.loads(exports.zep())["episodes"]})).memories
+    for session in ("zep:thread-0", "zep:thread-1"):
+        turns = sorted((m for m in episodes if m.session_id == session), key=lambda memory: memory.position or 0)
+        times = [turn.created_at for turn in turns if turn.created_at is not None]
+        assert len(times) == 110
+        assert times == sorted(times)
+
+
+def test_messages_of_zeps_threads_have_their_speakers() -> None:
+    message = {
+        "uuid": "m",
+        "role": "user",
+        "name": "Nora",
+        "content": "Note: tea",
+        "created_at": "2024-01-30T00:00:00Z",
+    }
+    (memory,) = Imported(as_json({"episodes": [message | {"thread_id": "t", "source": "message"}]}), "zep").memories
+    assert (memory.speaker, memory.text, memory.session_id) == ("Nora", "Note: tea", "zep:t")
+
+
+def test_hindsights_times_and_entities() -> None:
+    (first, second, *_) = Imported(exports.hindsight()).memories
+    assert [entity.name for entity in first.entities] == ["Nora", "choir"]
+    assert [entity.name for entity in second.entities] == ["Ivo", "choir"]
+    assert first.created_at == exports.talk()[0].time
+    assert first.tags == ["allotment", "experience"]

@@ -1,0 +1,248 @@
+"""Encodings, zips, times, mails and tables."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from datetime import UTC, datetime
+from unittest.mock import ANY
+
+import pytest
+
+from retrieval.errors import InvalidInput
+from retrieval.imports.mbox import said
+from retrieval.imports.records import ImportContext, content_id, source_id
+from tests import exports
+from tests.exports import EXPORTS, as_json, claude_conversation, talk, zipped
+from tests.importing import Imported
+
+CHAT = "30/01/2024, 21:50 - Núria: Évora é longe\n"
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTS if name not in ("chatgpt", "slack", "whatsapp", "mbox")])
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32", "cp1252"])
+def test_other_encodings_hold_the_same(name: str, encoding: str) -> None:
+    text = EXPORTS[name]().decode("utf-8-sig")
+    expected, read = Imported(text), Imported(text.encode(encoding))
+    assert (read.format, read.memories) == (expected.format, expected.memories)
+    assert any("évora" in memory.text.lower() for memory in read.memories)
+
+
+def test_members_of_zips_may_have_another_encoding() -> None:
+    export = as_json([claude_conversation(talk(count=4), "k")])
+    read = Imported(zipped({"conversations.json": export.decode().encode("utf-16")}))
+    assert read.memories == Imported(export).memories
+    assert read.notes["files read as utf-16"] == 1
+
+
+def test_a_few_broken_bytes_do_not_turn_a_file_into_latin() -> None:
+    text = CHAT * 40
+    read = Imported(text.encode() + b"30/01/2024, 21:51 - N\xfa: caf\xe9\n")
+    assert read.texts == ["Évora é longe"] * 40 + ["caf\ufffd"]
+    assert read.notes["files with broken UTF-8"] == 1
+    assert Imported((CHAT * 40).encode("latin-1")).texts == ["Évora é longe"] * 40
+
+
+def damaged(data: bytes, needle: bytes) -> bytes:
+    """A zip with a byte turned where a member's content lies."""
+    at = data.index(needle)
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+def test_a_damaged_or_encrypted_member_is_named() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for number in range(2):
+            conversation = claude_conversation(talk(count=3 + number), f"unmistakable-{number}")
+            archive.writestr(f"conversations-{number}.json", as_json([conversation]))
+    read = Imported(damaged(buffer.getvalue(), b"unmistakable-0"))
+    assert [memory.session_id for memory in read.memories].count("claude:unmistakable-1") == 4
+    assert any("is damaged" in error for error in read.errors.values())
+    locked = bytearray(zipped({"conversations.json": as_json([])}))
+    for header in (b"PK\x03\x04", b"PK\x01\x02"):
+        locked[locked.index(header) + (6 if header[2] == 3 else 8)] |= 1
+    with pytest.raises(InvalidInput, match="encrypted"):
+        Imported(bytes(locked))
+
+
+def test_a_truncated_zip_is_refused_in_words() -> None:
+    with pytest.raises(InvalidInput, match="zip cannot be opened"):
+        Imported(exports.slack()[:-200])
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [
+        ("2024-01-30T21:50:07Z", (2024, 1, 30, 21, 50, 7)),
+        ("2024-01-30T23:50:07+02:00", (2024, 1, 30, 21, 50, 7)),
+        ("2024-01-30 21:50:07 UTC", (2024, 1, 30, 21, 50, 7)),
+        ("Tue, 30 Jan 2024 21:50:07 +0000", (2024, 1, 30, 21, 50, 7)),
+        ("2024-01-30", (2024, 1, 30)),
+        (1706651407, (2024, 1, 30, 21, 50, 7)),
+        (1706651407000, (2024, 1, 30, 21, 50, 7)),
+        ("1706651407.0", (2024, 1, 30, 21, 50, 7)),
+        ("20240130", (2024, 1, 30)),
+    ],
+)
+def test_times_in_many_shapes(value: object, time: tuple[int, ...]) -> None:
+    assert ImportContext().time(value) == datetime(*time, tzinfo=UTC)  # type: ignore[misc, arg-type]
+
+
+@pytest.mark.parametrize(
+    "value", ["soon", "2024-13-01", "2024", 7, 1e300, float("nan"), [1], {"a": 1}, "0001-01-01T00:00:00+14:00"]
+)
+def test_what_is_no_time_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInput, match="cannot read the time"):
+        ImportContext().time(value)
+
+
+def test_ids_tell_their_parts_apart_and_fit() -> None:
+    assert content_id("a", "x:y", "z") != content_id("a", "x", "y:z")
+    assert source_id("slack", "C1", 17) == "slack:C1:17"
+    assert len(source_id("slack", "C" * 500)) < 60
+    assert source_id("slack", "C" * 500) != source_id("slack", "C" * 501)
+
+
+MAIL = """From nora@example.org Tue Jan 30 21:50:07 2024
+{headers}
+
+{body}
+"""
+
+
+def mail(headers: str, body: str) -> Imported:
+    return Imported(MAIL.format(headers=headers, body=body).encode("latin-1"))
+
+
+def test_broken_headers_and_unknown_charsets_are_read_as_they_are() -> None:
+    read = mail(
+        "From: =?utf-8?b?%%%?= <nora@example.org\nDate: soon\nSubject: =?klingon?q?a?=\n"
+        "Content-Type: text/plain; charset=klingon",
+        "caf\xe9",
+    )
+    (memory,) = read.memories
+    assert memory.text == "café"
+    assert memory.created_at == datetime(2024, 1, 30, 21, 50, 7, tzinfo=UTC)  # of the line "From "
+    assert memory.session_id is not None
+
+
+def test_the_text_of_html_alone_is_read_without_quotations() -> None:
+    body = "<p>Bread &amp; salt</p><script>x()</script><p>Two<br>lines</p><blockquote>Earlier</blockquote>"
+    assert mail("Subject: s\nContent-Type: text/html", body).texts == ["Bread & salt\n\nTwo\nlines"]
+
+
+def test_attachments_are_not_text() -> None:
+    headers = "Subject: s\nContent-Type: multipart/mixed; boundary=x"
+    parts = (
+        "--x\nContent-Type: text/plain\n\nThe body\n"
+        "--x\nContent-Type: text/plain\nContent-Disposition: attachment; filename=a.txt\n\nThe attachment\n--x--"
+    )
+    assert mail(headers, parts).texts == ["The body"]
+
+
+def test_quotations_and_signatures_are_left_out() -> None:
+    assert said("New\n> old\n> older\nNewer\n-- \nNora") == "New\nNewer"
+    assert said("New\n\nAm 3. Mai 2021 um 10:00 schrieb Ana\n<ana@example.org>:\n> old") == "New"
+    assert said("New\n-----Original Message-----\nFrom: Ana\n\nold") == "New"
+    assert said("On Monday I wrote: a letter") == "On Monday I wrote: a letter"
+
+
+def test_mails_are_ordered_by_date_within_their_thread() -> None:
+    later = MAIL.format(
+        headers="Message-ID: <b@x>\nReferences: <a@x>\nDate: Tue, 30 Jan 2024 22:00:00 +0000", body="second"
+    )
+    first = MAIL.format(headers="Message-ID: <a@x>\nDate: Tue, 30 Jan 2024 21:00:00 +0000", body="first")
+    positions = {
+        memory.text: (memory.session_id, memory.position) for memory in Imported(later + "\n" + first).memories
+    }
+    assert positions == {"first": ("mbox:<a@x>", 0), "second": ("mbox:<a@x>", 1)}
+
+
+def test_rows_of_tables_are_refused_one_by_one() -> None:
+    read = Imported("author,content,date\nNora,Hello,2024-01-30T21:50:07Z\nIvo,Late,whenever\nIvo,Two\n,,\n")
+    assert read.texts == ["Hello"]
+    assert read.errors == {
+        "line 3": "cannot read the time 'whenever'",
+        "line 4": "has 2 columns where the header has 3",
+    }
+    assert read.skips == {"line 5": "empty row"}
+
+
+def test_lines_with_the_apis_fields_are_memories_as_ever() -> None:
+    """Other names than the API's are guessed only where the first line has them."""
+    read = Imported('{"id": "a", "text": "One", "kind": "chunk"}\n{"id": "b", "content": "Two"}\n{"text": "3"}\n')
+    assert [(memory.id, memory.kind) for memory in read.memories] == [("a", "chunk"), (ANY, "memory")]
+    assert list(read.errors) == ["line 2"]
+    guessed = Imported('{"content": "One", "role": "user", "x": 1}\nbroken\n{"content": "Two", "role": "user"}\n')
+    assert [(memory.speaker, memory.kind, memory.metadata) for memory in guessed.memories] == [
+        ("user", "message", {"x": 1}),
+        ("user", "message", {}),
+    ]
+    assert guessed.errors == {"line 2": "is not a JSON object"}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_a_second_reading_gives_the_same_ids(name: str) -> None:
+    first, second = Imported(EXPORTS[name]()), Imported(EXPORTS[name]())
+    assert first.memories == second.memories
+    ids = [memory.id for memory in first.memories]
+    assert len(set(ids)) == len(ids)
+    assert None not in ids
+
+
+def test_facts_expire_when_they_were_invalidated() -> None:
+    facts = [memory for memory in Imported(exports.zep()).memories if memory.metadata.get("episodes")]
+    assert sum(memory.expires_at is not None for memory in facts) == 22
+    entry = {
+        "memory": "Likes tea",
+        "user_id": "u",
+        "created_at": "2024-01-30T00:00:00Z",
+        "expiration_date": "2030-01-01",
+    }
+    (memory,) = Imported(as_json([entry])).memories
+    assert memory.expires_at == datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_mails_that_are_there_twice_or_in_the_trash_are_skipped() -> None:
+    one = MAIL.format(headers="Message-ID: <a@x>\nDate: Tue, 30 Jan 2024 21:00:00 +0000", body="first")
+    spam = MAIL.format(headers="Message-ID: <s@x>\nX-Gmail-Labels: Spam,Unread", body="Win a yacht")
+    read = Imported("\n".join([one, one, spam]))
+    assert read.texts == ["first"]
+    assert list(read.skips.values()) == ["same id as an earlier one", "mail in spam or trash"]
+
+
+def test_all_mailboxes_of_a_zip_are_read_but_one_table_alone() -> None:
+    boxes = {
+        f"Takeout/Mail/{n}.mbox": MAIL.format(headers=f"Message-ID: <{n}@x>", body=f"{n}").encode() for n in range(3)
+    }
+    assert Imported(zipped(boxes)).texts == ["0", "1", "2"]
+    tables = {f"{n}.csv": EXPORTS["csv"]() for n in range(2)}
+    assert len(Imported(zipped({"a.csv": tables["0.csv"]})).texts) == 220
+    with pytest.raises(InvalidInput, match="one by one"):
+        Imported(zipped(tables))
+
+
+@pytest.mark.parametrize("body", ["<a " * 100_000, "<" * 100_000, "<!--" * 100_000, "<![" * 100_000, "&#" * 100_000])
+def test_hostile_html_is_read_in_passing(body: str) -> None:
+    """Python's parser would take minutes for some of it."""
+    read = mail("Subject: s\nContent-Type: text/html", body + "<p>end</p>")
+    assert len(read.memories) + len(read.skips) + len(read.errors) == 1
+
+
+def test_mails_nested_without_end_are_refused() -> None:
+    parts = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(3_000))
+    read = mail("Subject: s\nContent-Type: multipart/mixed; boundary=b0", parts)
+    assert read.errors == {"mail 1": "its parts are nested too deeply"}
+
+
+@pytest.mark.parametrize(("name", "file"), [("mbox", "a.mbox"), ("csv", "a.csv"), ("whatsapp-android", "_chat.txt")])
+def test_what_precedes_the_damage_of_a_zip_is_read(name: str, file: str) -> None:
+    """Of members that are larger than what is read at once."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(file, EXPORTS[name]() + b"\n" * 3_000_000)
+    broken = bytearray(buffer.getvalue())
+    broken[-2_000] ^= 0xFF  # the sum is only known at the end
+    read = Imported(bytes(broken), name.partition("-")[0])
+    assert len(read.memories) >= 219
+    assert "is damaged" in read.errors["the rest of the file"]
