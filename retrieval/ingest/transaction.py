@@ -77,7 +77,7 @@ async def store(
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, ns, len(analysed))
     written = {item.draft.id: item for item in analysed}
-    numbered = dict(zip(sorted(written), docs or (), strict=docs is not None))
+    numbered = dict(zip(written, docs or (), strict=docs is not None))
     async with conn.transaction():
         if docs is None or not await namespaces.hold(conn, ns):
             raise NotFound(f"namespace {namespace.name!r} was deleted")
@@ -188,15 +188,16 @@ async def _exchange(
 ) -> None:
     """Remove locked memories from all legs and add others, keyed by new ordinals.
 
-    `added` is in the order in which turns are appended to a session. Rows are written by ordinal, that is by id, so
-    that two writers of the same new ids collide in the same order.
+    `added` is in the order in which turns are appended to a session. Rows are written by id, so that two writers of
+    the same new ids collide in the same order.
     """
     gone = [row.doc for row in removed]
     arranged = await _rearrange(conn, ns, removed, added)
     lengths, superseded = await memories.delete(conn, ns, gone) if gone else ({}, ())
     if added:
+        by_id = sorted(added, key=lambda doc: added[doc].draft.id)
         await memories.insert(
-            conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in sorted(added)]
+            conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id]
         )
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
     await memories.set_embeddings(conn, ns, remixed)
