@@ -35,6 +35,7 @@ from retrieval.journal.writer import Journal
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.lifecycle.service import LifeCycle
 from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles.gate import GateReport
 from retrieval.profiles.models import ModelRegistry
@@ -94,6 +95,7 @@ class Trivet:
         self.profiles = profiles
         self.models = models
         self.records = JournalService(pool)
+        self.lifecycle = LifeCycle(pool, url)
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedder)
         self._count_tokens = TokenCounter().count

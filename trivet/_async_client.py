@@ -140,6 +140,25 @@ class AsyncClient:
         """Delete all memories that meet the filters, of which there must be one; returns how many."""
         return (await self._send(calls.delete_all(self._named(namespace), filters))).deleted
 
+    async def export(self, *, namespace: str | None = None) -> AsyncIterator[bytes]:
+        """A namespace as lines of JSON, each with its line feed: the settings, then every memory.
+
+        `trivet import` makes the same namespace of them.
+        """
+        call = calls.export(self._named(namespace))
+        rest = b""
+        try:
+            async with self._http.stream(call.method, call.path) as response:
+                if response.status_code >= 400:
+                    await response.aread()
+                    raise calls.error_of(response)
+                async for piece in response.aiter_bytes():
+                    *lines, rest = (rest + piece).split(b"\n")
+                    for line in lines:
+                        yield line + b"\n"
+        except httpx.TransportError as exc:
+            raise calls.unreachable(self._http.base_url, exc) from exc
+
     async def feedback(
         self, search_id: str | None = None, *, namespace: str | None = None, **fields: Any
     ) -> FeedbackReceipt:

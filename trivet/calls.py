@@ -185,6 +185,11 @@ def delete_all(namespace: str, filters: Mapping[str, Any]) -> Call[_Deleted]:
     return Call("POST", _path(namespace, "memories", "delete"), _Deleted, {"filters": filters}, is_repeatable=False)
 
 
+def export(namespace: str) -> Call[None]:
+    """Export a namespace; the answer is a stream of lines."""
+    return Call("GET", _path(namespace, "export"), type(None))
+
+
 def feedback(namespace: str, fields: Mapping[str, Any]) -> Call[FeedbackReceipt]:
     """Say what was relevant; the same id with the same content is stored once."""
     return Call("POST", _path(namespace, "feedback"), FeedbackReceipt, {"id": uuid7(), **fields})

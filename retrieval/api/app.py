@@ -20,6 +20,7 @@ from native.malloc import mmap_large_blocks, trim_heap
 from retrieval.api.bulk import BulkController
 from retrieval.api.health import ServerController
 from retrieval.api.journal import JournalController
+from retrieval.api.lifecycle import LifeCycleController
 from retrieval.api.mcp import mcp_route, serving_tools
 from retrieval.api.memories import MemoriesController
 from retrieval.api.middleware import Gateway
@@ -40,6 +41,7 @@ _CONTROLLERS = (
     SearchController,
     MemoriesController,
     BulkController,
+    LifeCycleController,
     NamespacesController,
     JournalController,
     ProfilesController,

@@ -24,6 +24,7 @@ COMMANDS: dict[str, Entry] = {
     "demo": Entry("demo", "Show context packs from a sample chat history, then serve it."),
     "add": Entry("add", "Add or replace one memory."),
     "import": Entry("import_file", "Add memories from a JSON-lines file."),
+    "export": Entry("export", "Write a namespace as JSON lines that import takes back."),
     "search": Entry("search", "Rank memories for a query."),
     "context": Entry("context", "Assemble the context pack for a query."),
     "classify": Entry("classify", "Show a query's intent and the weights that it alone asks for."),

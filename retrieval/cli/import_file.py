@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from io import BufferedReader
 from typing import IO
 from uuid import NAMESPACE_URL, uuid5
 
@@ -20,10 +21,12 @@ from retrieval.cli.group import Failure
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import print_json, progress
 from retrieval.engine import Trivet
-from retrieval.errors import InvalidInput
+from retrieval.errors import InvalidInput, NotFound
 from retrieval.evaluation.folder import CorpusReader
+from retrieval.lifecycle.export import MARK, read_header
 from retrieval.settings import Settings
 from retrieval.types.memory import AddResult, MemoryInput
+from retrieval.types.namespace import NamespaceSettings
 from retrieval.validation import parse_memory
 
 BATCH = 256
@@ -83,7 +86,8 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
     """Add memories from FILE, a JSON object per line; "-" is standard input.
 
     Rows that are there already with the same content are left alone, so an import that was
-    interrupted is taken up by running it again. A row of a file that has no id gets one from the
+    interrupted is taken up by running it again. The file of an export is taken back as it was written,
+    with the namespace's settings where that has no memories. A row of a file that has no id gets one from the
     file's name, its line and its content; rows without ids on standard input are new each time. A
     line that is rejected is named and does not stop the others; the exit status is 1 then.
     """
@@ -91,12 +95,21 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
     outcome = Outcome()
 
     async def store(engine: Trivet) -> None:
-        batches = _batches(_lines(file, namespace, format_))
+        header = read_header(next(file)) if _is_export(file) else None
+        if header is not None:
+            await _apply(engine, namespace or "default", header.settings)
+        batches = _batches(_lines(file, namespace, format_, first=1 if header is None else 2))
+        # an export's memories get the order of insertion that they had
+        at_once = BATCHES_AT_ONCE if header is None else 1
         with progress("import", _count(file)) as advance:
-            async with aclosing(_stored(engine, batches)) as stored:
+            async with aclosing(_stored(engine, batches, at_once)) as stored:
                 async for batch, results in stored:
                     _note(batch, results, outcome)
                     advance(len(batch))
+        if header is not None:
+            if (lines := outcome.counts.total()) < header.memories:
+                raise Failure(f"the export ends early: {lines} of {header.memories} memories are in it")
+            await engine.lifecycle.complete_import(namespace or "default", header.written)
 
     with_engine(settings, store)
     for number, warning in sorted(line for lines in outcome.warned.values() for line in lines.items()):
@@ -112,12 +125,14 @@ def command(file: IO[bytes], namespace: str | None, format_: str, settings: Sett
         raise Failure(f"{len(outcome.rejected)} of {lines} lines were rejected")
 
 
-async def _stored(engine: Trivet, batches: Iterable[Batch]) -> AsyncGenerator[tuple[Batch, list[AddResult]]]:
+async def _stored(
+    engine: Trivet, batches: Iterable[Batch], at_once: int
+) -> AsyncGenerator[tuple[Batch, list[AddResult]]]:
     """Add batches, a few at a time; what became of each, in their order."""
     under_way: deque[tuple[Batch, asyncio.Task[list[AddResult]]]] = deque()
     try:
         for batch in batches:
-            if len(under_way) == BATCHES_AT_ONCE:
+            if len(under_way) == at_once:
                 first, adding = under_way[0]
                 yield first, await adding
                 under_way.popleft()
@@ -153,16 +168,32 @@ def _count(file: IO[bytes]) -> int | None:
     """How many lines are to come; None where they can be read only once, as from standard input."""
     if not os.path.isfile(file.name):
         return None
+    start = file.tell()
     count = sum(1 for raw in file if raw.strip())
-    file.seek(0)
+    file.seek(start)
     return count
 
 
-def _lines(file: IO[bytes], namespace: str | None, format_: str) -> Iterator[InputLine]:
+def _is_export(file: IO[bytes]) -> bool:
+    """Whether a file begins as `trivet export` begins; nothing of it is read."""
+    return isinstance(file, BufferedReader) and file.peek(len(MARK)).startswith(MARK)
+
+
+async def _apply(engine: Trivet, namespace: str, settings: NamespaceSettings) -> None:
+    """Give the settings of an export to a namespace that has no memories."""
+    try:
+        is_empty = not (await engine.get_namespace(namespace)).memories
+    except NotFound:
+        is_empty = True
+    if is_empty:
+        await engine.put_namespace(namespace, settings)
+
+
+def _lines(file: IO[bytes], namespace: str | None, format_: str, *, first: int) -> Iterator[InputLine]:
     """The file's lines with what they hold; blank ones are left out."""
     corpus: CorpusReader | None = None
     source = os.path.basename(file.name) if os.path.isfile(file.name) else None
-    for number, raw in enumerate(file, start=1):
+    for number, raw in enumerate(file, start=first):
         if not raw.strip():
             continue
         if format_ == "auto":

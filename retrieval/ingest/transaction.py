@@ -196,9 +196,7 @@ async def _exchange(
     lengths, superseded = await memories.delete(conn, ns, gone) if gone else ({}, ())
     if added:
         by_id = sorted(added, key=lambda doc: added[doc].draft.id)
-        await memories.insert(
-            conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id]
-        )
+        await memories.insert(conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id])
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
     await memories.set_embeddings(conn, ns, remixed)
     await postings.remove(conn, ns, lengths)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 import trivet
@@ -64,6 +65,17 @@ def test_all_pages_are_read(ana: trivet.Client) -> None:
     assert len(list(ana.get_all())) == 201
     with pytest.raises(trivet.InvalidInput):
         ana.delete_all()
+
+
+def test_an_export_comes_line_by_line(ana: trivet.Client) -> None:
+    """Whatever else ends lines elsewhere."""
+    texts = [f"note {number}\u2028\x85 of {'many ' * 500}" for number in range(200)]
+    ana.add(texts)
+    header, *lines = map(msgspec.json.decode, ana.export())
+    assert header["memories"] == 200
+    assert [line["text"] for line in lines] == texts
+    with pytest.raises(trivet.NotFound, match="'nobody'"):
+        next(ana.export(namespace="nobody"))
 
 
 def test_feedback_on_a_search(ana: trivet.Client) -> None:

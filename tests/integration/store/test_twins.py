@@ -160,6 +160,7 @@ class House:
             "counts": {name: value for name, value in described.items() if name not in ("name", "created_at")},
             "listed": msgspec.to_builtins(listed.memories),
             "filtered": msgspec.to_builtins((await self.engine.list(self.name, fact, cursor=None, limit=100)).memories),
+            "exported": b"".join([piece async for piece in self.engine.lifecycle.export(self.name)]),
             "each": [msgspec.to_builtins(await self.engine.get(self.name, each.id)) for each in listed.memories],
             "queries": [each.query for each in queries.queries],
             "feedback": [each.id for each in judged.feedback],
@@ -207,6 +208,7 @@ class House:
         yield "is read again", await self.read_everything()
         yield "forgotten queries", await engine.records.delete_queries(name)
         yield "forgotten feedback", await engine.records.delete_feedback(name)
+        await engine.lifecycle.complete_import(name, 500)
         await engine.put_namespace(name, NamespaceSettings(profile="permissive"))
         yield "is read at last", await self.read_everything()
 

@@ -1,0 +1,38 @@
+"""What becomes of memories after they were written: export."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from litestar import Controller, get
+from litestar.response import Stream
+
+from retrieval.api.parameters import NDJSON_TYPE, NamespaceName
+from retrieval.api.problems import problems
+from retrieval.api.state import Api
+
+
+class LifeCycleController(Controller):
+    """Many memories at once, and what became of one."""
+
+    path = "/v1/namespaces/{ns:str}"
+    tags = ("memories",)
+
+    @get("/export", media_type=NDJSON_TYPE, responses=problems(404))
+    async def export_namespace(self, api: Api, ns: NamespaceName) -> Stream:
+        """Export a namespace as JSON lines.
+
+        The first line has the version of the format, the number of memories and the namespace's settings; a memory
+        follows on each line, superseded and expired ones too, in the order of insertion and as it stood when the export
+        began. `trivet import` makes the same namespace of it. An export that fails on the way ends without its last
+        chunk.
+        """
+        pieces = api.engine.lifecycle.export(ns)
+        return Stream(_resumed(await anext(pieces), pieces), media_type=NDJSON_TYPE)
+
+
+async def _resumed(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """The piece that was already read, so that a failure before it is a problem, and those after it."""
+    yield first
+    async for piece in rest:
+        yield piece

@@ -1,0 +1,46 @@
+"""What can be done with memories after they were written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from retrieval.lifecycle.export import header_line, memory_lines
+from retrieval.store import export, namespaces
+from retrieval.store.namespaces import check_name
+from retrieval.store.pool import Pool, connect, translated
+
+
+class LifeCycle:
+    """Exports of a running Trivet, and changes of many memories."""
+
+    def __init__(self, pool: Pool, url: str) -> None:
+        """Use connections of `pool`, and one to `url` for each export."""
+        self._pool = pool
+        self._url = url
+
+    async def export(self, namespace: str) -> AsyncIterator[bytes]:
+        """A namespace as JSON lines in some pieces: a header, then all memories in the order of insertion.
+
+        It is read as it stood at the first piece, over a connection of its own, which a slow reader may hold.
+
+        Raises:
+            NotFound: there is no such namespace; before the first piece.
+            StoreUnavailable: the database cannot be reached or is lost.
+        """
+        check_name(namespace)
+        with translated():
+            async with await connect(self._url) as conn, export.snapshot(conn, namespace) as found:
+                memories = await export.count(conn, found.ns)
+                yield header_line(memories=memories, written=found.next_doc, settings=found.settings)
+                async for rows in export.rows(conn, found.ns):
+                    yield memory_lines(rows)
+
+    async def complete_import(self, namespace: str, written: int) -> None:
+        """Let a namespace that has an export's memories count as many as were ever written to the exported one.
+
+        Raises:
+            NotFound: there is no such namespace.
+        """
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+            await namespaces.count_written(conn, found.ns, written)
