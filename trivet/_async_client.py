@@ -140,6 +140,10 @@ class AsyncClient:
         """Delete all memories that meet the filters, of which there must be one; returns how many."""
         return (await self._send(calls.delete_all(self._named(namespace), filters))).deleted
 
+    async def history(self, id: str, *, namespace: str | None = None) -> list[Memory]:
+        """A memory with those that it superseded and those that superseded it, in turn, the oldest first."""
+        return (await self._send(calls.history(self._named(namespace), id))).memories
+
     async def export(self, *, namespace: str | None = None) -> AsyncIterator[bytes]:
         """A namespace as lines of JSON, each with its line feed: the settings, then every memory.
 

@@ -139,6 +139,10 @@ class Client:
         """Delete all memories that meet the filters, of which there must be one; returns how many."""
         return (self._send(calls.delete_all(self._named(namespace), filters))).deleted
 
+    def history(self, id: str, *, namespace: str | None = None) -> list[Memory]:
+        """A memory with those that it superseded and those that superseded it, in turn, the oldest first."""
+        return (self._send(calls.history(self._named(namespace), id))).memories
+
     def export(self, *, namespace: str | None = None) -> Iterator[bytes]:
         """A namespace as lines of JSON, each with its line feed: the settings, then every memory.
 

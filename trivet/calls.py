@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from retrieval.ids import uuid7
 from retrieval.journal.feedback import FeedbackReceipt
-from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage
+from retrieval.types.memory import AddResult, Memory, MemoryHistory, MemoryInput, MemoryPage
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
 
@@ -183,6 +183,11 @@ def delete(namespace: str, memory_id: str) -> Call[None]:
 def delete_all(namespace: str, filters: Mapping[str, Any]) -> Call[_Deleted]:
     """Delete memories by filters; sent twice, the second answer would count none."""
     return Call("POST", _path(namespace, "memories", "delete"), _Deleted, {"filters": filters}, is_repeatable=False)
+
+
+def history(namespace: str, memory_id: str) -> Call[MemoryHistory]:
+    """Read what a memory superseded and what superseded it."""
+    return Call("GET", _path(namespace, "memories", memory_id, "history"), MemoryHistory)
 
 
 def export(namespace: str) -> Call[None]:

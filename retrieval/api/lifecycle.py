@@ -1,4 +1,4 @@
-"""What becomes of memories after they were written: export."""
+"""What becomes of memories after they were written: export, history."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from litestar import Controller, get
 from litestar.response import Stream
 
-from retrieval.api.parameters import NDJSON_TYPE, NamespaceName
+from retrieval.api.parameters import NDJSON_TYPE, MemoryName, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
+from retrieval.types.memory import MemoryHistory
 
 
 class LifeCycleController(Controller):
@@ -29,6 +30,15 @@ class LifeCycleController(Controller):
         """
         pieces = api.engine.lifecycle.export(ns)
         return Stream(_resumed(await anext(pieces), pieces), media_type=NDJSON_TYPE)
+
+    @get("/memories/{memory_id:str}/history", responses=problems(404))
+    async def memory_history(self, api: Api, ns: NamespaceName, memory_id: MemoryName) -> MemoryHistory:
+        """What became of a memory.
+
+        The memory with those that it superseded and those that superseded it, in turn, the oldest first;
+        `supersedes` and `superseded_by` tell the branches. At most 1,000.
+        """
+        return await api.engine.lifecycle.history(ns, memory_id)
 
 
 async def _resumed(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from retrieval.lifecycle.export import header_line, memory_lines
-from retrieval.store import export, namespaces
+from retrieval.store import export, memories, namespaces
 from retrieval.store.namespaces import check_name
 from retrieval.store.pool import Pool, connect, translated
+from retrieval.types.memory import MemoryHistory
+from retrieval.validation import check_storable
+
+MOST_HISTORY = 1_000
+"""Most memories of one history."""
 
 
 class LifeCycle:
@@ -30,10 +35,22 @@ class LifeCycle:
         check_name(namespace)
         with translated():
             async with await connect(self._url) as conn, export.snapshot(conn, namespace) as found:
-                memories = await export.count(conn, found.ns)
-                yield header_line(memories=memories, written=found.next_doc, settings=found.settings)
+                many = await export.count(conn, found.ns)
+                yield header_line(memories=many, written=found.next_doc, settings=found.settings)
                 async for rows in export.rows(conn, found.ns):
                     yield memory_lines(rows)
+
+    async def history(self, namespace: str, memory_id: str) -> MemoryHistory:
+        """The memories that a memory superseded or that superseded it, in turn, and itself; at most `MOST_HISTORY`.
+
+        Raises:
+            NotFound: there is no such namespace or memory.
+        """
+        check_name(namespace)
+        check_storable(memory_id, ("id",))
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+            return MemoryHistory(memories=await memories.history(conn, found, memory_id, most=MOST_HISTORY))
 
     async def complete_import(self, namespace: str, written: int) -> None:
         """Let a namespace that has an export's memories count as many as were ever written to the exported one.

@@ -109,6 +109,15 @@ class AddResult(Struct, frozen=True, kw_only=True):
     warning: Annotated[str | UnsetType, Meta(description="stored, but possibly not as intended")] = UNSET
 
 
+class MemoryHistory(Struct, frozen=True, kw_only=True):
+    """A memory with those it superseded and those that superseded it, in turn; by time, the oldest first.
+
+    `supersedes` and `superseded_by` of each tell the branches.
+    """
+
+    memories: list[Memory]
+
+
 class MemoryPage(Struct, frozen=True, kw_only=True):
     """A page of memories, oldest insertion first; `next_cursor` is null on the last."""
 

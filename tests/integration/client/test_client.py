@@ -67,6 +67,15 @@ def test_all_pages_are_read(ana: trivet.Client) -> None:
         ana.delete_all()
 
 
+def test_the_history_of_a_memory(ana: trivet.Client) -> None:
+    ana.add([{"id": "old/one", "text": "The kettle is copper."}, {"id": "new", "text": "The kettle is steel."}])
+    assert [memory.id for memory in ana.history("new")] == ["new"]
+    ana.update("new", supersedes="old/one")
+    assert [memory.id for memory in ana.history("old/one")] == ["old/one", "new"]
+    with pytest.raises(trivet.NotFound, match="'gone'"):
+        ana.history("gone")
+
+
 def test_an_export_comes_line_by_line(ana: trivet.Client) -> None:
     """Whatever else ends lines elsewhere."""
     texts = [f"note {number}\u2028\x85 of {'many ' * 500}" for number in range(200)]

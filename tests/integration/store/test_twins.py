@@ -159,6 +159,9 @@ class House:
         return {
             "counts": {name: value for name, value in described.items() if name not in ("name", "created_at")},
             "listed": msgspec.to_builtins(listed.memories),
+            "histories": [
+                msgspec.to_builtins(await self.engine.lifecycle.history(self.name, each.id)) for each in listed.memories
+            ],
             "filtered": msgspec.to_builtins((await self.engine.list(self.name, fact, cursor=None, limit=100)).memories),
             "exported": b"".join([piece async for piece in self.engine.lifecycle.export(self.name)]),
             "each": [msgspec.to_builtins(await self.engine.get(self.name, each.id)) for each in listed.memories],
