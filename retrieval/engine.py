@@ -95,9 +95,9 @@ class Trivet:
         self.profiles = profiles
         self.models = models
         self.records = JournalService(pool)
-        self.lifecycle = LifeCycle(pool, url)
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedder)
+        self.lifecycle = LifeCycle(pool, self._ingest, url)
         self._count_tokens = TokenCounter().count
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
         self._pipeline = Pipeline(

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from retrieval.journal.feedback import FeedbackReceipt
-from retrieval.types.memory import AddResult, Memory
+from retrieval.types.memory import AddResult, ForgetReceipt, Memory
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
 from trivet.calls import Call, NewMemory
@@ -138,6 +138,18 @@ class Client:
     def delete_all(self, *, namespace: str | None = None, **filters: Any) -> int:
         """Delete all memories that meet the filters, of which there must be one; returns how many."""
         return (self._send(calls.delete_all(self._named(namespace), filters))).deleted
+
+    def forget(
+        self,
+        *,
+        speaker: str | None = None,
+        entity: str | None = None,
+        dry_run: bool = False,
+        namespace: str | None = None,
+    ) -> ForgetReceipt:
+        """Delete what a speaker said, and tell what others said of them; or delete all that mentions an entity."""
+        fields = {"speaker": speaker, "entity": entity, "dry_run": dry_run}
+        return self._send(calls.forget(self._named(namespace), fields))
 
     def history(self, id: str, *, namespace: str | None = None) -> list[Memory]:
         """A memory with those that it superseded and those that superseded it, in turn, the oldest first."""

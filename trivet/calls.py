@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from retrieval.ids import uuid7
 from retrieval.journal.feedback import FeedbackReceipt
-from retrieval.types.memory import AddResult, Memory, MemoryHistory, MemoryInput, MemoryPage
+from retrieval.types.memory import AddResult, ForgetReceipt, Memory, MemoryHistory, MemoryInput, MemoryPage
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
 
@@ -183,6 +183,11 @@ def delete(namespace: str, memory_id: str) -> Call[None]:
 def delete_all(namespace: str, filters: Mapping[str, Any]) -> Call[_Deleted]:
     """Delete memories by filters; sent twice, the second answer would count none."""
     return Call("POST", _path(namespace, "memories", "delete"), _Deleted, {"filters": filters}, is_repeatable=False)
+
+
+def forget(namespace: str, fields: Mapping[str, Any]) -> Call[ForgetReceipt]:
+    """Forget a speaker or an entity; sent twice, the second answer would name nothing."""
+    return Call("POST", _path(namespace, "forget"), ForgetReceipt, fields, is_repeatable=False)
 
 
 def history(namespace: str, memory_id: str) -> Call[MemoryHistory]:

@@ -1,16 +1,17 @@
-"""What becomes of memories after they were written: export, history."""
+"""What becomes of memories after they were written: export, history, forgetting."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from litestar import Controller, get
+from litestar import Controller, get, post
+from litestar.params import JSONBody
 from litestar.response import Stream
 
 from retrieval.api.parameters import NDJSON_TYPE, MemoryName, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
-from retrieval.types.memory import MemoryHistory
+from retrieval.types.memory import ForgetReceipt, ForgetRequest, MemoryHistory
 
 
 class LifeCycleController(Controller):
@@ -39,6 +40,16 @@ class LifeCycleController(Controller):
         `supersedes` and `superseded_by` tell the branches. At most 1,000.
         """
         return await api.engine.lifecycle.history(ns, memory_id)
+
+    @post("/forget", status_code=200, responses=problems(404, body=True))
+    async def forget(self, api: Api, ns: NamespaceName, data: JSONBody[ForgetRequest]) -> ForgetReceipt:
+        """Forget a speaker or an entity.
+
+        Deletes what the `speaker` said, in one transaction, and tells which memories of others mention that name, for a
+        decision; or deletes all that mentions the `entity`. Both are found by their names and aliases as stored. With
+        `dry_run` nothing is deleted.
+        """
+        return await api.engine.lifecycle.forget(ns, data)
 
 
 async def _resumed(first: bytes, rest: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:

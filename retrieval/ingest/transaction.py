@@ -96,23 +96,28 @@ async def store(
 
 
 async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
-    """Delete one memory from all legs.
+    """Delete one memory from all legs; raises NotFound if there is none with that id, else as `delete_ids`."""
+    if not await delete_ids(conn, name, [memory_id]):
+        raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
 
-    Raises NotFound if there is no such namespace or memory, Collided if it was changed concurrently, so that not all
-    that is needed is locked.
+
+async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) -> int:
+    """Delete memories from all legs; returns how many of them there were.
+
+    Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not all that is
+    needed is locked.
     """
     async with conn.transaction():
         ns = await _hold(conn, name)
-        known = await locking.versions(conn, ns, [memory_id])
+        known = await locking.versions(conn, ns, ids)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
         await turns.lock_sessions(conn, ns, sessions)
         superseded = [version.supersedes for version in known.values() if version.supersedes is not None]
         await locking.lock_ids(conn, ns, written=(), superseded=superseded)
-        locked = [row for row in await locking.lock(conn, ns, [memory_id, *superseded]) if row.id == memory_id]
-        if not locked:
-            raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
+        locked = [row for row in await locking.lock(conn, ns, {*ids, *superseded}) if row.id in known]
         _check_locked(locked, sessions, superseded)
         await _exchange(conn, ns, locked, {})
+        return len(locked)
 
 
 async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filters) -> int:

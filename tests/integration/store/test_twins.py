@@ -27,7 +27,7 @@ from retrieval.journal.feedback import FeedbackRequest
 from retrieval.settings import Settings
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
-from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
+from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.conftest import PostgresServer
@@ -207,6 +207,8 @@ class House:
         await engine.add(name, [MemoryInput(id="n2", text="Nor of this.", created_at=DAY)])
         await self.compact()
         yield "merged", await self.ask()
+        for request in (ForgetRequest(speaker="Melanie"), ForgetRequest(entity="Geneva")):
+            yield f"forgotten {request}", msgspec.to_builtins(await engine.lifecycle.forget(name, request))
         yield "redacted", await engine.records.redact_queries(name, "bicycle")
         yield "is read again", await self.read_everything()
         yield "forgotten queries", await engine.records.delete_queries(name)
