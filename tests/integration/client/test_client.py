@@ -67,6 +67,16 @@ def test_all_pages_are_read(ana: trivet.Client) -> None:
         ana.delete_all()
 
 
+def test_what_a_speaker_said_is_forgotten(ana: trivet.Client) -> None:
+    ana.add([{"id": "m1", "text": "I moved.", "speaker": "Ines"}, {"id": "m2", "text": "Ines likes tea."}])
+    receipt = ana.forget(speaker="Ines", dry_run=True)
+    assert (receipt.deleted, receipt.mentioned_by) == (["m1"], ["m2"])
+    assert ana.forget(speaker="Ines") == receipt
+    assert [memory.id for memory in ana.get_all()] == ["m2"]
+    with pytest.raises(trivet.InvalidInput, match="either"):
+        ana.forget()
+
+
 def test_the_history_of_a_memory(ana: trivet.Client) -> None:
     ana.add([{"id": "old/one", "text": "The kettle is copper."}, {"id": "new", "text": "The kettle is steel."}])
     assert [memory.id for memory in ana.history("new")] == ["new"]
