@@ -10,8 +10,8 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from retrieval.journal.feedback import FeedbackReceipt
 from retrieval.types.memory import AddResult, ForgetReceipt, Memory
+from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
 from trivet.calls import Call, NewMemory

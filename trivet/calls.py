@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from retrieval.ids import uuid7
-from retrieval.journal.feedback import FeedbackReceipt
 from retrieval.types.memory import AddResult, ForgetReceipt, Memory, MemoryHistory, MemoryInput, MemoryPage
+from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
 
