@@ -36,6 +36,7 @@ from retrieval.journal.writer import Journal
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.lifecycle.service import LifeCycle
 from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles.gate import GateReport
 from retrieval.profiles.models import ModelRegistry
@@ -99,6 +100,7 @@ class Trivet:
         self._ingest = Ingest(pool, embedder)
         self.documents = DocumentService(pool, self._ingest)
         self._packer = Packer(pool)
+        self.lifecycle = LifeCycle(pool, self._ingest, url)
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
         self.entities = EntityService(pool, self._indexes)
         self._pipeline = Pipeline(

@@ -11,10 +11,10 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from retrieval.journal.feedback import FeedbackReceipt
 from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
 from retrieval.types.entity import EntityPage, EntityPaths, EntitySummary, Neighborhood
-from retrieval.types.memory import AddResult, Memory
+from retrieval.types.memory import AddResult, ForgetReceipt, Memory
+from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
 from trivet.calls import Call, NewMemory
@@ -182,6 +182,41 @@ class Client:
     def delete_document(self, id: str, *, namespace: str | None = None) -> None:
         """Delete one document with its chunks."""
         self._send(calls.delete_document(self._named(namespace), id))
+
+    def forget(
+        self,
+        *,
+        speaker: str | None = None,
+        entity: str | None = None,
+        dry_run: bool = False,
+        namespace: str | None = None,
+    ) -> ForgetReceipt:
+        """Delete what a speaker said, and tell what others said of them; or delete all that mentions an entity."""
+        fields = {"speaker": speaker, "entity": entity, "dry_run": dry_run}
+        return self._send(calls.forget(self._named(namespace), fields))
+
+    def history(self, id: str, *, namespace: str | None = None) -> list[Memory]:
+        """A memory with those that it superseded and those that superseded it, in turn, the oldest first."""
+        return (self._send(calls.history(self._named(namespace), id))).memories
+
+    def export(self, *, namespace: str | None = None) -> Iterator[bytes]:
+        """A namespace as lines of JSON, each with its line feed: the settings, then every memory.
+
+        `trivet import` makes the same namespace of them.
+        """
+        call = calls.export(self._named(namespace))
+        rest = b""
+        try:
+            with self._http.stream(call.method, call.path) as response:
+                if response.status_code >= 400:
+                    response.read()
+                    raise calls.error_of(response)
+                for piece in response.iter_bytes():
+                    *lines, rest = (rest + piece).split(b"\n")
+                    for line in lines:
+                        yield line + b"\n"
+        except httpx.TransportError as exc:
+            raise calls.unreachable(self._http.base_url, exc) from exc
 
     def feedback(self, search_id: str | None = None, *, namespace: str | None = None, **fields: Any) -> FeedbackReceipt:
         """Say what was relevant in an answer: `relevant`, `irrelevant`, `clicked` or `ratings`, by memory id."""

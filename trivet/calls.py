@@ -16,10 +16,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from retrieval.documents.files import document_of
 from retrieval.ids import uuid7
-from retrieval.journal.feedback import FeedbackReceipt
 from retrieval.types.document import Document, DocumentPage, DocumentReceipt
 from retrieval.types.entity import EntityList, EntityPage, EntityPaths, Neighborhood
-from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage
+from retrieval.types.memory import AddResult, ForgetReceipt, Memory, MemoryHistory, MemoryInput, MemoryPage
+from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
 
@@ -233,6 +233,21 @@ def document_page(namespace: str, cursor: str | None) -> Call[DocumentPage]:
 def delete_document(namespace: str, document_id: str) -> Call[None]:
     """Delete one document; sent twice, the second answer would be that there is none."""
     return Call("DELETE", _path(namespace, "documents", document_id), type(None), is_repeatable=False)
+
+
+def forget(namespace: str, fields: Mapping[str, Any]) -> Call[ForgetReceipt]:
+    """Forget a speaker or an entity; sent twice, the second answer would name nothing."""
+    return Call("POST", _path(namespace, "forget"), ForgetReceipt, fields, is_repeatable=False)
+
+
+def history(namespace: str, memory_id: str) -> Call[MemoryHistory]:
+    """Read what a memory superseded and what superseded it."""
+    return Call("GET", _path(namespace, "memories", memory_id, "history"), MemoryHistory)
+
+
+def export(namespace: str) -> Call[None]:
+    """Export a namespace; the answer is a stream of lines."""
+    return Call("GET", _path(namespace, "export"), type(None))
 
 
 def feedback(namespace: str, fields: Mapping[str, Any]) -> Call[FeedbackReceipt]:

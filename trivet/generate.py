@@ -15,6 +15,8 @@ _REPLACED = {
     "AsyncBaseTransport": "BaseTransport",
     "AsyncClient": "Client",
     "aclose": "close",
+    "aiter_bytes": "iter_bytes",
+    "aread": "read",
     "asyncio": "time",
 }
 _DOCSTRING = '"""The synchronous client, made of `_async_client.py` by `python trivet/generate.py`; edit that one."""'

@@ -22,6 +22,7 @@ from retrieval.api.documents import DocumentsController
 from retrieval.api.entities import EntitiesController
 from retrieval.api.health import ServerController
 from retrieval.api.journal import JournalController
+from retrieval.api.lifecycle import LifeCycleController
 from retrieval.api.mcp import mcp_route, serving_tools
 from retrieval.api.memories import MemoriesController
 from retrieval.api.middleware import Gateway
@@ -44,6 +45,7 @@ _CONTROLLERS = (
     BulkController,
     EntitiesController,
     DocumentsController,
+    LifeCycleController,
     NamespacesController,
     JournalController,
     ProfilesController,

@@ -57,8 +57,11 @@ EXAMPLE_QUERIES = {
     "delete_namespace": "?confirm=caroline",
     "list_paths": f"?source={_CAROLINE}&target={_SUPPORT_GROUP}",
 }
-_STREAMED = {"bulk_add_memories": (MemoryInput, BulkResult)}
-"""What is not one JSON document, and of what its lines are."""
+_STREAMED: Mapping[str, tuple[type[msgspec.Struct] | None, type[msgspec.Struct]]] = {
+    "bulk_add_memories": (MemoryInput, BulkResult),
+    "export_namespace": (None, MemoryInput),
+}
+"""What is not one JSON document, and of what the lines of its body and of its answer are."""
 
 
 class StructSchemas(OpenAPISchemaPlugin):
@@ -127,7 +130,8 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
                 del parameter["schema"]
                 parameter["content"] = {JSON_TYPE: {"schema": _reference(Filters)}}
         if kinds := _STREAMED.get(operation["operationId"]):
-            operation["requestBody"] = {"required": True, "content": _lines(kinds[0])}
+            if kinds[0] is not None:
+                operation["requestBody"] = {"required": True, "content": _lines(kinds[0])}
             operation["responses"]["200"]["content"] = _lines(kinds[1])
         _add_examples(operation, _TEXTS["examples"].get(operation["operationId"], {}))
         _complete_responses(operation, needs_key=with_key and not is_open(path))

@@ -24,12 +24,14 @@ from retrieval.cli.options import checked, example, gathered, json_option, setti
 from retrieval.cli.output import print_json, printable, progress
 from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
-from retrieval.errors import InvalidInput
+from retrieval.errors import InvalidInput, NotFound
 from retrieval.imports.files import ImportFile
 from retrieval.imports.formats import FORMATS, detect, read
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
+from retrieval.lifecycle.export import MARK, read_header
 from retrieval.settings import Settings
 from retrieval.types.memory import AddResult, MemoryInput
+from retrieval.types.namespace import NamespaceSettings
 
 DOCUMENT = "document"
 """The format of a file that is put as one document."""
@@ -151,7 +153,8 @@ def command(
     """Add memories from FILE: another program's export, JSON lines or CSV; "-" is standard input.
 
     What is there already with the same content is left alone, so an import that was interrupted is taken up by running
-    it again, and a later export adds what is new. What is left out, such as system messages, is counted with its
+    it again, and a later export adds what is new. The file of `trivet export` is taken back as it was written, with
+    the namespace's settings where that has no memories. What is left out, such as system messages, is counted with its
     reason. What cannot be read is named and does not stop the rest; the exit status is 1 then.
     """
     started = time.perf_counter()
@@ -162,15 +165,24 @@ def command(
         if name == DOCUMENT:
             import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
             return
-        total = _count_lines(file) if FORMATS[name].of_lines else None
+        header = read_header(source.first_line) if source.first_line.startswith(MARK) else None
+        total = header.memories if header else _count_lines(file) if FORMATS[name].of_lines else None
         batches = _batches(outcome.without_skips(read(source, name, context)), namespace)
 
         async def store(engine: Trivet) -> None:
+            if header is not None:
+                await _apply(engine, namespace or "default", header.settings)
+            # An export's memories get the order of insertion that they had.
+            at_once = BATCHES_AT_ONCE if header is None else 1
             with progress("import", total) as advance:
-                async with aclosing(_stored(engine, batches)) as stored:
+                async with aclosing(_stored(engine, batches, at_once)) as stored:
                     async for batch, results in stored:
                         _note(batch, results, outcome)
                         advance(len(batch.records))
+            if header is not None:
+                if (lines := outcome.counts.total()) < header.memories:
+                    raise Failure(f"the export ends early: {lines} of {header.memories} memories are in it")
+                await engine.lifecycle.complete_import(namespace or "default", header.written)
 
         with_engine(settings, store)
     for _, warning in sorted(warning for warnings in outcome.warned.values() for warning in warnings.items()):
@@ -186,6 +198,16 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
         if is_document(path):
             return DOCUMENT
         raise
+
+
+async def _apply(engine: Trivet, namespace: str, settings: NamespaceSettings) -> None:
+    """Give the settings of an export to a namespace that has no memories."""
+    try:
+        is_empty = not (await engine.get_namespace(namespace)).memories
+    except NotFound:
+        is_empty = True
+    if is_empty:
+        await engine.put_namespace(namespace, settings)
 
 
 def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: float, as_json: bool) -> None:
@@ -211,13 +233,13 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: flo
 
 
 async def _stored(
-    engine: Trivet, batches: Iterable[ImportBatch]
+    engine: Trivet, batches: Iterable[ImportBatch], at_once: int
 ) -> AsyncGenerator[tuple[ImportBatch, list[AddResult]]]:
     """Add batches, a few at a time; what became of each, in their order."""
     under_way: deque[tuple[ImportBatch, asyncio.Task[list[AddResult]]]] = deque()
     try:
         for batch in batches:
-            if len(under_way) == BATCHES_AT_ONCE:
+            if len(under_way) == at_once:
                 first, adding = under_way[0]
                 yield first, await adding
                 under_way.popleft()

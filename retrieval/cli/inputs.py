@@ -80,13 +80,34 @@ _PLAIN = (
 """Options that are called as the request's fields are."""
 
 
-def _search(values: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a request out of the options' values."""
+_FILTER_OPTIONS = [
+    click.option("--tag", multiple=True, help="Only with this tag (all of several)."),
+    click.option("--any-tag", multiple=True, help="Only with one of these tags."),
+    click.option("--kind", "only_kind", multiple=True, type=click.Choice(KINDS), help="Only of this kind."),
+    click.option("--session", multiple=True, help="Only of this session."),
+    click.option("--document", multiple=True, help="Only of this document."),
+    click.option("--speaker", "only_speaker", multiple=True, help="Only by this speaker."),
+    click.option("--after", help="Only from then on, RFC 3339 with a zone."),
+    click.option("--before", help="Only until then."),
+    click.option("--metadata", "having", help="Only where the metadata contains this JSON object."),
+]
+
+
+def _filters(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of filters out of the options' values; those that are not given are left out."""
     filters = {field: values.pop(option) for option, field in _FILTERS.items()}
     filters["metadata"] = json_object(values.pop("having"), "metadata")
-    fields = {name: values.pop(name) for name in _PLAIN}
-    given = {name: list(value) if isinstance(value, tuple) else value for name, value in filters.items() if value}
-    return {"fields": {**fields, "filters": given}}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in filters.items() if value}
+
+
+def _search(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a request out of the options' values."""
+    filters = _filters(values)
+    return {"fields": {**{name: values.pop(name) for name in _PLAIN}, "filters": filters}}
+
+
+filter_options = gathered(_FILTER_OPTIONS, lambda values: {"filters": _filters(values)})
+"""What chooses memories; the command gets `filters`, the fields of `Filters` that are given."""
 
 
 search_options = gathered(
@@ -97,15 +118,7 @@ search_options = gathered(
         click.option("--intent", type=click.Choice(list(map(str, Intent))), help="Instead of the classifier's."),
         click.option("--profile", help="Fusion profile: name, or name@version."),
         click.option("--rrf-k", type=click.IntRange(1, 1_000), help="Smoothing constant of the fusion."),
-        click.option("--tag", multiple=True, help="Only with this tag (all of several)."),
-        click.option("--any-tag", multiple=True, help="Only with one of these tags."),
-        click.option("--kind", "only_kind", multiple=True, type=click.Choice(KINDS), help="Only of this kind."),
-        click.option("--session", multiple=True, help="Only of this session."),
-        click.option("--document", multiple=True, help="Only of this document."),
-        click.option("--speaker", "only_speaker", multiple=True, help="Only by this speaker."),
-        click.option("--after", help="Only from then on, RFC 3339 with a zone."),
-        click.option("--before", help="Only until then."),
-        click.option("--metadata", "having", help="Only where the metadata contains this JSON object."),
+        *_FILTER_OPTIONS,
         click.option("--as-of", help="As the namespace stood at that time."),
         click.option("--query-timestamp", help='When the query is asked, from which "last week" counts.'),
         click.option("--source-cap", type=click.IntRange(1, 200), help="Most memories of one session or document."),

@@ -52,6 +52,11 @@ class ImportFile:
         self._file = file
         self._parts: dict[str, FilePart] = {}
 
+    @property
+    def first_line(self) -> bytes:
+        """The first line, as far as it lies in the head."""
+        return self.head.partition(b"\n")[0]
+
     @cached_property
     def head(self) -> bytes:
         """The first bytes of the file."""

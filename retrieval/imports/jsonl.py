@@ -13,6 +13,7 @@ from retrieval.evaluation.folder import CorpusReader
 from retrieval.imports.columns import has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
 from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord
+from retrieval.lifecycle.export import MARK
 from retrieval.types.memory import MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, parse_memory
 
@@ -83,12 +84,12 @@ def _read_mapped(source: ImportFile, context: ImportContext) -> Records:
 
 
 def _lines(source: ImportFile, context: ImportContext) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, by number from 1."""
+    """The lines that are not blank, by number from 1, without the header of an export."""
     stream = source.part(*FILES).decoded(context)
     number = 0
     whole = True
     while raw := stream.readline(MAX_LINE_BYTES):
-        if whole and raw.strip():
+        if whole and raw.strip() and not (number == 0 and raw.startswith(MARK)):
             yield number + 1, raw
         whole = raw.endswith(b"\n")
         number += whole

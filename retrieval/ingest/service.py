@@ -125,6 +125,18 @@ class Ingest:
 
         await _retried(attempt, (Collided,))
 
+    async def delete_ids(self, name: str, ids: Sequence[str]) -> int:
+        """Delete memories from all legs in one transaction; returns how many of them there were.
+
+        Raises NotFound if there is no such namespace.
+        """
+
+        async def attempt() -> int:
+            async with self._pool.connection() as conn:
+                return await transaction.delete_ids(conn, name, ids)
+
+        return await _retried(attempt, (Collided,))
+
     async def delete_matching(self, name: str, filters: Filters) -> int:
         """Delete all memories that match the filters; returns the number deleted.
 

@@ -80,7 +80,7 @@ async def store(
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, ns, len(analysed))
     written = {item.draft.id: item for item in analysed}
-    numbered = dict(zip(sorted(written), docs or (), strict=docs is not None))
+    numbered = dict(zip(written, docs or (), strict=docs is not None))
     async with conn.transaction():
         if docs is None or not await namespaces.hold(conn, ns):
             raise NotFound(f"namespace {namespace.name!r} was deleted")
@@ -141,23 +141,28 @@ async def replace_document(
 
 
 async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
-    """Delete one memory from all legs.
+    """Delete one memory from all legs; raises NotFound if there is none with that id, else as `delete_ids`."""
+    if not await delete_ids(conn, name, [memory_id]):
+        raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
 
-    Raises NotFound if there is no such namespace or memory, Collided if it was changed concurrently, so that not all
-    that is needed is locked.
+
+async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) -> int:
+    """Delete memories from all legs; returns how many of them there were.
+
+    Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not all that is
+    needed is locked.
     """
     async with conn.transaction():
         ns = await _hold(conn, name)
-        known = await locking.versions(conn, ns, [memory_id])
+        known = await locking.versions(conn, ns, ids)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
         await turns.lock_sessions(conn, ns, sessions)
         superseded = [version.supersedes for version in known.values() if version.supersedes is not None]
         await locking.lock_ids(conn, ns, written=(), superseded=superseded)
-        locked = [row for row in await locking.lock(conn, ns, [memory_id, *superseded]) if row.id == memory_id]
-        if not locked:
-            raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
+        locked = [row for row in await locking.lock(conn, ns, {*ids, *superseded}) if row.id in known]
         _check_locked(locked, sessions, superseded)
         await _exchange(conn, ns, locked, {})
+        return len(locked)
 
 
 async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filters) -> int:
@@ -233,16 +238,15 @@ async def _exchange(
 ) -> None:
     """Remove locked memories from all legs and add others, keyed by new ordinals.
 
-    `added` is in the order in which turns are appended to a session. Rows are written by ordinal, that is by id, so
-    that two writers of the same new ids collide in the same order.
+    `added` is in the order in which turns are appended to a session. Rows are written by id, so that two writers of
+    the same new ids collide in the same order.
     """
     gone = [row.doc for row in removed]
     arranged = await _rearrange(conn, ns, removed, added)
     lengths, superseded = await memories.delete(conn, ns, gone) if gone else ({}, ())
     if added:
-        await memories.insert(
-            conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in sorted(added)]
-        )
+        by_id = sorted(added, key=lambda doc: added[doc].draft.id)
+        await memories.insert(conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id])
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
     await memories.set_embeddings(conn, ns, remixed)
     await postings.remove(conn, ns, lengths)

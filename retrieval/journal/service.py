@@ -12,7 +12,6 @@ from retrieval.ids import uuid7
 from retrieval.journal.feedback import (
     Feedback,
     FeedbackPage,
-    FeedbackReceipt,
     FeedbackRequest,
     check_feedback,
     completed,
@@ -22,6 +21,7 @@ from retrieval.journal.feedback import (
 from retrieval.journal.query_log import QueryPage
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Connection, Pool
+from retrieval.types.receipts import FeedbackReceipt
 from retrieval.validation import check_storable, cursor_position
 
 RELEVANT_FROM = 0.5

@@ -45,6 +45,23 @@ _COLUMNS = """
 
 _GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
 
+# Both directions: what a memory supersedes in turn, and what supersedes any of those; `union` ends a cycle.
+_HISTORY = (
+    """
+    with recursive related (id, supersedes) as (
+        select m.id, m.supersedes from memory m where m.ns = %(ns)s and m.id = %(id)s
+        union
+        select m.id, m.supersedes from related r
+        join memory m on m.ns = %(ns)s and (m.id = r.supersedes or m.supersedes = r.id)
+    )
+    select """
+    + _COLUMNS
+    + """
+    from memory m where m.ns = %(ns)s and m.id in (select id from related order by id <> %(id)s, id limit %(most)s)
+    order by m.created_at, m.doc
+    """
+)
+
 DECODED_AT_ONCE = 32
 """Memories decoded before yielding to the event loop: each may have 64 KB of metadata."""
 
@@ -151,6 +168,18 @@ async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) 
     if row is None:
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
     return _stored(row)
+
+
+async def history(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str, *, most: int) -> list[Memory]:
+    """A memory with those it superseded and those that superseded it, in turn and in all branches, oldest first.
+
+    At most `most`. Raises NotFound if there is none with that id.
+    """
+    parameters = {"ns": namespace.ns, "id": memory_id, "most": most}
+    rows = await (await conn.execute(_HISTORY, parameters)).fetchall()
+    if not rows:
+        raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
+    return [_stored(row).memory for row in rows]
 
 
 async def page(

@@ -41,6 +41,8 @@ _ALLOCATE = """
     returning next_doc - %(docs)s, set_config('synchronous_commit', 'off', true)
 """
 
+_COUNT_WRITTEN = "update namespace set next_doc = greatest(next_doc, %(docs)s) where ns = %(ns)s"
+
 # In the order of `NamespaceInfo`'s fields.
 _LIST = """
     select n.name, n.settings, n.created_at,
@@ -150,6 +152,11 @@ async def allocate_docs(conn: AsyncConnection[Any], ns: int, docs: int) -> range
     """Allocate ordinals, committed at once so that writers do not block each other; None if the namespace is gone."""
     row = await (await conn.execute(_ALLOCATE, {"ns": ns, "docs": docs})).fetchone()
     return None if row is None else range(row[0], row[0] + docs)
+
+
+async def count_written(conn: AsyncConnection[Any], ns: int, docs: int) -> None:
+    """Count at least so many ordinals as allocated."""
+    await conn.execute(_COUNT_WRITTEN, {"ns": ns, "docs": docs})
 
 
 async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Sequence[NamespaceInfo]:

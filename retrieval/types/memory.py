@@ -110,6 +110,30 @@ class AddResult(Struct, frozen=True, kw_only=True):
     warning: Annotated[str | UnsetType, Meta(description="stored, but possibly not as intended")] = UNSET
 
 
+class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to forget: what a speaker said, or all that mentions an entity."""
+
+    speaker: Annotated[Label | None, Meta(description="what this speaker said is deleted")] = None
+    entity: Annotated[Label | None, Meta(description="what mentions it by its name or an alias is deleted")] = None
+    dry_run: Annotated[bool, Meta(description="delete nothing, tell what would be")] = False
+
+
+class ForgetReceipt(Struct, frozen=True, kw_only=True):
+    """What was forgotten, and what others said of the speaker, which is still there."""
+
+    deleted: Annotated[list[str], Meta(description="ids; with `dry_run` those that would be deleted")]
+    mentioned_by: Annotated[list[str], Meta(description="ids of others' memories that mention the speaker")]
+
+
+class MemoryHistory(Struct, frozen=True, kw_only=True):
+    """A memory with those it superseded and those that superseded it, in turn; by time, the oldest first.
+
+    `supersedes` and `superseded_by` of each tell the branches.
+    """
+
+    memories: list[Memory]
+
+
 class MemoryPage(Struct, frozen=True, kw_only=True):
     """A page of memories, oldest insertion first; `next_cursor` is null on the last."""
 

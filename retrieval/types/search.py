@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
+from html import escape
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from classifier.intents import Intent
 from retrieval.types.memory import MAX_TEXT_CHARS, Kind, Label, MemoryId, Metadata, Zoned
+from retrieval.types.tables import Tabular
 
 MAX_TOP_K = 200
 MAX_HOPS = 4
@@ -180,7 +182,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     legs: dict[str, dict[str, Any]]
 
 
-class SearchResponse(Struct, frozen=True, kw_only=True):
+class SearchResponse(Tabular, Struct, frozen=True, kw_only=True):
     """A ranked answer."""
 
     results: list[SearchResult]
@@ -191,6 +193,14 @@ class SearchResponse(Struct, frozen=True, kw_only=True):
     timings_ms: dict[str, float]
     search_id: Annotated[str, Meta(description="identifies this search, also in feedback")] = ""
     explanation: Explanation | UnsetType = UNSET
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """A row for each result."""
+        columns = ("id", "score", "created_at", "speaker", "title", "kind", "text")
+        return [
+            {"rank": rank, **{column: getattr(result, column) for column in columns}}
+            for rank, result in enumerate(self.results, start=1)
+        ]
 
 
 class ChatMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -241,7 +251,7 @@ class DroppedItem(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class ContextResponse(Struct, frozen=True, kw_only=True):
+class ContextResponse(Tabular, Struct, frozen=True, kw_only=True):
     """A context pack; `tokens_used` counts the whole rendered text and never exceeds `max_tokens`."""
 
     context: str
@@ -259,6 +269,14 @@ class ContextResponse(Struct, frozen=True, kw_only=True):
     search_id: Annotated[str, Meta(description="identifies this search, also in feedback")] = ""
     explanation: Explanation | UnsetType = UNSET
     reason: Annotated[str | UnsetType, Meta(description="why the pack is empty: `unknown_namespace`")] = UNSET
+
+    def table_rows(self) -> list[dict[str, Any]]:
+        """A row for each memory in the pack."""
+        return [{"citation": item.citation, "id": item.id, "tokens": item.tokens} for item in self.items]
+
+    def _repr_html_(self) -> str:
+        """The text and the table of its memories."""
+        return f"<pre>{escape(self.context)}</pre>{super()._repr_html_()}"
 
 
 class ClassifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -21,6 +21,8 @@ from tests.serving import client_of, settings_for
 PROMISED = {
     ("GET", "/health/live"), ("GET", "/health/ready"), ("GET", "/version"), ("GET", "/metrics"), ("GET", "/docs"),
     ("GET", "/openapi.json"), ("GET", "/v1/namespaces"), ("PUT", "/v1/namespaces/{ns}"),
+    ("POST", "/v1/namespaces/{ns}/forget"), ("GET", "/v1/namespaces/{ns}/export"),
+    ("GET", "/v1/namespaces/{ns}/memories/{memory_id}/history"),
     ("GET", "/v1/namespaces/{ns}"), ("DELETE", "/v1/namespaces/{ns}"), ("POST", "/v1/namespaces/{ns}/memories"),
     ("GET", "/v1/namespaces/{ns}/memories"), ("POST", "/v1/namespaces/{ns}/memories/bulk"),
     ("POST", "/v1/namespaces/{ns}/memories/delete"), ("GET", "/v1/namespaces/{ns}/memories/{memory_id}"),

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import trivet
@@ -91,6 +92,36 @@ def test_entities_their_neighbours_and_paths(ana: trivet.Client) -> None:
         ana.entity("0" * 16)
     with pytest.raises(trivet.InvalidInput, match="target"):
         ana.paths(ids[names[0]], ids[names[0]])
+
+
+def test_what_a_speaker_said_is_forgotten(ana: trivet.Client) -> None:
+    ana.add([{"id": "m1", "text": "I moved.", "speaker": "Ines"}, {"id": "m2", "text": "Ines likes tea."}])
+    receipt = ana.forget(speaker="Ines", dry_run=True)
+    assert (receipt.deleted, receipt.mentioned_by) == (["m1"], ["m2"])
+    assert ana.forget(speaker="Ines") == receipt
+    assert [memory.id for memory in ana.get_all()] == ["m2"]
+    with pytest.raises(trivet.InvalidInput, match="either"):
+        ana.forget()
+
+
+def test_the_history_of_a_memory(ana: trivet.Client) -> None:
+    ana.add([{"id": "old/one", "text": "The kettle is copper."}, {"id": "new", "text": "The kettle is steel."}])
+    assert [memory.id for memory in ana.history("new")] == ["new"]
+    ana.update("new", supersedes="old/one")
+    assert [memory.id for memory in ana.history("old/one")] == ["old/one", "new"]
+    with pytest.raises(trivet.NotFound, match="'gone'"):
+        ana.history("gone")
+
+
+def test_an_export_comes_line_by_line(ana: trivet.Client) -> None:
+    """Whatever else ends lines elsewhere."""
+    texts = [f"note {number}\u2028\x85 of {'many ' * 500}" for number in range(200)]
+    ana.add(texts)
+    header, *lines = map(msgspec.json.decode, ana.export())
+    assert header["memories"] == 200
+    assert [line["text"] for line in lines] == texts
+    with pytest.raises(trivet.NotFound, match="'nobody'"):
+        next(ana.export(namespace="nobody"))
 
 
 def test_feedback_on_a_search(ana: trivet.Client) -> None:

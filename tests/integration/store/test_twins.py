@@ -29,7 +29,7 @@ from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
 from retrieval.types.document import DocumentInput
 from retrieval.types.entity import AliasChange
-from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
+from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.conftest import PostgresServer
@@ -169,7 +169,11 @@ class House:
         return {
             "counts": {name: value for name, value in described.items() if name not in ("name", "created_at")},
             "listed": msgspec.to_builtins(listed.memories),
+            "histories": [
+                msgspec.to_builtins(await self.engine.lifecycle.history(self.name, each.id)) for each in listed.memories
+            ],
             "filtered": msgspec.to_builtins((await self.engine.list(self.name, fact, cursor=None, limit=100)).memories),
+            "exported": b"".join([piece async for piece in self.engine.lifecycle.export(self.name)]),
             "each": [msgspec.to_builtins(await self.engine.get(self.name, each.id)) for each in listed.memories],
             "queries": [each.query for each in queries.queries],
             "feedback": [each.id for each in judged.feedback],
@@ -268,10 +272,13 @@ class House:
         await engine.add(name, [MemoryInput(id="n2", text="Nor of this.", created_at=DAY)])
         await self.compact()
         yield "merged", await self.ask()
+        for request in (ForgetRequest(speaker="Melanie"), ForgetRequest(entity="Geneva")):
+            yield f"forgotten {request}", msgspec.to_builtins(await engine.lifecycle.forget(name, request))
         yield "redacted", await engine.records.redact_queries(name, "bicycle")
         yield "is read again", await self.read_everything()
         yield "forgotten queries", await engine.records.delete_queries(name)
         yield "forgotten feedback", await engine.records.delete_feedback(name)
+        await engine.lifecycle.complete_import(name, 500)
         await engine.put_namespace(name, NamespaceSettings(profile="permissive"))
         yield "is read at last", await self.read_everything()
 

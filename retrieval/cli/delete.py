@@ -1,0 +1,56 @@
+"""`trivet delete`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.inputs import convert, filter_options
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import print_json
+from retrieval.engine import Trivet
+from retrieval.settings import Settings
+from retrieval.types.search import Filters
+
+
+@click.command(epilog=example("trivet delete -n alice m1 m2", "trivet delete -n alice --session s1 --yes"))
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@filter_options
+@click.option("--all", "everything", is_flag=True, help="All of the namespace, its settings and logs included.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before many are deleted.")
+@namespace_option
+@settings_options
+@json_option
+def command(
+    ids: tuple[str, ...],
+    filters: dict[str, Any],
+    everything: bool,
+    yes: bool,
+    namespace: str,
+    settings: Settings,
+    as_json: bool,
+) -> None:
+    """Delete the memories of these IDs, or all that meet the filters, or the namespace. Nothing brings them back."""
+    if [bool(ids), bool(filters), everything].count(True) != 1:
+        raise click.UsageError("Give ids, or filters, or --all.")
+    wanted = convert(filters, Filters)
+    if not ids and not yes:
+        what = f"namespace {namespace!r}" if everything else f"all memories of {namespace!r} that meet the filters"
+        click.confirm(f"Delete {what}?", abort=True, err=True)
+
+    async def delete(engine: Trivet) -> int:
+        if everything:
+            return (await engine.delete_namespace(namespace)).deleted["memories"]
+        if not ids:
+            return await engine.delete_matching(namespace, wanted)
+        for memory_id in ids:
+            await engine.delete(namespace, memory_id)
+        return len(ids)
+
+    deleted = with_engine(settings, delete)
+    if as_json:
+        print_json({"deleted": deleted})
+    else:
+        click.echo(f"{deleted} deleted")

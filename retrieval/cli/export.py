@@ -1,0 +1,67 @@
+"""`trivet export`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.options import example, namespace_option, settings_options
+from retrieval.cli.output import progress
+from retrieval.engine import Trivet
+from retrieval.lifecycle.export import read_header
+from retrieval.settings import Settings
+
+
+@click.command(epilog=example("trivet export -n alice -o alice.jsonl", "trivet import -n copy alice.jsonl"))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Where to write it, all or nothing.  [default: standard output]",
+)
+@namespace_option
+@settings_options
+def command(output: Path | None, namespace: str, settings: Settings) -> None:
+    """Write a namespace as JSON lines that `trivet import` makes the same namespace of.
+
+    The first line has its settings, each other one a memory, superseded and expired ones too, in the
+    order of insertion and as it stood when the export began.
+    """
+
+    async def write(engine: Trivet) -> int:
+        pieces = engine.lifecycle.export(namespace)
+        header = await anext(pieces)
+        found = read_header(header)
+        with _file(output) as file, progress("export", found.memories) as advance:
+            file.write(header)
+            async for piece in pieces:
+                file.write(piece)
+                advance(piece.count(b"\n"))
+        return found.memories
+
+    memories = with_engine(settings, write)
+    click.echo(f"{memories} memories of {namespace}", err=True)
+
+
+@contextmanager
+def _file(path: Path | None) -> Iterator[IO[bytes]]:
+    """The file to write; it takes the place of an older one when it is complete."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.", delete=False) as file:
+        try:
+            yield file
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    os.replace(file.name, path)

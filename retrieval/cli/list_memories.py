@@ -1,0 +1,45 @@
+"""`trivet list`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.inputs import convert, filter_options
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import console, print_json, printable, say
+from retrieval.settings import Settings
+from retrieval.types.search import Filters
+
+_CHARS_SHOWN = 100
+
+
+@click.command(epilog=example("trivet list -n alice --speaker Caroline --after 2023-05-01T00:00:00Z --limit 20"))
+@filter_options
+@click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Most memories.")
+@click.option("--cursor", help="Where the page before ended.")
+@namespace_option
+@settings_options
+@json_option
+def command(
+    filters: dict[str, Any], limit: int, cursor: str | None, namespace: str, settings: Settings, as_json: bool
+) -> None:
+    """Show memories that meet the filters, oldest insertion first, a page at a time."""
+    wanted = convert(filters, Filters)
+    page = with_engine(settings, lambda engine: engine.list(namespace, wanted, cursor=cursor, limit=limit))
+    if as_json:
+        print_json(page)
+        return
+    to = console()
+    for memory in page.memories:
+        text = " ".join(memory.text.split())
+        text = text if len(text) <= _CHARS_SHOWN else text[: _CHARS_SHOWN - 1] + "…"
+        about = f"{memory.id}  {memory.created_at:%Y-%m-%d}  {memory.speaker or memory.title or memory.kind}"
+        say(to, printable(about), "dim")
+        say(to, "  " + printable(text))
+    if not page.memories:
+        say(to, "nothing found")
+    if page.next_cursor is not None:
+        say(to, f"there are more: --cursor {page.next_cursor}", "yellow")

@@ -1,0 +1,27 @@
+"""`trivet namespaces`."""
+
+from __future__ import annotations
+
+import click
+from rich.table import Table
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.output import console, print_json, printable
+from retrieval.settings import Settings
+
+
+@click.command(epilog=example("trivet namespaces --json"))
+@settings_options
+@json_option
+def command(settings: Settings, as_json: bool) -> None:
+    """Show all namespaces with their counts and profiles."""
+    found = with_engine(settings, lambda engine: engine.list_namespaces())
+    if as_json:
+        print_json({"namespaces": found})
+        return
+    table = Table("namespace", "memories", "entities", "relations", "profile", "created", box=None)
+    for each in found:
+        counts = (f"{each.memories:,}", f"{each.entities:,}", f"{each.relations:,}")
+        table.add_row(printable(each.name), *counts, each.settings.profile or "default", f"{each.created_at:%Y-%m-%d}")
+    console().print(table)

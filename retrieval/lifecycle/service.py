@@ -1,0 +1,88 @@
+"""What can be done with memories after they were written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from retrieval.errors import InvalidInput
+from retrieval.ingest.service import Ingest
+from retrieval.lifecycle.export import header_line, memory_lines
+from retrieval.store import export, memories, namespaces
+from retrieval.store.mentions import said_and_mentioned
+from retrieval.store.namespaces import check_name
+from retrieval.store.pool import Pool, connect, translated
+from retrieval.types.memory import ForgetReceipt, ForgetRequest, MemoryHistory
+from retrieval.validation import check_storable
+
+MOST_HISTORY = 1_000
+"""Most memories of one history."""
+
+
+class LifeCycle:
+    """Exports of a running Trivet, and changes of many memories."""
+
+    def __init__(self, pool: Pool, ingest: Ingest, url: str) -> None:
+        """Use connections of `pool`, write by `ingest`, and open a connection to `url` for each export."""
+        self._pool = pool
+        self._ingest = ingest
+        self._url = url
+
+    async def export(self, namespace: str) -> AsyncIterator[bytes]:
+        """A namespace as JSON lines in some pieces: a header, then all memories in the order of insertion.
+
+        It is read as it stood at the first piece, over a connection of its own, which a slow reader may hold.
+
+        Raises:
+            NotFound: there is no such namespace; before the first piece.
+            StoreUnavailable: the database cannot be reached or is lost.
+        """
+        check_name(namespace)
+        with translated():
+            async with await connect(self._url) as conn, export.snapshot(conn, namespace) as found:
+                many = await export.count(conn, found.ns)
+                yield header_line(memories=many, written=found.next_doc, settings=found.settings)
+                async for rows in export.rows(conn, found.ns):
+                    yield memory_lines(rows)
+
+    async def forget(self, namespace: str, request: ForgetRequest) -> ForgetReceipt:
+        """Delete what a speaker said, or what mentions an entity, in one transaction.
+
+        Raises:
+            NotFound: there is no such namespace.
+            InvalidInput: neither a speaker nor an entity is given, or both are.
+        """
+        check_name(namespace)
+        check_storable(request)
+        if (request.speaker is None) == (request.entity is None):
+            raise InvalidInput("give either a speaker or an entity", loc=("speaker",))
+        name = request.speaker or request.entity or ""
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+            said, mentioned = await said_and_mentioned(conn, found.ns, name, speaker=request.speaker)
+        if request.speaker is None:
+            said, mentioned = mentioned, ()
+        if said and not request.dry_run:
+            await self._ingest.delete_ids(namespace, said)
+        return ForgetReceipt(deleted=list(said), mentioned_by=list(mentioned))
+
+    async def history(self, namespace: str, memory_id: str) -> MemoryHistory:
+        """The memories that a memory superseded or that superseded it, in turn, and itself; at most `MOST_HISTORY`.
+
+        Raises:
+            NotFound: there is no such namespace or memory.
+        """
+        check_name(namespace)
+        check_storable(memory_id, ("id",))
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+            return MemoryHistory(memories=await memories.history(conn, found, memory_id, most=MOST_HISTORY))
+
+    async def complete_import(self, namespace: str, written: int) -> None:
+        """Let a namespace that has an export's memories count as many as were ever written to the exported one.
+
+        Raises:
+            NotFound: there is no such namespace.
+        """
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+            await namespaces.count_written(conn, found.ns, written)

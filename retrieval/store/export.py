@@ -1,0 +1,65 @@
+"""Reads a whole namespace in the order of insertion, in one snapshot and in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString
+
+import orjson
+from psycopg import AsyncConnection, IsolationLevel
+from psycopg.types.json import set_json_loads
+
+from retrieval.store import namespaces
+from retrieval.store.namespaces import Namespace
+from retrieval.types.memory import MemoryInput
+
+ROWS_AT_ONCE = 128
+"""Memories read in one round trip: each may have 1 MB."""
+
+_MOST_POSITION = 2**31 - 1
+
+# A client may read slowly; elsewhere a transaction that waits this long is a mistake.
+_PATIENCE: LiteralString = "set idle_in_transaction_session_timeout = '15min'"
+
+_COUNT: LiteralString = "select count(*) from memory where ns = %(ns)s"
+
+# In the order of `MemoryInput`'s fields.
+_ALL: LiteralString = """
+    select m.text, m.id, m.kind, m.title, m.speaker, m.session_id,
+        case when t.place is null then m.position else least(t.place, %(most_position)s) end::integer, m.document_id,
+        m.created_at, m.expires_at, m.tags, m.metadata, m.entities, m.relations, m.supersedes
+    from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
+    where m.ns = %(ns)s order by m.doc
+"""
+
+
+@asynccontextmanager
+async def snapshot(conn: AsyncConnection[Any], name: str) -> AsyncIterator[Namespace]:
+    """The namespace as it stands, in a transaction that sees no later change; raises NotFound if there is none.
+
+    The connection is used for nothing else before or after.
+    """
+    await conn.execute(_PATIENCE)
+    set_json_loads(orjson.loads, conn)
+    await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    await conn.set_read_only(True)
+    async with conn.transaction():
+        yield await namespaces.find(conn, name)
+
+
+async def count(conn: AsyncConnection[Any], ns: int) -> int:
+    """The number of memories."""
+    [[memories]] = await (await conn.execute(_COUNT, {"ns": ns})).fetchall()
+    return int(memories)
+
+
+async def rows(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[Sequence[dict[str, Any]]]:
+    """All memories as callers would send them, superseded and expired ones too, some at a time.
+
+    The position of a turn is its place in its session, whether a caller gave it or not.
+    """
+    async with conn.cursor("export") as cursor:
+        await cursor.execute(_ALL, {"ns": ns, "most_position": _MOST_POSITION})
+        while some := await cursor.fetchmany(ROWS_AT_ONCE):
+            yield [dict(zip(MemoryInput.__struct_fields__, row, strict=True)) for row in some]

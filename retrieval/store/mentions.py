@@ -1,0 +1,35 @@
+"""Memories that mention an entity, or that a speaker said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString
+
+from psycopg import AsyncConnection
+
+from graph.names import entity_id, normalize
+
+# An entity is also meant by its aliases.
+_MENTIONING: LiteralString = """
+    select m.id, coalesce(m.speaker = %(speaker)s::text, false)
+    from memory m
+    where m.ns = %(ns)s and (m.speaker = %(speaker)s::text or m.doc = any(array(
+        select t.doc from mention t
+        where t.ns = %(ns)s and t.entity in (
+            select %(entity)s::bigint
+            union select a.entity from entity_alias a where a.ns = %(ns)s and a.key = %(key)s::text
+        )
+    )))
+    order by m.doc
+"""
+
+
+async def said_and_mentioned(
+    conn: AsyncConnection[Any], ns: int, name: str, *, speaker: str | None
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The ids of the memories of a speaker, and of all others that mention a name, both in the order of insertion."""
+    key = normalize(name)
+    parameters = {"ns": ns, "key": key, "entity": entity_id(key), "speaker": speaker}
+    rows = await (await conn.execute(_MENTIONING, parameters)).fetchall()
+    own = [memory_id for memory_id, is_own in rows if is_own]
+    return own, [memory_id for memory_id, is_own in rows if not is_own]

@@ -1,0 +1,80 @@
+"""`trivet list`, `get`, `delete` and `namespaces`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from click.testing import Result
+
+from tests.command import trivet as run
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def trivet(database_url: str) -> Cli:
+    """`trivet` on a database with five memories in the namespace `ana`."""
+    command = partial(run, database_url)
+    lines = [
+        {
+            "id": f"m{number}",
+            "text": f"note {number}\n\x1b[2J",
+            "speaker": ("Ana", "Ben")[number % 2],
+            "session_id": "s",
+        }
+        for number in range(5)
+    ]
+    command("import", "-n", "ana", "-", stdin="\n".join(map(json.dumps, lines)))
+    return command
+
+
+def _ids(trivet: Cli, *arguments: str) -> list[str]:
+    return [each["id"] for each in json.loads(trivet("list", "-n", "ana", "--json", *arguments).output)["memories"]]
+
+
+def test_memories_are_listed_by_filters_and_pages(trivet: Cli) -> None:
+    assert _ids(trivet) == ["m0", "m1", "m2", "m3", "m4"]
+    assert _ids(trivet, "--speaker", "Ben") == ["m1", "m3"]
+    page = trivet("list", "-n", "ana", "--limit", "3").output
+    assert "m2" in page
+    assert "m3" not in page
+    assert "\x1b[2J" not in page
+    cursor = page.split("--cursor ")[1].split()[0]
+    assert _ids(trivet, "--cursor", cursor) == ["m3", "m4"]
+    assert "there are more" not in trivet("list", "-n", "ana", "--cursor", cursor).output
+    assert "no namespace 'nobody'" in trivet("list", "-n", "nobody", status=1).output
+
+
+def test_one_memory_is_shown_with_what_it_has(trivet: Cli) -> None:
+    shown = trivet("get", "-n", "ana", "m1").output
+    assert "note 1" in shown
+    assert "speaker: Ben" in shown
+    assert "title" not in shown
+    assert "\x1b" not in shown
+    assert json.loads(trivet("get", "-n", "ana", "m1", "--json").output)["speaker"] == "Ben"
+    assert "no memory 'm9'" in trivet("get", "-n", "ana", "m9", status=1).output
+
+
+def test_memories_are_deleted_by_ids_or_filters(trivet: Cli) -> None:
+    assert trivet("delete", "-n", "ana", "m0", "m1").output == "2 deleted\n"
+    assert "no memory 'm0'" in trivet("delete", "-n", "ana", "m0", status=1).output
+    trivet("delete", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
+    assert _ids(trivet) == ["m2", "m3", "m4"]
+    trivet("delete", "-n", "ana", "--speaker", "Ben", stdin="y\n")
+    assert _ids(trivet) == ["m2", "m4"]
+    done = trivet("delete", "-n", "ana", "--session", "s", "--yes", "--json")
+    assert json.loads(done.output) == {"deleted": 2}
+    for arguments in ((), ("m1", "--speaker", "Ben"), ("m1", "--all")):
+        assert "Give ids, or filters" in trivet("delete", "-n", "ana", *arguments, status=2).output
+
+
+def test_namespaces_are_listed_and_deleted(trivet: Cli) -> None:
+    trivet("add", "-n", "ben", "The kettle is copper.")
+    assert [each["name"] for each in json.loads(trivet("namespaces", "--json").output)["namespaces"]] == ["ana", "ben"]
+    table = trivet("namespaces").output.splitlines()
+    assert [row.split()[:2] for row in table[1:]] == [["ana", "5"], ["ben", "1"]]
+    trivet("delete", "-n", "ana", "--all", "--yes")
+    assert [row.split()[0] for row in trivet("namespaces").output.splitlines()[1:]] == ["ben"]

@@ -1,0 +1,195 @@
+"""A namespace that is exported and imported is the same namespace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import Result
+
+from retrieval.engine import Trivet
+from retrieval.settings import Settings
+from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
+from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
+from retrieval.types.search import Filters, Mode, SearchRequest
+from tests.command import trivet as run
+from tests.serving import problem_of, served
+
+DAY = datetime(2024, 3, 4, 9, tzinfo=UTC)
+PEOPLE = ("Lucía", "Bruno", "Ines", "Tomasz")
+THINGS = ("kettle", "bicycle", "guitar", "telescope", "kayak", "piano", "violin", "tent")
+PLACES = ("Porto", "Lisbon", "Geneva", "Kraków", "Lake Garda")
+QUERIES = (
+    "Where does Lucía live?",
+    "Who has the kettle?",
+    "telescope in Geneva",
+    "What did Bruno say about the kayak?",
+    "What happened in April 2024?",
+    "What does Lu like?",
+    "Who is in the rowing club?",
+    "piano violin guitar",
+)
+
+
+@pytest.fixture
+def trivet_command(database_url: str) -> Callable[..., Result]:
+    """`trivet` on a database of the test's own."""
+    return partial(run, database_url)
+
+
+def _facts() -> list[MemoryInput]:
+    """Facts with stated entities, some of which expire or supersede others, some that come later."""
+    return [
+        MemoryInput(
+            id=f"f{number * 37 % 100:02}",
+            text=f"{PEOPLE[number % 4]} has a {THINGS[number % 8]} in {PLACES[number % 5]}.",
+            title="Things" if number % 3 == 0 else None,
+            created_at=DAY + timedelta(days=number),
+            expires_at=DAY + timedelta(days=number + 1) if number % 10 == 9 else None,
+            tags=["fact", f"t{number % 3}"],
+            metadata={"number": number, "ratio": number / 7, "deep": {"list": [1, "é\u2028"]}},
+            document_id="notes" if number % 4 == 0 else None,
+            entities=[EntityInput(name="Lucía", type="person", aliases=["Lu"])] if number == 0 else [],
+            relations=[RelationInput(source=PEOPLE[number % 4], type="member_of", target="Rowing Club")],
+            supersedes=f"f{(number + 8) * 37 % 100:02}" if number % 12 == 11 else None,
+        )
+        for number in range(80)
+    ]
+
+
+def _turns(session: str, size: int, *, placed: bool) -> list[MemoryInput]:
+    return [
+        MemoryInput(
+            id=f"{session}-{(number * 7) % size}",
+            text=f"I {'took' if number % 2 else 'lost'} the {THINGS[number % 8]} near {PLACES[number % 5]}, {number}.",
+            kind="message",
+            speaker=PEOPLE[(number + size) % 4],
+            session_id=session,
+            position=size - number if placed else None,
+            created_at=DAY + timedelta(hours=number),
+        )
+        for number in range(size)
+    ]
+
+
+async def _live(engine: Trivet, name: str) -> None:
+    """A namespace with a past: batches of all kinds, changes, deletions."""
+    rules = NamespaceSettings(rules=[TransitiveRule(relation="member_of")], query_log=QueryLogSettings(max_entries=5))
+    await engine.put_namespace(name, rules)
+    chunks = [
+        MemoryInput(id=f"c{number}", text=f"Page {number} tells of a {THINGS[number % 8]}.", kind="chunk")
+        for number in range(40)
+    ]
+    for batch in (_facts(), _turns("s1", 50, placed=False), _turns("s2", 45, placed=True), chunks):
+        assert {result.status for result in await engine.add(name, batch)} == {"created"}
+    await engine.patch(name, "s1-3", MemoryPatch(text="I sold the piano, after all."))  # stands where it stood
+    await engine.patch(name, "f05", MemoryPatch(text="Ines lives in Porto.", supersedes="f42"))
+    await engine.add(name, [MemoryInput(text="Bruno prefers tea.", session_id="s2")])  # with an id and time of its own
+    await engine.delete(name, "s1-10")
+    await engine.delete_matching(name, Filters(tags_all=["t2"], document_id=["notes"]))
+
+
+async def _answers(engine: Trivet, name: str) -> dict[str, Any]:
+    """Answers to many searches, as JSON but for ids of searches and times."""
+    variants: dict[str, dict[str, Any]] = {str(mode): {"mode": mode} for mode in Mode}
+    variants |= {
+        "all": {"include_superseded": True, "top_k": 100},
+        "then": {"as_of": DAY + timedelta(days=30)},
+        "turns": {"filters": Filters(kind=["message"], session_id=["s1"])},
+        "tagged": {"filters": Filters(tags_any=["t1"], metadata={"deep": {"list": [1]}})},
+    }
+    found = {}
+    for title, fields in variants.items():
+        for query in QUERIES:
+            request = SearchRequest(query=query, query_timestamp=DAY, explain=True, **fields)
+            answer = msgspec.to_builtins(await engine.search(name, request))
+            del answer["search_id"], answer["timings_ms"]
+            found[f"{title}: {query}"] = answer
+    return found
+
+
+async def _export(engine: Trivet, name: str) -> bytes:
+    return b"".join([piece async for piece in engine.lifecycle.export(name)])
+
+
+async def test_searches_of_an_imported_export_answer_the_same(
+    database_url: str, tmp_path: Path, trivet_command: Callable[..., Result]
+) -> None:
+    file, again = tmp_path / "own.jsonl", tmp_path / "again.jsonl"
+    settings = Settings(database_url=database_url, pool_size=4)
+    async with Trivet.open(settings) as engine:
+        await _live(engine, "own")
+        before = await _answers(engine, "own")
+        assert sum(len(answer["results"]) for answer in before.values()) > 500
+        listed = await engine.list("own", Filters(), cursor=None, limit=1_000)
+        file.write_bytes(await _export(engine, "own"))
+        assert len(file.read_bytes().splitlines()) > 201
+
+    await asyncio.to_thread(trivet_command, "import", "-n", "copy", str(file))
+    await asyncio.to_thread(trivet_command, "export", "-n", "copy", "-o", str(again))
+    assert again.read_bytes() == file.read_bytes()
+    async with Trivet.open(settings) as engine:
+        after = await _answers(engine, "copy")
+        assert [question for question, answer in after.items() if answer != before[question]] == []
+        assert msgspec.json.encode(after) == msgspec.json.encode(before)
+        copied = await engine.list("copy", Filters(), cursor=None, limit=1_000)
+        assert [each.id for each in copied.memories] == [each.id for each in listed.memories]
+        assert [each.superseded_by for each in copied.memories] == [each.superseded_by for each in listed.memories]
+        own, copy = await engine.get_namespace("own"), await engine.get_namespace("copy")
+        assert own.settings == copy.settings
+        assert (own.memories, own.mentions, own.relations) == (copy.memories, copy.mentions, copy.relations)
+
+
+async def test_an_export_is_of_one_moment(trivet: Trivet) -> None:
+    """What is written while it is read is not in it, and what is deleted is."""
+    await trivet.add("own", [MemoryInput(id=f"m{number:03}", text=f"note {number}") for number in range(300)])
+    pieces = trivet.lifecycle.export("own")
+    header = await anext(pieces)
+    await trivet.delete("own", "m299")
+    await trivet.add("own", [MemoryInput(id="late", text="too late")])
+    lines = b"".join([piece async for piece in pieces]).splitlines()
+    assert msgspec.json.decode(header)["memories"] == 300
+    assert [msgspec.json.decode(line)["id"] for line in lines] == [f"m{number:03}" for number in range(300)]
+
+
+async def test_over_http_it_is_the_same(database_url: str) -> None:
+    async with served(database_url) as client:
+        problem_of(await client.get("/v1/namespaces/own/export"), 404)
+        memory = {"id": "m1", "text": "Ines moved to Porto.", "created_at": "2024-05-01T00:00:00Z"}
+        await client.post("/v1/namespaces/own/memories", json={"memories": [memory]})
+        answer = await client.get("/v1/namespaces/own/export")
+        assert answer.headers["content-type"].startswith("application/x-ndjson")
+        header, line = map(msgspec.json.decode, answer.text.splitlines())
+        assert (header["trivet_export"], header["memories"], header["written"]) == (1, 1, 1)
+        assert line == {**memory, "kind": "memory"}
+
+
+def test_a_file_that_ends_early_or_is_of_another_version_is_named(
+    tmp_path: Path, trivet_command: Callable[..., Result]
+) -> None:
+    header = b'{"trivet_export":1,"memories":2,"written":2,"settings":{}}\n'
+    file = tmp_path / "own.jsonl"
+    file.write_bytes(header + b'{"id":"m1","text":"Ines moved to Porto."}\n')
+    assert "1 of 2 memories" in trivet_command("import", "-n", "own", str(file), status=1).output
+    file.write_bytes(header.replace(b":1,", b":2,", 1))
+    assert "trivet_export" in trivet_command("import", "-n", "own", str(file), status=1).output
+
+
+def test_an_import_leaves_the_settings_of_a_namespace_in_use(
+    tmp_path: Path, trivet_command: Callable[..., Result]
+) -> None:
+    trivet_command("add", "-n", "own", "The kettle is copper.", "--id", "m0")
+    file, again = tmp_path / "own.jsonl", tmp_path / "again.jsonl"
+    settings = b'{"profile":"permissive"}'
+    file.write_bytes(b'{"trivet_export":1,"memories":1,"written":9,"settings":' + settings + b'}\n{"text":"Hi."}\n')
+    trivet_command("import", "-n", "own", str(file))
+    trivet_command("export", "-n", "own", "-o", str(again))
+    header = msgspec.json.decode(again.read_bytes().splitlines()[0])
+    assert (header["memories"], header["settings"]["profile"]) == (2, None)
+    assert sorted(tmp_path.iterdir()) == [again, file], "nothing is left of an unfinished file"

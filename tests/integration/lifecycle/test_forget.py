@@ -1,0 +1,52 @@
+"""What a speaker said is forgotten, what others said of them is named; or all that mentions an entity is."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrieval.engine import Trivet
+from retrieval.errors import InvalidInput, NotFound
+from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput
+from retrieval.types.search import Filters
+
+HOUSE = [
+    MemoryInput(id="said1", text="I moved to Porto.", speaker="Lucía", kind="message", session_id="s"),
+    MemoryInput(id="of1", text="Lucía lives near the river now.", speaker="Bruno", kind="message", session_id="s"),
+    MemoryInput(id="said2", text="The kettle is mine.", speaker="Lucía", kind="message", session_id="s"),
+    MemoryInput(id="of2", text="A friend came by.", entities=[EntityInput(name="Lucía", aliases=["Lu"])]),
+    MemoryInput(id="else", text="Bruno has a bicycle.", speaker="Bruno"),
+]
+
+
+async def _ids(trivet: Trivet, namespace: str = "own") -> list[str]:
+    return [memory.id for memory in (await trivet.list(namespace, Filters(), cursor=None, limit=100)).memories]
+
+
+async def test_what_a_speaker_said_goes_and_what_others_said_of_them_is_named(trivet: Trivet) -> None:
+    await trivet.add("own", HOUSE)
+    await trivet.add("other", HOUSE)
+    tried = await trivet.lifecycle.forget("own", ForgetRequest(speaker="Lucía", dry_run=True))
+    assert (tried.deleted, tried.mentioned_by) == (["said1", "said2"], ["of1", "of2"])
+    assert len(await _ids(trivet)) == 5
+    assert await trivet.lifecycle.forget("own", ForgetRequest(speaker="Lucía")) == tried
+    assert await _ids(trivet) == ["of1", "of2", "else"]
+    assert len(await _ids(trivet, "other")) == 5
+    again = await trivet.lifecycle.forget("own", ForgetRequest(speaker="Lucía"))
+    assert (again.deleted, again.mentioned_by) == ([], ["of1", "of2"])
+
+
+@pytest.mark.parametrize("name", ["lucía", "Lu"])
+async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> None:
+    """By any spelling of its name, or by an alias; what a speaker says mentions them."""
+    await trivet.add("own", HOUSE)
+    receipt = await trivet.lifecycle.forget("own", ForgetRequest(entity=name))
+    assert (receipt.deleted, receipt.mentioned_by) == (["said1", "of1", "said2", "of2"], [])
+    assert await _ids(trivet) == ["else"]
+
+
+async def test_neither_or_both_are_refused(trivet: Trivet) -> None:
+    for request in (ForgetRequest(), ForgetRequest(speaker="Lucía", entity="Lucía")):
+        with pytest.raises(InvalidInput, match="either"):
+            await trivet.lifecycle.forget("own", request)
+    with pytest.raises(NotFound):
+        await trivet.lifecycle.forget("own", ForgetRequest(speaker="Lucía"))
