@@ -1,0 +1,78 @@
+"""The commands of README.md do what they show; its Python is run with that of the other pages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+from mcp import Client, StdioServerParameters
+
+from tests.processes import new_data_dir, serving
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TRIVET = f'trivet() {{ {shlex.quote(sys.executable)} -m retrieval.cli "$@"; }}\nset -e\n'
+
+
+def blocks(language: str, word: str) -> list[str]:
+    """The blocks of a language in which a word occurs."""
+    found = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    return [block for block in found if word in block]
+
+
+def test_an_import_and_an_export(tmp_path: Path) -> None:
+    [block] = blocks("sh", "trivet import")
+    with new_data_dir() as folder:
+        done = subprocess.run(
+            ("bash", "-c", TRIVET + block),
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TRIVET_DATA_DIR": str(folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("1 created") == 2
+    assert "[1] 20 May 2025, Ana: My sister Ines grows seeds." in done.stdout
+
+
+def test_requests_of_a_server() -> None:
+    """Of the demo's namespace too, which is empty here."""
+    commands = [
+        shlex.split(command) for block in blocks("sh", "curl") for command in re.split(r"^(?=curl)", block, flags=re.M)
+    ]
+    with new_data_dir() as folder, serving({"TRIVET_DATA_DIR": str(folder)}) as server:
+        answers = []
+        for command in filter(None, commands):
+            url = next(word for word in command if word.startswith("http")).replace("http://127.0.0.1:8321", server.url)
+            body = command[command.index("-d") + 1]
+            answers.append(httpx.post(url, content=body, headers={"content-type": "application/json"}, timeout=60))
+    assert [answer.status_code for answer in answers] == [404, 201, 200]
+    assert "Casa Verde" in answers[-1].json()["context"]
+
+
+def test_the_tools_of_an_assistant() -> None:
+    [block] = blocks("json", "mcpServers")
+    entry = json.loads(block)["mcpServers"]["memory"]
+    assert entry["command"] == "trivet"
+
+    async def tools(folder: Path) -> set[str]:
+        command = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "retrieval.cli", *entry["args"]],
+            env={**os.environ, "TRIVET_DATA_DIR": str(folder)},
+            cwd=str(ROOT),
+        )
+        async with Client(command) as assistant:
+            return {tool.name for tool in (await assistant.list_tools()).tools}
+
+    with new_data_dir() as folder:
+        found = asyncio.run(tools(folder))
+    assert found == {"remember", "recall", "get_context", "forget", "search", "fetch"}
