@@ -2,4 +2,5 @@
 
 import time
 
-time.sleep(3_600)
+if __name__ == "__main__":
+    time.sleep(3_600)

@@ -182,7 +182,8 @@ def command(
             if header is not None:
                 if (lines := outcome.counts.total()) < header.memories:
                     raise Failure(f"the export ends early: {lines} of {header.memories} memories are in it")
-                await engine.lifecycle.complete_import(namespace or "default", header.written)
+                for undone in await engine.lifecycle.complete_import(namespace or "default", header):
+                    click.echo(printable(f"not done again, as no memory mentions the entity: {undone}"), err=True)
 
         with_engine(settings, store)
     for _, warning in sorted(warning for warnings in outcome.warned.values() for warning in warnings.items()):

@@ -18,12 +18,16 @@ class ExportHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Attributes:
         memories: how many follow.
         written: how many were ever written; the weight of an entity depends on it.
+        aliases: given by hand, each after the key of its entity.
+        merges: made by hand, in order, each as the keys of the merged entity and of the one that it became.
     """
 
     trivet_export: Literal[1]
     memories: Annotated[int, Meta(ge=0)]
     written: Annotated[int, Meta(ge=0, le=2**30)]
     settings: NamespaceSettings
+    aliases: list[tuple[str, str]] = []
+    merges: list[tuple[str, str]] = []
 
 
 MARK = b'{"trivet_export":'
@@ -33,9 +37,8 @@ _encoder = msgspec.json.Encoder()
 _header_decoder = msgspec.json.Decoder(ExportHeader)
 
 
-def header_line(*, memories: int, written: int, settings: NamespaceSettings) -> bytes:
+def header_line(header: ExportHeader) -> bytes:
     """The first line of an export."""
-    header = ExportHeader(trivet_export=1, memories=memories, written=written, settings=settings)
     return _encoder.encode(header) + b"\n"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from retrieval.errors import InvalidInput
+from retrieval.ids import uuid7
 from retrieval.ingest.service import Ingest
-from retrieval.lifecycle.export import header_line, memory_lines
-from retrieval.store import export, memories, namespaces
+from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
+from retrieval.store import entities, export, memories, namespaces
 from retrieval.store.mentions import said_and_mentioned
 from retrieval.store.namespaces import check_name
 from retrieval.store.pool import Pool, connect, translated
@@ -39,8 +40,15 @@ class LifeCycle:
         check_name(namespace)
         with translated():
             async with await connect(self._url) as conn, export.snapshot(conn, namespace) as found:
-                many = await export.count(conn, found.ns)
-                yield header_line(memories=many, written=found.next_doc, settings=found.settings)
+                header = ExportHeader(
+                    trivet_export=1,
+                    memories=await export.count(conn, found.ns),
+                    written=found.next_doc,
+                    settings=found.settings,
+                    aliases=await entities.aliases_by_hand(conn, found.ns),
+                    merges=await entities.merges(conn, found.ns),
+                )
+                yield header_line(header)
                 async for rows in export.rows(conn, found.ns):
                     yield memory_lines(rows)
 
@@ -77,12 +85,21 @@ class LifeCycle:
             found = await namespaces.find(conn, namespace)
             return MemoryHistory(memories=await memories.history(conn, found, memory_id, most=MOST_HISTORY))
 
-    async def complete_import(self, namespace: str, written: int) -> None:
-        """Let a namespace that has an export's memories count as many as were ever written to the exported one.
+    async def complete_import(self, namespace: str, header: ExportHeader) -> list[str]:
+        """Let a namespace with an export's memories count as many as were ever written, and do again what was by hand.
 
-        Raises:
-            NotFound: there is no such namespace.
+        Returns what could not be done, as no memory mentions the entity. Raises NotFound if there is no such namespace.
         """
         async with self._pool.connection() as conn:
             found = await namespaces.find(conn, namespace)
-            await namespaces.count_written(conn, found.ns, written)
+            await namespaces.count_written(conn, found.ns, header.written)
+        undone = []
+        for key, alias in header.aliases:
+            async with self._pool.connection() as conn, conn.transaction():
+                if not await entities.name_by_hand(conn, found.ns, key, alias):
+                    undone.append(f"alias {alias!r} of {key!r}")
+        for key, target in header.merges:
+            async with self._pool.connection() as conn, conn.transaction():
+                if not await entities.merge_by_key(conn, found.ns, key, target, uuid7()):
+                    undone.append(f"merge of {key!r} into {target!r}")
+        return undone

@@ -90,6 +90,17 @@ _REMOVE_ALIASES: LiteralString = """
 """
 
 
+_ALL_BY_HAND: LiteralString = """
+    select e.key, a.name from entity_alias a join entity e on e.ns = %(ns)s and e.entity = a.entity
+    where a.ns = %(ns)s and a.doc = -1 order by e.key, a.key
+"""
+_ALL_MERGES: LiteralString = """
+    select e.key, t.key from entity_merge g
+    join entity e on e.ns = %(ns)s and e.entity = g.entity join entity t on t.ns = %(ns)s and t.entity = g.target
+    where g.ns = %(ns)s order by g.merged_at, g.merge
+"""
+
+
 class StoredEntity(NamedTuple):
     """An entity's number, name and type."""
 
@@ -152,6 +163,36 @@ async def aliases(conn: AsyncConnection[Any], ns: int, entities: Collection[int]
     parameters = {"ns": ns, "entities": array_text(entities), "limit": limit}
     rows = await (await conn.execute(_ALIASES, parameters, binary=True)).fetchall()
     return [StoredAlias(name, np.frombuffer(docs, ">i4").astype(np.int64)) for name, docs in rows]
+
+
+async def aliases_by_hand(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:
+    """All aliases given by hand, each after the key of its entity."""
+    return [(key, name) for key, name in await (await conn.execute(_ALL_BY_HAND, {"ns": ns})).fetchall()]
+
+
+async def merges(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:
+    """The keys of all merged entities and of what they were merged into, in order of time."""
+    return [(key, target) for key, target in await (await conn.execute(_ALL_MERGES, {"ns": ns})).fetchall()]
+
+
+async def name_by_hand(conn: AsyncConnection[Any], ns: int, key: str, alias: str) -> bool:
+    """Give the entity of a key an alias, in the caller's transaction; False if that is not possible."""
+    try:
+        await change_aliases(conn, ns, entity_id(key), added=[alias], removed=())
+    except (NotFound, Conflict):
+        return False
+    return True
+
+
+async def merge_by_key(conn: AsyncConnection[Any], ns: int, key: str, target: str, merge_id: str) -> bool:
+    """Show the entity of one key as that of another, in the caller's transaction; False if one does not exist."""
+    try:
+        await merge(conn, ns, entity_id(key), entity_id(target), merge_id)
+    except NotFound:
+        return False
+    except Conflict:  # an import that is repeated
+        return True
+    return True
 
 
 async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, merge_id: str) -> None:

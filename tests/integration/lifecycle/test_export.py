@@ -15,6 +15,7 @@ from click.testing import Result
 
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
+from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
 from retrieval.types.search import Filters, Mode, SearchRequest
@@ -34,6 +35,7 @@ QUERIES = (
     "What does Lu like?",
     "Who is in the rowing club?",
     "piano violin guitar",
+    "Tomasz at Benaco",
 )
 
 
@@ -93,6 +95,10 @@ async def _live(engine: Trivet, name: str) -> None:
     await engine.add(name, [MemoryInput(text="Bruno prefers tea.", session_id="s2")])  # with an id and time of its own
     await engine.delete(name, "s1-10")
     await engine.delete_matching(name, Filters(tags_all=["t2"], document_id=["notes"]))
+    ids = {entity.name: entity.id for entity in (await engine.entities.list(name, limit=1_000)).entities}
+    await engine.entities.merge(name, ids["Tomasz"], ids["Bruno"])
+    await engine.entities.merge(name, ids["Bruno"], ids["Ines"])
+    await engine.entities.change_aliases(name, ids["Lake Garda"], AliasChange(add=["Benaco"]))
 
 
 async def _answers(engine: Trivet, name: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from psycopg import sql
 
 from retrieval.engine import Trivet
 from retrieval.journal.feedback import FeedbackRequest
+from retrieval.lifecycle.export import ExportHeader
 from retrieval.settings import Settings
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
@@ -272,13 +273,22 @@ class House:
         await engine.add(name, [MemoryInput(id="n2", text="Nor of this.", created_at=DAY)])
         await self.compact()
         yield "merged", await self.ask()
+        header = ExportHeader(
+            trivet_export=1,
+            memories=0,
+            written=500,
+            settings=NamespaceSettings(),
+            aliases=[("geneva", "Genf"), ("nobody", "No one")],
+            merges=[("oscar", "geneva"), ("oscar", "geneva"), ("nobody", "geneva")],
+        )
+        yield "imported", await engine.lifecycle.complete_import(name, header)
+        yield "entities imported", await self.ask_entities()
         for request in (ForgetRequest(speaker="Melanie"), ForgetRequest(entity="Geneva")):
             yield f"forgotten {request}", msgspec.to_builtins(await engine.lifecycle.forget(name, request))
         yield "redacted", await engine.records.redact_queries(name, "bicycle")
         yield "is read again", await self.read_everything()
         yield "forgotten queries", await engine.records.delete_queries(name)
         yield "forgotten feedback", await engine.records.delete_feedback(name)
-        await engine.lifecycle.complete_import(name, 500)
         await engine.put_namespace(name, NamespaceSettings(profile="permissive"))
         yield "is read at last", await self.read_everything()
 
