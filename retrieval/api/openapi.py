@@ -18,6 +18,7 @@ from litestar.plugins import OpenAPISchemaPlugin
 from litestar.typing import FieldDefinition
 
 from retrieval.api.bulk import BulkResult
+from retrieval.api.entities import GRAPHML_TYPE
 from retrieval.api.middleware import is_open
 from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.problems import PROBLEM_TYPE, STATUS_OF, TITLES, Problem, type_of
@@ -133,6 +134,8 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
             if kinds[0] is not None:
                 operation["requestBody"] = {"required": True, "content": _lines(kinds[0])}
             operation["responses"]["200"]["content"] = _lines(kinds[1])
+        if operation["operationId"] == "get_graph":
+            operation["responses"]["200"]["content"][GRAPHML_TYPE] = {"schema": {"type": "string"}}
         _add_examples(operation, _TEXTS["examples"].get(operation["operationId"], {}))
         _complete_responses(operation, needs_key=with_key and not is_open(path))
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)

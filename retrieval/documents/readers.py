@@ -134,12 +134,16 @@ def _storable(text: str) -> str:
 READERS: Mapping[str, Callable[[bytes], Reading]] = {"html": read_html, "pdf": read_pdf}
 
 
-def main() -> None:
-    """Read standard input as what the argument says; whatever goes wrong is what is wrong with the file."""
+def confine() -> None:
+    """Limit what this process may take, and what it says of a file."""
     logging.disable()
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
     if sys.platform == "linux":  # elsewhere the limit is not kept, or counts what is merely mapped
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+
+
+def main() -> None:
+    """Read standard input as what the argument says; whatever goes wrong is what is wrong with the file."""
     content = sys.stdin.buffer.read()
     try:
         reading = READERS[sys.argv[1]](content)
@@ -153,4 +157,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    confine()
     main()

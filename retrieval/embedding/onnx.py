@@ -48,8 +48,8 @@ class OnnxEmbedder:
     they never wait behind a batch of documents. Documents have `document_threads`, and concurrent calls take turns
     batch by batch.
 
-    A document longer than 256 word pieces is embedded in windows: its vector is that of their mean. A query is cut at
-    256 word pieces. Every text, even an empty one or one of unknown words, gives a finite unit vector.
+    A document longer than 256 word pieces is embedded in windows, see `joined_vectors`; a query is cut at 256 pieces.
+    Every text, even an empty one or one of unknown words, gives a finite unit vector.
     """
 
     model: str = MODEL_NAME
@@ -120,7 +120,7 @@ class OnnxEmbedder:
             self._calls -= 1
             if not self._calls:
                 self._release = loop.call_later(IDLE_S, self._release_memory)
-        return vectors if len(pieces) == len(texts) else mean_vectors(vectors, counts, list(map(len, pieces)))
+        return vectors if len(pieces) == len(texts) else joined_vectors(vectors, counts, list(map(len, pieces)))
 
     async def warm_up(self) -> None:
         """Run one query, so that the first real one does not pay for allocations."""
@@ -179,17 +179,23 @@ def windows(pieces: list[int]) -> list[list[int]]:
     ]
 
 
-def mean_vectors(vectors: NDArray[np.float32], counts: Sequence[int], weights: Sequence[int]) -> NDArray[np.float32]:
-    """Unit vectors of texts: the weighted means of their windows' vectors, shape (windows, dimensions).
+def joined_vectors(vectors: NDArray[np.float32], counts: Sequence[int], weights: Sequence[int]) -> NDArray[np.float32]:
+    """Unit vectors of texts: of each, the sum of its first window's vector and of the mean of the others' vectors.
 
-    `counts` are the windows of each text, in their order. A text of one window keeps its vector; so does, of its first
-    window, one whose mean vanishes.
+    The beginning counts as much as all the rest: chat turns say there what they are about (in beam_100k a plain mean
+    finds .02 less by the vector leg alone). `vectors` have shape (windows, dimensions); `counts` are the windows of
+    each text, in their order, and `weights` the windows' lengths. A text of one window keeps its vector; so does, of
+    its first window, one whose sum vanishes.
     """
     starts = np.cumsum([0, *counts[:-1]])
-    sums = np.add.reduceat(vectors * np.asarray(weights, np.float32)[:, None], starts, axis=0)
+    shares = np.asarray(weights, np.float32)
+    rest = np.maximum(np.add.reduceat(shares, starts) - shares[starts], 1)
+    shares = shares / np.repeat(rest, counts)
+    shares[starts] = 1
+    sums = np.add.reduceat(vectors * shares[:, None], starts, axis=0)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    has_mean = (np.asarray(counts)[:, None] > 1) & (lengths > 1e-6)
-    return np.asarray(np.where(has_mean, sums / np.maximum(lengths, 1e-6), vectors[starts]), np.float32)
+    has_sum = (np.asarray(counts)[:, None] > 1) & (lengths > 1e-6)
+    return np.asarray(np.where(has_sum, sums / np.maximum(lengths, 1e-6), vectors[starts]), np.float32)
 
 
 @contextlib.contextmanager

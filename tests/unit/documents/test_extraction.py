@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from io import BytesIO, TextIOWrapper
 from typing import Any
@@ -145,6 +144,5 @@ def test_without_pypdf_a_pdf_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "pypdf", None)
     monkeypatch.setattr(sys, "argv", ["readers", "pdf"])
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(pdf("tea"))))
-    monkeypatch.setattr(resource, "setrlimit", lambda *limits: None)
     readers.main()
     assert b"pip install 'trivet[documents]'" in capfdbinary.readouterr().out

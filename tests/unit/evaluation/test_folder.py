@@ -15,7 +15,7 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import CorpusReader, Query, read_folder
 from retrieval.evaluation.runner import credited
 from retrieval.evaluation.systems import parse_modes, parse_weights, weighted
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import MAX_TEXT_CHARS, MemoryInput
 from retrieval.types.search import FusedEvidence, Mode, SearchResult
 
 
@@ -72,7 +72,7 @@ def test_a_time_with_a_zone_keeps_it() -> None:
 
 def test_what_trivet_cannot_hold_is_kept_as_the_reason() -> None:
     """A text that is too long does not make the folder unreadable."""
-    found = CorpusReader().read(row(text="x" * 60_001), 7)
+    found = CorpusReader().read(row(text="x" * (MAX_TEXT_CHARS + 1)), 7)
     assert found.id == "a"
     assert isinstance(found.memory, InvalidInput)
     assert found.memory.loc == ("text",)
@@ -173,7 +173,9 @@ def test_without_duplicates_the_ranking_is_judged_as_it_is() -> None:
 
 def test_a_folder_without_its_sessions(tmp_path: Path) -> None:
     """Sessions and positions go, all else stays; a folder that has none is itself."""
-    chat = read_folder(write(tmp_path, [row(metadata={"session": 1}), row(id="b", text="x" * 60_001)], [QUERY]))
+    chat = read_folder(
+        write(tmp_path, [row(metadata={"session": 1}), row(id="b", text="x" * (MAX_TEXT_CHARS + 1))], [QUERY])
+    )
     kept, rejected = (found.memory for found in chat.sessionless.corpus)
     assert isinstance(kept, MemoryInput)
     assert (kept.session_id, kept.position, kept.kind, kept.metadata) == (None, None, "message", {"session": 1})
