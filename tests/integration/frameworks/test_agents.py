@@ -151,7 +151,7 @@ def test_any_items_come_back(database_url: str) -> None:
 
     with on_a_port(settings_for(database_url)) as url:
 
-        @settings(max_examples=25)
+        @settings(max_examples=10)
         @given(st.lists(st.lists(items, max_size=3) | st.none(), max_size=5))
         def run(steps: list[list[Any] | None]) -> None:
             asyncio.run(check(url, steps))

@@ -194,7 +194,7 @@ def read(store: BaseStore, op: Op) -> Any:
 def test_it_does_what_langgraphs_own_store_does(database_url: str) -> None:
     with trivet.open(database_url=database_url) as client:
 
-        @settings(max_examples=40)
+        @settings(max_examples=15)
         @given(batches=batches)
         def check(batches: list[list[Op]]) -> None:
             store, own = TrivetStore(client, namespace=uuid7()), InMemoryStore()

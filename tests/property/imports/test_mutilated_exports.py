@@ -49,7 +49,7 @@ def mutilated(data: bytes, edits: list[tuple[float, int, bytes]]) -> bytes:
 
 @pytest.mark.parametrize("name", EXPORTS)
 @given(edits=_edits)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_mutilated_export_is_read_as_far_as_it_goes(name: str, edits: list[tuple[float, int, bytes]]) -> None:
     data = mutilated(small(name), edits)
     outcome(data, name.partition("-")[0])
@@ -59,7 +59,7 @@ def test_a_mutilated_export_is_read_as_far_as_it_goes(name: str, edits: list[tup
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(data=st.binary(max_size=400), packed=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_no_bytes_at_all_make_a_reader_fail(name: str, data: bytes, packed: bool) -> None:
     if packed:
         files = dict.fromkeys(("conversations.json", "c/2024-01-01.json", "_chat.txt", "result.json", "x.csv"), data)
@@ -76,7 +76,7 @@ _json = st.recursive(
 
 @pytest.mark.parametrize("name", ["chatgpt", "claude", "telegram", "discord", "mem0", "zep", "hindsight", "jsonl"])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_values_of_another_type_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
     """The keys are those of the format, and anything may stand there."""
     export = json.loads(_sample(name))
