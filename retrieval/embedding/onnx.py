@@ -33,6 +33,12 @@ DIMENSIONS = EMBEDDING_DIM
 MAX_PIECES = 256
 """Length of the model's window in word pieces, its two marks included."""
 
+REST_SHARE = 0.25
+"""Weight of all windows of a long text after the first, relative to 1 for the first.
+
+Turns of chats say at their beginning what they are about, and the learned weights rely on it: docs/decisions/0016.
+"""
+
 TOKENISED_AT_ONCE = 1_000_000
 """Most characters tokenised at once, unless one text has more."""
 
@@ -180,17 +186,15 @@ def windows(pieces: list[int]) -> list[list[int]]:
 
 
 def joined_vectors(vectors: NDArray[np.float32], counts: Sequence[int], weights: Sequence[int]) -> NDArray[np.float32]:
-    """Unit vectors of texts: of each, the sum of its first window's vector and of the mean of the others' vectors.
+    """Unit vectors of texts: unit(first window + REST_SHARE mean of the others), the mean weighted by length.
 
-    The beginning counts as much as all the rest: chat turns say there what they are about (in beam_100k a plain mean
-    finds .02 less by the vector leg alone). `vectors` have shape (windows, dimensions); `counts` are the windows of
-    each text, in their order, and `weights` the windows' lengths. A text of one window keeps its vector; so does, of
-    its first window, one whose sum vanishes.
+    `vectors` have shape (windows, dimensions); `counts` are the windows of each text, in their order, and `weights` the
+    windows' lengths. A text of one window keeps its vector; so does, of its first window, one whose sum vanishes.
     """
     starts = np.cumsum([0, *counts[:-1]])
     shares = np.asarray(weights, np.float32)
     rest = np.maximum(np.add.reduceat(shares, starts) - shares[starts], 1)
-    shares = shares / np.repeat(rest, counts)
+    shares = REST_SHARE * shares / np.repeat(rest, counts)
     shares[starts] = 1
     sums = np.add.reduceat(vectors * shares[:, None], starts, axis=0)
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
