@@ -7,7 +7,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_of_parts, values_at
+from retrieval.imports.json_values import conversations, keys_of_parts
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -33,14 +33,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The messages of both sides, conversation by conversation."""
-    number = 0
-    for part in source.parts(*FILES):
-        try:
-            for _, conversation in values_at(part.decoded(context), {"item"}):
-                number += 1
-                yield from _conversation(mapping_of(conversation), part.place(f"conversation {number}"), context)
-        except InvalidInput as exc:
-            yield refused(part.place(f"after conversation {number}"), exc)
+    return conversations(source, FILES, context, _conversation)
 
 
 def _conversation(conversation: Mapping[str, Any], place: str, context: ImportContext) -> Records:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import IO, Any, TypeAlias
 
@@ -12,7 +12,7 @@ from ijson.common import ObjectBuilder
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import HEAD_BYTES, FilePart, ImportFile
-from retrieval.imports.records import ImportContext
+from retrieval.imports.records import ImportContext, Records, mapping_of, refused
 
 JsonPlace: TypeAlias = str
 """Keys joined by dots; `item` stands for every item of a list, nothing for the outermost value."""
@@ -107,3 +107,20 @@ def keys_in(part: FilePart, context: ImportContext) -> set[JsonPlace]:
         return keys_of(part.decoded(context).read(HEAD_BYTES))
     except InvalidInput:
         return set()
+
+
+def conversations(
+    source: ImportFile,
+    files: Sequence[str],
+    context: ImportContext,
+    read: Callable[[Mapping[str, Any], str, ImportContext], Records],
+) -> Records:
+    """What is read of each conversation in the lists of some files, given with its place; damage ends a file alone."""
+    number = 0
+    for part in source.parts(*files):
+        try:
+            for _, conversation in values_at(part.decoded(context), {"item"}):
+                number += 1
+                yield from read(mapping_of(conversation), part.place(f"conversation {number}"), context)
+        except InvalidInput as exc:
+            yield refused(part.place(f"after conversation {number}"), exc)
