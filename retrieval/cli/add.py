@@ -13,7 +13,7 @@ from retrieval.cli.options import example, json_option, namespace_option, settin
 from retrieval.cli.output import print_json
 from retrieval.errors import InvalidInput
 from retrieval.settings import Settings
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import MemoryInput, as_superseded
 
 
 @click.command(
@@ -35,7 +35,7 @@ from retrieval.types.memory import MemoryInput
 @click.option("--tag", "tags", multiple=True, help="May be given several times.")
 @click.option("--metadata", help="A JSON object.")
 @click.option("--entity", "entities", multiple=True, metavar="NAME[:TYPE]", help="An entity that it mentions.")
-@click.option("--supersedes", help="Id of the memory that it replaces in answers.")
+@click.option("--supersedes", multiple=True, help="Id of a memory that it replaces in answers; several times.")
 @namespace_option
 @settings_options
 @json_option
@@ -45,6 +45,7 @@ def command(text: str | None, namespace: str, settings: Settings, as_json: bool,
     fields["metadata"] = json_object(fields["metadata"], "metadata")
     fields["tags"] = list(fields["tags"])
     fields["entities"] = [_entity(entity) for entity in fields["entities"]]
+    fields["supersedes"] = as_superseded(list(fields["supersedes"]))
     memory = convert(fields, MemoryInput)
     (result,) = with_engine(settings, lambda engine: engine.add(namespace, [memory]))
     if as_json:

@@ -186,7 +186,7 @@ def command(
                     click.echo(printable(f"not done again, as no memory mentions the entity: {undone}"), err=True)
 
         with_engine(settings, store)
-    for _, warning in sorted(warning for warnings in outcome.warned.values() for warning in warnings.items()):
+    for _, warning in sorted({warning for warnings in outcome.warned.values() for warning in warnings.items()}):
         click.echo(warning, err=True)
     _report(outcome, context, name, time.perf_counter() - started, as_json)
 
@@ -269,9 +269,9 @@ def _note(batch: ImportBatch, results: Sequence[AddResult], outcome: Outcome) ->
             continue
         outcome.warned.pop((batch.namespace, result.id or ""), None)
         if result.warning and isinstance(record.memory, MemoryInput):
-            superseded = (batch.namespace, record.memory.supersedes or "")
             warning = f"{record.place}: {result.warning}"
-            outcome.warned.setdefault(superseded, {})[outcome.counts.total()] = warning
+            for superseded in record.memory.superseded_ids:
+                outcome.warned.setdefault((batch.namespace, superseded), {})[outcome.counts.total()] = warning
 
 
 @contextmanager

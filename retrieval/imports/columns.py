@@ -73,11 +73,8 @@ def memory_of_row(
         columns = columns_of(row, context.columns)
         values = {field: row[column] for field, column in columns.items() if row[column] not in (None, "")}
         fields: dict[str, Any] = {
-            **{
-                name: str(values[name])
-                for name in ("text", "title", "speaker", "session_id", "supersedes")
-                if name in values
-            },
+            **{name: str(values[name]) for name in ("text", "title", "speaker", "session_id") if name in values},
+            "supersedes": _supersedes(values.get("supersedes")),
             "created_at": _time(values.get("created_at"), context),
             "expires_at": _time(values.get("expires_at"), context),
             "tags": _tags(values.get("tags")),
@@ -117,6 +114,10 @@ def _time(value: Any, context: ImportContext) -> datetime | None:
 def _tags(value: Any) -> list[str] | None:
     tags = value if isinstance(value, list) else re.split(r"[,;]", value) if isinstance(value, str) else []
     return [str(tag).strip() for tag in tags if str(tag).strip()] or None
+
+
+def _supersedes(value: Any) -> str | list[str] | None:
+    return [str(old) for old in value] if isinstance(value, list) else None if value is None else str(value)
 
 
 def _position(value: Any) -> int | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from retrieval.errors import InvalidInput
 from retrieval.ids import uuid7
 from retrieval.ingest.sessions import DOCUMENT
-from retrieval.types.memory import AddResult, MemoryInput
+from retrieval.types.memory import AddResult, MemoryInput, as_superseded
 from retrieval.validation import check_names, check_storable
 
 
@@ -37,7 +38,7 @@ def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, Ad
         if isinstance(item, InvalidInput):
             results[position] = AddResult(id=None, status="rejected", error=_reason(item))
             continue
-        item = without_empty_names(item)
+        item = canonical(item)
         problem = problem_of(item)
         if problem is None and item.id in drafts:
             problem = InvalidInput(f"{item.id!r} is used twice in this batch; the first is kept", loc=("id",))
@@ -70,14 +71,18 @@ def check_meaning(memory: MemoryInput) -> None:
         raise InvalidInput("must not be blank", loc=("text",))
     if memory.session_id is not None and memory.session_id.startswith(DOCUMENT):
         raise InvalidInput("must not begin with U+001F", loc=("session_id",))
-    if memory.supersedes is not None and memory.supersedes == memory.id:
+    if memory.id in memory.superseded_ids:
         raise InvalidInput("a memory cannot supersede itself", loc=("supersedes",))
 
 
-def without_empty_names(memory: MemoryInput) -> MemoryInput:
-    """Replace an empty title, speaker, session or document by None."""
-    empty = {name: None for name in ("title", "speaker", "session_id", "document_id") if getattr(memory, name) == ""}
-    return msgspec.structs.replace(memory, **empty) if empty else memory
+def canonical(memory: MemoryInput) -> MemoryInput:
+    """The memory as it is stored: no empty title, speaker, session or document, and one superseded id as text."""
+    changes: dict[str, Any] = {
+        name: None for name in ("title", "speaker", "session_id", "document_id") if getattr(memory, name) == ""
+    }
+    if isinstance(memory.supersedes, list):
+        changes["supersedes"] = as_superseded(memory.superseded_ids)
+    return msgspec.structs.replace(memory, **changes) if changes else memory
 
 
 def _reason(error: InvalidInput) -> str:

@@ -18,18 +18,19 @@ from graph.store import DocGraph, GivenEntity, GivenRelation
 from retrieval.embedding.cache import Embedder
 from retrieval.errors import CircularSupersession, Collided, Conflict, InvalidInput, NotFound
 from retrieval.ingest import transaction
-from retrieval.ingest.checks import Draft, check_meaning, drafts_of, fingerprint, without_empty_names
+from retrieval.ingest.checks import Draft, canonical, check_meaning, drafts_of, fingerprint
 from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.sessions import session_name, session_of
 from retrieval.ingest.transaction import Analysed, Written
 from retrieval.store import documents, locking, memories, namespaces
+from retrieval.store.locking import MemoryVersion
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import calendar_terms
 from retrieval.types.document import DocumentStatus
-from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPatch
+from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPatch, superseded_ids
 from retrieval.types.search import Filters
 from retrieval.validation import check_names, check_storable
 
@@ -101,12 +102,14 @@ class Ingest:
                 stored = await memories.get(conn, namespace, memory_id)
             current = stored.memory
             unchanged = {field: getattr(current, field) for field in MemoryInput.__struct_fields__}
-            changed = without_empty_names(msgspec.structs.replace(MemoryInput(**unchanged), **changes))
+            changed = canonical(msgspec.structs.replace(MemoryInput(**unchanged), **changes))
             check_meaning(changed)
-            if (superseded := changes.get("supersedes")) is not None:
+            if superseded := superseded_ids(changes.get("supersedes")):
                 async with self._pool.connection() as conn:
-                    if not await locking.versions(conn, namespace.ns, [superseded]):
-                        raise InvalidInput(f"there is no memory {superseded!r}", loc=("supersedes",))
+                    known = await locking.versions(conn, namespace.ns, superseded)
+                for missing in superseded:
+                    if missing not in known:
+                        raise InvalidInput(f"there is no memory {missing!r}", loc=("supersedes",))
             draft = Draft(position=0, id=memory_id, input=changed, fingerprint=fingerprint(changed))
             try:
                 await self._write(name, [draft], _no_wait, expected={memory_id: stored.fingerprint})
@@ -183,7 +186,7 @@ class Ingest:
                     analysed,
                     kept=kept,
                     sessions=_present([document, *(old.session_id for old in known.values())]),
-                    superseded=_present(old.supersedes for old in known.values()),
+                    superseded=_superseded(known.values()),
                 )
             return "updated" if before else "created"
 
@@ -207,7 +210,7 @@ class Ingest:
                     (),
                     kept={},
                     sessions=_present([session_name(document_id), *(old.session_id for old in known.values())]),
-                    superseded=_present(old.supersedes for old in known.values()),
+                    superseded=_superseded(known.values()),
                 )
 
         await _retried(attempt, (Collided,))
@@ -234,7 +237,7 @@ class Ingest:
             batch = WriteBatch(
                 analysed=analysed,
                 sessions=_present([*(old.session_id for old in before), *map(session_of, now)]),
-                superseded=_present([*(old.supersedes for old in before), *(new.supersedes for new in now)]),
+                superseded=_superseded([*before, *now]),
             )
             await turn()
             written = await self._writes.store(namespace, batch, expected=expected or {})
@@ -281,25 +284,28 @@ async def _no_wait() -> None:
 
 def _stored(draft: Draft, written: Written) -> AddResult:
     """The result of a written memory. A superseded memory may arrive later, so a missing one is only a warning."""
-    old = draft.input.supersedes
-    unknown = old is not None and old not in written.known
+    unknown = [repr(old) for old in draft.input.superseded_ids if old not in written.known]
     return AddResult(
         id=draft.id,
         status="updated" if draft.id in written.replaced else "created",
-        warning=f"supersedes: there is no memory {old!r} so far" if unknown else UNSET,
+        warning=f"supersedes: there is no memory {', '.join(unknown)} so far" if unknown else UNSET,
     )
 
 
 def _keys(name: str, batch: Sequence[MemoryInput | InvalidInput]) -> frozenset[tuple[str, str, str]]:
     """The ids and sessions that a batch touches, including superseded ids."""
     given = [memory for memory in batch if isinstance(memory, MemoryInput)]
-    ids = {memory.id for memory in given} | {memory.supersedes for memory in given}
+    ids = {memory.id for memory in given}.union(*(memory.superseded_ids for memory in given))
     sessions = set(map(session_of, given))
     return frozenset((name, kind, one) for kind, some in (("id", ids), ("session", sessions)) for one in some if one)
 
 
 def _present(values: Iterable[str | None]) -> frozenset[str]:
     return frozenset(value for value in values if value is not None)
+
+
+def _superseded(some: Iterable[MemoryInput | MemoryVersion]) -> frozenset[str]:
+    return frozenset(old for each in some for old in each.superseded_ids)
 
 
 def _attributed_text(memory: MemoryInput) -> str:

@@ -157,7 +157,7 @@ async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) 
         known = await locking.versions(conn, ns, ids)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
         await turns.lock_sessions(conn, ns, sessions)
-        superseded = [version.supersedes for version in known.values() if version.supersedes is not None]
+        superseded = [old for version in known.values() for old in version.superseded_ids]
         await locking.lock_ids(conn, ns, written=(), superseded=superseded)
         locked = [row for row in await locking.lock(conn, ns, {*ids, *superseded}) if row.id in known]
         _check_locked(locked, sessions, superseded)
@@ -193,7 +193,7 @@ def _check_locked(rows: Sequence[LockedMemory], sessions: Collection[str], super
     """Raise if a memory's session or superseded id is not locked."""
     if not {row.session_id for row in rows} <= {None, *sessions}:
         raise Collided("a memory was moved to another session meanwhile")
-    if not {row.supersedes for row in rows} <= {None, *superseded}:
+    if not {old for row in rows for old in row.superseded_ids} <= {*superseded}:
         raise Collided("a memory has come to supersede another one meanwhile")
 
 
@@ -201,36 +201,43 @@ async def _check_chains(
     conn: AsyncConnection[Any], ns: int, existing: Sequence[LockedMemory], analysed: Sequence[Analysed]
 ) -> None:
     """Reject memories that would newly supersede themselves through others; existing cycles stay."""
-    before = {row.id: row.supersedes for row in existing}
-    wanted = {item.draft.id: item.draft.input.supersedes for item in analysed}
-    new = {memory_id: old for memory_id, old in wanted.items() if old is not None and old != before.get(memory_id)}
-    known = [item.draft.id for item in analysed if item.draft.id in new and item.draft.may_exist]
+    before = {row.id: row.superseded_ids for row in existing}
+    wanted = {item.draft.id: item.draft.input.superseded_ids for item in analysed}
+    new = {memory_id: [old for old in ids if old not in before.get(memory_id, ())] for memory_id, ids in wanted.items()}
+    known = [item.draft.id for item in analysed if new[item.draft.id] and item.draft.may_exist]
     if not known:
         return
-    stored = await locking.chains(conn, ns, known, {old for old in wanted.values() if old is not None})
-    edges = {memory_id: old for memory_id, old in stored.items() if memory_id not in wanted}
-    edges |= {memory_id: old for memory_id, old in wanted.items() if old is not None and memory_id not in new}
-    ends = set(edges.values())
+    stored = await locking.chains(conn, ns, known, {old for ids in wanted.values() for old in ids})
+    edges = {memory_id: [*ids] for memory_id, ids in stored.items() if memory_id not in wanted}
+    edges |= {memory_id: [old for old in ids if old not in new[memory_id]] for memory_id, ids in wanted.items()}
     closing = {}
-    for memory_id, old in new.items():
-        chain = _chain_from(old, edges) if memory_id in ends else [old]
-        if chain[-1] == memory_id:
-            closing[memory_id] = f"it would supersede itself: {' > '.join([memory_id, *chain])}"
+    for memory_id, ids in new.items():
+        for old in ids:
+            if chain := _chain(old, memory_id, edges):
+                closing[memory_id] = f"it would supersede itself: {' > '.join([memory_id, *chain])}"
+                break
         else:
-            edges[memory_id] = old
-            ends.add(old)
+            edges[memory_id] += ids
     if closing:
         raise CircularSupersession(closing)
 
 
-def _chain_from(start: str, edges: Mapping[str, str]) -> list[str]:
-    """Follow `edges` from an id: the ids it supersedes in turn, itself first, up to the last or the first repeated."""
-    chain = {start: None}
-    current = start
-    while (next_ := edges.get(current)) is not None and next_ not in chain:
-        chain[next_] = None
-        current = next_
-    return list(chain)
+def _chain(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """Ids from `start` to `end`, each superseding the next; empty if there is no such chain."""
+    reached_from: dict[str, str | None] = {start: None}
+    waiting = [start]
+    while waiting:
+        current = waiting.pop()
+        if current == end:
+            chain = [current]
+            while (before := reached_from[chain[-1]]) is not None:
+                chain.append(before)
+            return chain[::-1]
+        for old in edges.get(current, ()):
+            if old not in reached_from:
+                reached_from[old] = current
+                waiting.append(old)
+    return []
 
 
 async def _exchange(
@@ -243,7 +250,8 @@ async def _exchange(
     """
     gone = [row.doc for row in removed]
     arranged = await _rearrange(conn, ns, removed, added)
-    lengths, superseded = await memories.delete(conn, ns, gone) if gone else ({}, ())
+    lengths = await memories.delete(conn, ns, gone) if gone else {}
+    superseded = {old for row in removed for old in row.superseded_ids}
     if added:
         by_id = sorted(added, key=lambda doc: added[doc].draft.id)
         await memories.insert(conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id])
@@ -253,7 +261,7 @@ async def _exchange(
     if added:
         await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
     written = {item.draft.id for item in added.values() if item.draft.may_exist}
-    newly_superseded = {item.draft.input.supersedes for item in added.values() if item.draft.input.supersedes}
+    newly_superseded = {old for item in added.values() for old in item.draft.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
     graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
     await graph_store.write(conn, ns, graphs, removed=gone)

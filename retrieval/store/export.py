@@ -11,8 +11,9 @@ from psycopg import AsyncConnection, IsolationLevel
 from psycopg.types.json import set_json_loads
 
 from retrieval.store import namespaces
+from retrieval.store.locking import SUPERSEDED
 from retrieval.store.namespaces import Namespace
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import MemoryInput, as_superseded
 
 ROWS_AT_ONCE = 128
 """Memories read in one round trip: each may have 1 MB."""
@@ -25,13 +26,17 @@ _PATIENCE: LiteralString = "set idle_in_transaction_session_timeout = '15min'"
 _COUNT: LiteralString = "select count(*) from memory where ns = %(ns)s"
 
 # In the order of `MemoryInput`'s fields.
-_ALL: LiteralString = """
+_ALL: LiteralString = (
+    """
     select m.text, m.id, m.kind, m.title, m.speaker, m.session_id,
         case when t.place is null then m.position else least(t.place, %(most_position)s) end::integer, m.document_id,
-        m.created_at, m.expires_at, m.tags, m.metadata, m.entities, m.relations, m.supersedes
+        m.created_at, m.expires_at, m.tags, m.metadata, m.entities, m.relations, """
+    + SUPERSEDED
+    + """ as supersedes
     from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
     where m.ns = %(ns)s order by m.doc
-"""
+    """
+)
 
 
 @asynccontextmanager
@@ -62,4 +67,9 @@ async def rows(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[Sequence[di
     async with conn.cursor("export") as cursor:
         await cursor.execute(_ALL, {"ns": ns, "most_position": _MOST_POSITION})
         while some := await cursor.fetchmany(ROWS_AT_ONCE):
-            yield [dict(zip(MemoryInput.__struct_fields__, row, strict=True)) for row in some]
+            yield [_as_sent(row) for row in some]
+
+
+def _as_sent(row: Sequence[Any]) -> dict[str, Any]:
+    fields = dict(zip(MemoryInput.__struct_fields__, row, strict=True))
+    return {**fields, "supersedes": as_superseded(fields["supersedes"])}

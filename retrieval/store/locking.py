@@ -31,28 +31,40 @@ _SESSION: LiteralString = """
     case when m.session_id is null and m.kind = 'chunk' then E'\\x1f' || m.document_id else m.session_id end
 """
 
-VERSIONS: LiteralString = "select m.id, m.fingerprint, " + _SESSION + ", m.supersedes from memory m where m.ns = %(ns)s"
+SUPERSEDED: LiteralString = """
+    array(select x.old from supersession x where x.ns = m.ns and x.doc = m.doc order by x.place)
+"""
+"""The ids that a memory supersedes."""
+
+VERSIONS: LiteralString = (
+    "select m.id, m.fingerprint, " + _SESSION + ", " + SUPERSEDED + " from memory m where m.ns = %(ns)s"
+)
 """Id and columns of `MemoryVersion` of the memories of a namespace."""
 
 _VERSIONS_BY_ID = VERSIONS + " and m.id = any(%(ids)s)"
 
 _LOCK_CHAINS = "select pg_advisory_xact_lock(8323, %(key)s)"
 
-_IS_SUPERSEDED = "select exists (select from memory where ns = %(ns)s and supersedes = any(%(ids)s))"
+_IS_SUPERSEDED = "select exists (select from supersession where ns = %(ns)s and old = any(%(ids)s))"
 
 _CHAINS = """
-    with recursive chain (id, supersedes) as (
-        select m.id, m.supersedes from memory m where m.ns = %(ns)s and m.id = any(%(ids)s)
+    with recursive chain (id, old) as (
+        select m.id, x.old from memory m join supersession x on x.ns = m.ns and x.doc = m.doc
+        where m.ns = %(ns)s and m.id = any(%(ids)s)
         union
-        select m.id, m.supersedes from chain join memory m on m.ns = %(ns)s and m.id = chain.supersedes
+        select m.id, x.old from chain
+        join memory m on m.ns = %(ns)s and m.id = chain.old
+        join supersession x on x.ns = m.ns and x.doc = m.doc
     )
-    select id, supersedes from chain where supersedes is not null
+    select id, array_agg(old) from chain group by id
 """
 
 LOCKED: LiteralString = (
     "select m.id, m.doc, m.fingerprint, "
     + _SESSION
-    + """, m.supersedes, t.place
+    + ", "
+    + SUPERSEDED
+    + """, t.place
     from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
     where m.ns = %(ns)s
     """
@@ -63,15 +75,17 @@ _LOCK = LOCKED + " and m.id = any(%(ids)s) order by m.id for update of m"
 
 _LOCK_MATCHING = LOCKED + " and " + MATCHES + " order by m.id for update of m"
 
-_NAMED_BY_MATCHING = "select distinct " + _SESSION + ", m.supersedes from memory m where m.ns = %(ns)s and " + MATCHES
+_NAMED_BY_MATCHING = (
+    "select distinct " + _SESSION + ", " + SUPERSEDED + " from memory m where m.ns = %(ns)s and " + MATCHES
+)
 
 
 class MemoryVersion(NamedTuple):
-    """What a writer needs of a stored memory: the hash of what was sent, its session, the id it supersedes."""
+    """What a writer needs of a stored memory: the hash of what was sent, its session, the ids it supersedes."""
 
     fingerprint: bytes
     session_id: str | None
-    supersedes: str | None
+    superseded_ids: list[str]
 
 
 class LockedMemory(NamedTuple):
@@ -81,7 +95,7 @@ class LockedMemory(NamedTuple):
     doc: int
     fingerprint: bytes
     session_id: str | None
-    supersedes: str | None
+    superseded_ids: list[str]
     place: int | None
 
 
@@ -137,8 +151,8 @@ def _id_locks(ns: int, written: Collection[str], superseded: Collection[str]) ->
 
 async def chains(
     conn: AsyncConnection[Any], ns: int, ids: Collection[str], superseded: Collection[str]
-) -> Mapping[str, str]:
-    """Stored supersessions with which new ones could close a cycle: the superseded id by id.
+) -> Mapping[str, list[str]]:
+    """Stored supersessions with which new ones could close a cycle: the superseded ids by id.
 
     The chains do not change until the transaction ends, which holds the locks of `lock_ids`. `ids` are to supersede
     `superseded`; if no stored memory supersedes any of `ids`, no cycle is possible.
@@ -168,4 +182,4 @@ async def lock_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -
 async def named_by_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> tuple[set[str], set[str]]:
     """The sessions of all memories that match the filters, and the ids that they supersede."""
     rows = await (await conn.execute(_NAMED_BY_MATCHING, {**eligibility(filters), "ns": ns})).fetchall()
-    return {session for session, _ in rows if session is not None}, {old for _, old in rows if old is not None}
+    return {session for session, _ in rows if session is not None}, {old for _, ids in rows for old in ids}

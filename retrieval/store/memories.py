@@ -19,40 +19,54 @@ from psycopg.types.json import Jsonb
 from postgres.arrays import array_text, text_array
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
 from retrieval.errors import NotFound
+from retrieval.store.locking import SUPERSEDED
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import ELIGIBLE, eligibility
-from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput
+from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
 from retrieval.types.search import Filters
 
 _INSERT = """
     copy memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
-        expires_at, tags, metadata, entities, relations, supersedes, fingerprint, length, embedding,
+        expires_at, tags, metadata, entities, relations, fingerprint, length, embedding,
         traits)
     from stdin with (format binary)
 """
 _INSERT_TYPES = (
     "int4", "int4", "text", "text", "text", "text", "text", "text", "int4", "text", "timestamptz",
-    "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "text", "bytea", "int4", "halfvec", "int4",
+    "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "bytea", "int4", "halfvec", "int4",
 )  # fmt: skip
 
 # In the order of `Memory`'s fields, followed by what only the store knows.
-_COLUMNS = """
+_COLUMNS: LiteralString = (
+    """
     m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
-    m.expires_at, m.tags, m.metadata, m.entities, m.relations, m.supersedes,
-    array(select s.id from memory s where s.ns = m.ns and s.supersedes = m.id order by s.id) as superseded_by,
+    m.expires_at, m.tags, m.metadata, m.entities, m.relations,
+    """
+    + SUPERSEDED
+    + """ as supersedes,
+    array(
+        select s.id from supersession x join memory s on s.ns = x.ns and s.doc = x.doc
+        where x.ns = m.ns and x.old = m.id order by s.id
+    ) as superseded_by,
     m.fingerprint, m.doc
-"""
+    """
+)
 
 _GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
 
 # Both directions: what a memory supersedes in turn, and what supersedes any of those; `union` ends a cycle.
 _HISTORY = (
     """
-    with recursive related (id, supersedes) as (
-        select m.id, m.supersedes from memory m where m.ns = %(ns)s and m.id = %(id)s
+    with recursive related (id) as (
+        select %(id)s::text
         union
-        select m.id, m.supersedes from related r
-        join memory m on m.ns = %(ns)s and (m.id = r.supersedes or m.supersedes = r.id)
+        select other.id from related r cross join lateral (
+            select x.old from memory m join supersession x on x.ns = m.ns and x.doc = m.doc
+            where m.ns = %(ns)s and m.id = r.id
+            union all
+            select m.id from supersession x join memory m on m.ns = x.ns and m.doc = x.doc
+            where x.ns = %(ns)s and x.old = r.id
+        ) as other (id)
     )
     select """
     + _COLUMNS
@@ -84,7 +98,15 @@ _WITH_METADATA = PreparedStatement(
     "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s::jsonb order by doc"
 )
 
-_DELETE = "delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length, supersedes"
+_DELETE = """
+    with superseding as (delete from supersession where ns = %(ns)s and doc = any(%(docs)s))
+    delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length
+"""
+
+_SUPERSEDE = """
+    insert into supersession (ns, doc, place, old)
+    select %(ns)s, * from unnest(%(docs)s::integer[], %(places)s::smallint[], %(old)s::text[])
+"""
 
 # Both conditions on `m.doc` are needed: with the join alone the planner may scan the namespace while the table is new
 # and has no statistics.
@@ -97,8 +119,8 @@ _SET_EMBEDDINGS = """
 _EMBEDDINGS_AT_ONCE = 1_000
 
 _SUPERSEDED_AT = """(
-    select min(new.created_at) from memory new
-    where new.ns = %(ns)s and new.supersedes = m.id and new.id <> m.id
+    select min(new.created_at) from supersession x join memory new on new.ns = x.ns and new.doc = x.doc
+    where x.ns = %(ns)s and x.old = m.id and new.id <> m.id
 )"""
 
 _REFRESH_SUPERSESSION = (
@@ -146,7 +168,7 @@ class NewMemory:
     traits: int
 
 
-async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemory]) -> None:
+async def insert(conn: AsyncConnection[Any], ns: int, memories: Sequence[NewMemory]) -> None:
     """Insert rows. An existing id raises psycopg's UniqueViolation."""
     async with conn.cursor() as cursor, cursor.copy(_INSERT) as copy:
         copy.set_types(_INSERT_TYPES)
@@ -157,9 +179,16 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Iterable[NewMemo
                     ns, memory.doc, memory.id, given.kind, given.text, given.title, given.speaker, given.session_id,
                     given.position, given.document_id, memory.created_at, given.expires_at, given.tags,
                     *(Jsonb(each, msgspec.json.encode) for each in (given.metadata, given.entities, given.relations)),
-                    given.supersedes, memory.fingerprint, memory.length, HalfVector(memory.embedding), memory.traits,
+                    memory.fingerprint, memory.length, HalfVector(memory.embedding), memory.traits,
                 )
             )  # fmt: skip
+    superseding = [
+        (memory.doc, place, old) for memory in memories for place, old in enumerate(memory.input.superseded_ids)
+    ]
+    if superseding:
+        docs, places, old = zip(*superseding, strict=True)
+        named = {"docs": array_text(docs), "places": array_text(places), "old": text_array(old)}
+        await conn.execute(_SUPERSEDE, {"ns": ns, **named})
 
 
 async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:
@@ -232,10 +261,9 @@ def asking_metadata(ns: int, metadata: Mapping[str, Any]) -> BoundStatement:
     return _WITH_METADATA, {"ns": ns, "metadata": msgspec.json.encode(metadata).decode()}
 
 
-async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tuple[Mapping[int, int], Sequence[str]]:
-    """Delete rows; returns the number of terms by ordinal, and the ids that the deleted memories superseded."""
-    rows = await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall()
-    return {doc: length for doc, length, _ in rows}, sorted({old for _, _, old in rows if old is not None})
+async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> Mapping[int, int]:
+    """Delete rows; returns the number of terms by ordinal."""
+    return dict(await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall())
 
 
 async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
@@ -266,6 +294,7 @@ def _stored(row: Sequence[Any]) -> StoredMemory:
     """Decode a row of `_COLUMNS`."""
     *values, fingerprint, doc = row
     fields = dict(zip(Memory.__struct_fields__, values, strict=True))
+    fields["supersedes"] = as_superseded(fields["supersedes"])
     fields["entities"] = msgspec.convert(fields["entities"], list[EntityInput])
     fields["relations"] = msgspec.convert(fields["relations"], list[RelationInput])
     return StoredMemory(Memory(**fields), fingerprint, doc)

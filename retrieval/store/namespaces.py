@@ -58,6 +58,7 @@ _LARGEST = "select name from namespace where next_doc >= %(least)s order by next
 _LOCK = "select ns from namespace where name = %(name)s for update"
 
 _DELETE = {
+    "supersessions": "delete from supersession where ns = %(ns)s",
     "memories": "delete from memory where ns = %(ns)s",
     "memory_changes": "delete from memory_change where ns = %(ns)s",
     "turns": "delete from turn where ns = %(ns)s",

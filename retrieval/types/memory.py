@@ -19,7 +19,26 @@ Kind = Literal["memory", "message", "chunk"]
 Zoned = Annotated[datetime, Meta(tz=True, description="RFC 3339 with a zone")]
 MemoryId = Annotated[str, Meta(min_length=1, max_length=256)]
 Label = Annotated[str, Meta(min_length=1, max_length=256)]
+Superseded = MemoryId | Annotated[list[MemoryId], Meta(max_length=64, description="several ids")] | None
 Metadata = Annotated[dict[str, Any], Meta(description="free JSON of at most 64 KB; filters test containment")]
+
+
+def superseded_ids(supersedes: str | list[str] | None) -> list[str]:
+    """The ids of a field `supersedes`, each once, in the order given.
+
+    >>> superseded_ids(None), superseded_ids("a"), superseded_ids(["b", "a", "b"])
+    ([], ['a'], ['b', 'a'])
+    """
+    return [supersedes] if isinstance(supersedes, str) else list(dict.fromkeys(supersedes or ()))
+
+
+def as_superseded(ids: list[str]) -> str | list[str] | None:
+    """Ids as the field `supersedes` has them: null for none, one alone as text.
+
+    >>> as_superseded([]), as_superseded(["a"]), as_superseded(["b", "a"])
+    (None, 'a', ['b', 'a'])
+    """
+    return ids if len(ids) > 1 else next(iter(ids), None)
 
 
 class EntityInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +74,12 @@ class MemoryInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     metadata: Metadata = {}
     entities: Annotated[list[EntityInput], Meta(max_length=256)] = []
     relations: Annotated[list[RelationInput], Meta(max_length=256)] = []
-    supersedes: MemoryId | None = None
+    supersedes: Superseded = None
+
+    @property
+    def superseded_ids(self) -> list[str]:
+        """The ids that it supersedes, each once, in the order given."""
+        return superseded_ids(self.supersedes)
 
 
 class MemoryPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,7 +98,7 @@ class MemoryPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     metadata: Metadata | UnsetType = UNSET
     entities: Annotated[list[EntityInput], Meta(max_length=256)] | UnsetType = UNSET
     relations: Annotated[list[RelationInput], Meta(max_length=256)] | UnsetType = UNSET
-    supersedes: MemoryId | UnsetType | None = UNSET
+    supersedes: Superseded | UnsetType = UNSET
 
 
 class Memory(Struct, frozen=True, kw_only=True):
@@ -94,7 +118,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any]
     entities: list[EntityInput]
     relations: list[RelationInput]
-    supersedes: str | None
+    supersedes: str | list[str] | None
     superseded_by: list[str]
 
 

@@ -143,7 +143,8 @@ def check_legs(database_url: str) -> dict[str, str]:
         told = db.execute("select distinct unnest(docs) from memory_change").fetchall()
         assert docs <= {doc for (doc,) in told}, "every change is told to the indexes"
         unmarked = db.execute("""
-            select old.id from memory old join memory new on new.supersedes = old.id and new.id <> old.id
+            select old.id from memory old join supersession x on x.old = old.id
+            join memory new on new.doc = x.doc and new.id <> old.id
             group by old.id, old.superseded_at having old.superseded_at is distinct from min(new.created_at)
         """).fetchall()
         assert unmarked == [], "whoever is superseded knows it"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+
+import networkx
 import pytest
 from msgspec import UNSET
 
@@ -9,7 +12,7 @@ from retrieval.errors import InvalidInput
 from retrieval.ingest.service import Ingest
 from retrieval.store import memories, namespaces
 from retrieval.store.pool import Pool
-from retrieval.types.memory import AddResult, MemoryInput, MemoryPatch
+from retrieval.types.memory import AddResult, MemoryInput, MemoryPatch, as_superseded, superseded_ids
 from tests.turns import HashedEmbedder
 
 
@@ -19,9 +22,9 @@ def ingest(pool: Pool) -> Ingest:
 
 
 async def add(ingest: Ingest, *pairs: str) -> list[AddResult]:
-    """Add memories: "b>a" is b, which supersedes a."""
+    """Add memories: "b>a" is b, which supersedes a; "c>ab" supersedes both."""
     split = [pair.partition(">") for pair in pairs]
-    return await ingest.add("n", [MemoryInput(id=one, text=pair, supersedes=old or None)
+    return await ingest.add("n", [MemoryInput(id=one, text=pair, supersedes=as_superseded([*old]))
                                   for (one, _, old), pair in zip(split, pairs, strict=True)])  # fmt: skip
 
 
@@ -29,9 +32,17 @@ def statuses(results: list[AddResult]) -> list[str]:
     return [result.status for result in results]
 
 
-async def supersedes(pool: Pool, memory_id: str) -> str | None:
+async def supersedes(pool: Pool, memory_id: str) -> str | list[str] | None:
     async with pool.connection() as conn:
         return (await memories.get(conn, await namespaces.find(conn, "n"), memory_id)).memory.supersedes
+
+
+async def outdated(pool: Pool, memory_id: str) -> bool:
+    async with pool.connection() as conn:
+        [[hidden]] = await (
+            await conn.execute("select superseded_at is not null from memory where id = %s", [memory_id])
+        ).fetchall()
+    return bool(hidden)
 
 
 async def test_superseding_what_is_not_there_is_told(ingest: Ingest) -> None:
@@ -62,6 +73,45 @@ async def test_what_is_stored_is_followed(ingest: Ingest, pool: Pool) -> None:
     assert [await supersedes(pool, one) for one in "abc"] == ["c", None, "b"]
 
 
+async def test_several_are_superseded_at_once(ingest: Ingest, pool: Pool) -> None:
+    """Each is out of sight, back once nothing supersedes it, and followed where a circle would close."""
+    await add(ingest, "a", "b", "c>ab", "d>bc")
+    assert [await supersedes(pool, one) for one in "acd"] == [None, ["a", "b"], ["b", "c"]]
+    assert [await outdated(pool, one) for one in "abcd"] == [True, True, True, False]
+    (circle,) = await add(ingest, "a>bd")
+    assert circle.error == "supersedes: it would supersede itself: a > d > c > a"
+    assert statuses(await add(ingest, "d>bc", "d>c")) == ["unchanged", "rejected"]
+    await ingest.patch("n", "c", MemoryPatch(supersedes=["a"]))
+    assert await supersedes(pool, "c") == "a"
+    await ingest.delete("n", "d")
+    assert [await outdated(pool, one) for one in "abc"] == [True, False, False]
+
+
+async def test_each_of_several_that_is_not_there_is_told(ingest: Ingest) -> None:
+    (result,) = await add(ingest, "c>ab")
+    assert result.warning == "supersedes: there is no memory 'a', 'b' so far"
+    (repeated,) = await ingest.add("n", [MemoryInput(id="d", text="d", supersedes=["c", "c"])])
+    assert (repeated.status, repeated.warning) == ("created", UNSET)
+    assert statuses(await ingest.add("n", [MemoryInput(id="d", text="d", supersedes="c")])) == ["unchanged"]
+    (itself,) = await ingest.add("n", [MemoryInput(id="e", text="e", supersedes=["a", "e"])])
+    assert itself.error == "supersedes: a memory cannot supersede itself"
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_no_writes_close_a_circle(ingest: Ingest, pool: Pool, seed: int) -> None:
+    """Whatever is written in whatever order, what is stored is free of circles, and hides what it supersedes."""
+    rng = random.Random(seed)
+    for _ in range(4):
+        batch = rng.sample("abcdef", rng.randint(1, 6))
+        await add(ingest, *(f"{one}>{''.join(rng.sample('abcdef', rng.randint(0, 3)))}" for one in batch))
+    async with pool.connection() as conn:
+        rows = await (await conn.execute("select id, superseded_at is not null from memory")).fetchall()
+    stored = {one: superseded_ids(await supersedes(pool, one)) for one, _ in rows}
+    edges = [(one, old) for one, ids in stored.items() for old in ids]
+    assert networkx.is_directed_acyclic_graph(networkx.DiGraph(edges))
+    assert {one for one, hidden in rows if hidden} == {old for _, old in edges} & stored.keys()
+
+
 async def test_a_change_is_refused_too(ingest: Ingest, pool: Pool) -> None:
     await add(ingest, "a", "b>a")
     with pytest.raises(InvalidInput, match="a > b > a") as circle:
@@ -75,7 +125,7 @@ async def test_a_change_is_refused_too(ingest: Ingest, pool: Pool) -> None:
 async def test_a_circle_of_earlier_versions_can_be_read_changed_and_opened(ingest: Ingest, pool: Pool) -> None:
     await add(ingest, "a", "b>a")
     async with pool.connection() as conn:
-        await conn.execute("update memory set supersedes = 'b' where id = 'a'")
+        await conn.execute("insert into supersession select ns, doc, 0, 'b' from memory where id = 'a'")
     assert (await ingest.patch("n", "a", MemoryPatch(text="changed"))).supersedes == "b"
     assert statuses(await add(ingest, "c>a", "d>c")) == ["created", "created"]
     assert (await ingest.patch("n", "a", MemoryPatch(supersedes=None))).superseded_by == ["b", "c"]

@@ -61,7 +61,7 @@ async def conn(pool: Pool) -> AsyncIterator[Connection]:
     """A database with three namespaces."""
     async with pool.connection() as conn:
         for ns, size in SIZES.items():
-            await insert(conn, ns, (memory(ns, doc, vector) for doc, vector in enumerate(unit_vectors(ns, size))))
+            await insert(conn, ns, [memory(ns, doc, vector) for doc, vector in enumerate(unit_vectors(ns, size))])
         yield conn
 
 
