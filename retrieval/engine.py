@@ -55,9 +55,10 @@ from retrieval.store.namespaces import check_name, check_new_name
 from retrieval.store.pool import Pool, open_pool, translated
 from retrieval.text.analysis import resolve_language
 from retrieval.timings import Stopwatch
-from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage, MemoryPatch
+from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage, MemoryPatch, SharedPatch, UpdateReceipt
 from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt, NamespaceSettings
 from retrieval.types.search import (
+    NO_FILTERS,
     ClassifyRequest,
     ClassifyResponse,
     ContextRequest,
@@ -239,6 +240,19 @@ class Trivet:
         check_name(namespace)
         check_storable(memory_id, ("id",))
         return await self._ingest.patch(namespace, memory_id, patch)
+
+    async def update(
+        self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
+    ) -> UpdateReceipt:
+        """Change the same fields of many memories in one transaction; by ids, or of all that match the filters.
+
+        Raises NotFound if there is no such namespace, InvalidInput if neither is given or both are, for a change that
+        is not valid, or if too many match.
+        """
+        check_name(namespace)
+        check_storable(ids, ("ids",))
+        check_storable(filters, ("filters",))
+        return await self._ingest.update(namespace, patch, ids=ids, filters=filters)
 
     async def delete(self, namespace: str, memory_id: str) -> None:
         """Delete a memory from every leg; raises NotFound if there is no such namespace or memory."""

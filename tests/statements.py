@@ -82,7 +82,7 @@ def statements_of(*packages: str) -> list[Statement]:
     found: dict[str, str] = {}
     for module in _modules(packages):
         for name, value in vars(module).items():
-            for text in filter(has_rows, _texts(value)):
+            for text in filter(has_rows, _texts(value, set())):
                 found.setdefault(text, f"{module.__name__}.{name}")
     statements = (_whole(Statement(where, text)) for text, where in found.items())
     return [statement for statement in statements if statement is not None]
@@ -96,7 +96,11 @@ def _modules(packages: Sequence[str]) -> Iterator[ModuleType]:
                     yield importlib.import_module(module.name)
 
 
-def _texts(value: object) -> Iterator[str]:
+def _texts(value: object, seen: set[int]) -> Iterator[str]:
+    """The texts in a value; a container that contains itself is read once."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
     if isinstance(value, str):
         yield value
     elif isinstance(value, PreparedStatement):
@@ -104,10 +108,10 @@ def _texts(value: object) -> Iterator[str]:
         yield re.sub(r"\$(\d+)", lambda place: f"%({names[int(place[1]) - 1]})s", value.text.replace("%", "%%"))
     elif isinstance(value, Mapping):
         for each in value.values():
-            yield from _texts(each)
+            yield from _texts(each, seen)
     elif isinstance(value, list | tuple):
         for each in value:
-            yield from _texts(each)
+            yield from _texts(each, seen)
 
 
 def _whole(statement: Statement) -> Statement | None:

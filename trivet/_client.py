@@ -13,7 +13,7 @@ import httpx
 
 from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
 from retrieval.types.entity import EntityPage, EntityPaths, EntitySummary, Neighborhood
-from retrieval.types.memory import AddResult, ForgetReceipt, Memory
+from retrieval.types.memory import AddResult, ForgetReceipt, Memory, UpdateReceipt
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
@@ -133,6 +133,12 @@ class Client:
     def update(self, id: str, *, namespace: str | None = None, **fields: Any) -> Memory:
         """Change fields of a memory; None clears one that may be empty, others stay as they are."""
         return self._send(calls.update(self._named(namespace), id, fields))
+
+    def update_all(
+        self, set: Mapping[str, Any], *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Any
+    ) -> UpdateReceipt:
+        """Set fields of the memories of these ids, or of all that meet the filters, in one transaction."""
+        return self._send(calls.update_all(self._named(namespace), set, list(ids), filters))
 
     def delete(self, id: str, *, namespace: str | None = None) -> None:
         """Delete one memory."""

@@ -18,7 +18,15 @@ from retrieval.documents.files import document_of
 from retrieval.ids import uuid7
 from retrieval.types.document import Document, DocumentPage, DocumentReceipt
 from retrieval.types.entity import EntityList, EntityPage, EntityPaths, Neighborhood
-from retrieval.types.memory import AddResult, ForgetReceipt, Memory, MemoryHistory, MemoryInput, MemoryPage
+from retrieval.types.memory import (
+    AddResult,
+    ForgetReceipt,
+    Memory,
+    MemoryHistory,
+    MemoryInput,
+    MemoryPage,
+    UpdateReceipt,
+)
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
@@ -185,6 +193,14 @@ def page(namespace: str, filters: Mapping[str, Any], cursor: str | None) -> Call
 def update(namespace: str, memory_id: str, fields: Mapping[str, Any]) -> Call[Memory]:
     """Change fields of a memory."""
     return Call("PATCH", _path(namespace, "memories", memory_id), Memory, fields)
+
+
+def update_all(
+    namespace: str, fields: Mapping[str, Any], ids: Sequence[str], filters: Mapping[str, Any]
+) -> Call[UpdateReceipt]:
+    """Change the same fields of many memories; sent twice, the second answer would count none as updated."""
+    body = {"ids": ids, "filters": filters, "set": fields}
+    return Call("POST", _path(namespace, "memories", "update"), UpdateReceipt, body, is_repeatable=False)
 
 
 def delete(namespace: str, memory_id: str) -> Call[None]:

@@ -8,14 +8,26 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Controller, delete, get, patch, post
 from litestar.params import JSONBody, QueryParameter
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from retrieval.api.parameters import MAX_BYTES, Batch, Cursor, Deleted, Limit, MemoryName, NamespaceName
 from retrieval.api.problems import BatchRejected, ProblemField, faults_of, problems
 from retrieval.api.state import Api
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
-from retrieval.types.memory import AddResult, Kind, Label, Memory, MemoryInput, MemoryPage, MemoryPatch
+from retrieval.types.memory import (
+    MOST_UPDATED,
+    AddResult,
+    Kind,
+    Label,
+    Memory,
+    MemoryId,
+    MemoryInput,
+    MemoryPage,
+    MemoryPatch,
+    SharedPatch,
+    UpdateReceipt,
+)
 from retrieval.types.search import Filters
 from retrieval.validation import Parsed, check_storable, decode
 
@@ -37,6 +49,14 @@ class DeleteRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Which memories to delete; at least one filter must be given."""
 
     filters: Filters
+
+
+class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which memories to change, by `ids` or by `filters`, and what to set."""
+
+    ids: Annotated[list[MemoryId], Meta(max_length=MOST_UPDATED)] = []
+    filters: Filters = Filters()
+    set: SharedPatch
 
 
 class MemoriesController(Controller):
@@ -116,6 +136,15 @@ class MemoriesController(Controller):
         Nothing of it is left in any leg.
         """
         await api.engine.delete(ns, memory_id)
+
+    @post("/update", status_code=200, responses=problems(404, 409, body=True))
+    async def update_memories(self, api: Api, ns: NamespaceName, data: JSONBody[UpdateRequest]) -> UpdateReceipt:
+        """Change the same fields of many memories.
+
+        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`. A field that is
+        left out stays; `null` clears one that may be empty.
+        """
+        return await api.engine.update(ns, data.set, ids=data.ids, filters=data.filters)
 
     @post("/delete", status_code=200, responses=problems(404, body=True))
     async def delete_memories(self, api: Api, ns: NamespaceName, data: JSONBody[DeleteRequest]) -> Deleted:

@@ -9,11 +9,9 @@ import click
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, filter_options
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
-from retrieval.cli.output import console, print_json, printable, say
+from retrieval.cli.output import console, print_json, say, say_memory
 from retrieval.settings import Settings
 from retrieval.types.search import Filters
-
-_CHARS_SHOWN = 100
 
 
 @click.command(epilog=example("trivet list -n alice --speaker Caroline --after 2023-05-01T00:00:00Z --limit 20"))
@@ -34,11 +32,7 @@ def command(
         return
     to = console()
     for memory in page.memories:
-        text = " ".join(memory.text.split())
-        text = text if len(text) <= _CHARS_SHOWN else text[: _CHARS_SHOWN - 1] + "…"
-        about = f"{memory.id}  {memory.created_at:%Y-%m-%d}  {memory.speaker or memory.title or memory.kind}"
-        say(to, printable(about), "dim")
-        say(to, "  " + printable(text))
+        say_memory(to, memory)
     if not page.memories:
         say(to, "nothing found")
     if page.next_cursor is not None:

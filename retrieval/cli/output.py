@@ -15,6 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from retrieval.types.memory import Memory
+
+_CHARS_SHOWN = 100
+
 LINE_EVERY_S = 5.0
 """How often progress is told where there is no terminal."""
 
@@ -100,3 +104,12 @@ def _of(total: int | None, done: int, rate: float) -> str:
         return ""
     minutes, seconds = divmod(round(max(total - done, 0) / rate) if rate else 0, 60)
     return f"/{total}, {minutes}:{seconds:02} left"
+
+
+def say_memory(to: Console, memory: Memory) -> None:
+    """Two lines: what identifies a memory, and the beginning of its text."""
+    text = " ".join(memory.text.split())
+    text = text if len(text) <= _CHARS_SHOWN else text[: _CHARS_SHOWN - 1] + "…"
+    about = f"{memory.id}  {memory.created_at:%Y-%m-%d}  {memory.speaker or memory.title or memory.kind}"
+    say(to, printable(about), "dim")
+    say(to, "  " + printable(text))

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 from msgspec import UNSET
 
 from classifier.traits import pack_traits
@@ -30,8 +29,17 @@ from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import calendar_terms
 from retrieval.types.document import DocumentStatus
-from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPatch, superseded_ids
-from retrieval.types.search import Filters
+from retrieval.types.memory import (
+    MOST_UPDATED,
+    AddResult,
+    Memory,
+    MemoryInput,
+    MemoryPatch,
+    SharedPatch,
+    UpdateReceipt,
+    superseded_ids,
+)
+from retrieval.types.search import NO_FILTERS, Filters
 from retrieval.validation import check_names, check_storable
 
 T = TypeVar("T")
@@ -94,23 +102,19 @@ class Ingest:
         Raises NotFound if there is no such namespace or memory, InvalidInput if the changed memory is invalid.
         """
         check_storable(patch)
-        changes = {name: value for name, value in msgspec.structs.asdict(patch).items() if value is not UNSET}
+        changes = patch.changes
         check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
         for _ in range(_ATTEMPTS):
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 stored = await memories.get(conn, namespace, memory_id)
-            current = stored.memory
-            unchanged = {field: getattr(current, field) for field in MemoryInput.__struct_fields__}
-            changed = canonical(msgspec.structs.replace(MemoryInput(**unchanged), **changes))
-            check_meaning(changed)
+            draft = _changed(stored.memory, changes, position=0)
             if superseded := superseded_ids(changes.get("supersedes")):
                 async with self._pool.connection() as conn:
                     known = await locking.versions(conn, namespace.ns, superseded)
                 for missing in superseded:
                     if missing not in known:
                         raise InvalidInput(f"there is no memory {missing!r}", loc=("supersedes",))
-            draft = Draft(position=0, id=memory_id, input=changed, fingerprint=fingerprint(changed))
             try:
                 await self._write(name, [draft], _no_wait, expected={memory_id: stored.fingerprint})
             except (*_MET_ANOTHER_WRITER, Conflict):
@@ -118,6 +122,42 @@ class Ingest:
             async with self._pool.connection() as conn:
                 return (await memories.get(conn, namespace, memory_id)).memory
         raise Conflict("other writers kept changing the same memory")
+
+    async def update(
+        self, name: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
+    ) -> UpdateReceipt:
+        """Change the same fields of the memories of these ids, or of all that match the filters, in one transaction.
+
+        Ids that do not exist are left out. Raises NotFound if there is no such namespace; InvalidInput if neither ids
+        nor filters are given or both are, if more than `MOST_UPDATED` match, or if a changed memory is invalid.
+        """
+        check_storable(patch)
+        changes = patch.changes
+        check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
+        if bool(ids) != filters.is_empty:
+            raise InvalidInput("give either ids or filters", loc=("ids",))
+        for _ in range(_ATTEMPTS):
+            async with self._pool.connection() as conn:
+                namespace = await namespaces.find(conn, name)
+                if ids:
+                    stored = await memories.of_ids(conn, namespace.ns, ids)
+                else:
+                    stored = await memories.page(conn, namespace.ns, filters, after=-1, limit=MOST_UPDATED + 1)
+            if len(stored) > MOST_UPDATED:
+                raise InvalidInput(f"more than {MOST_UPDATED:,} memories match", loc=("filters",))
+            drafts = [_changed(each.memory, changes, position=place) for place, each in enumerate(stored)]
+            expected = {
+                each.memory.id: each.fingerprint
+                for each, draft in zip(stored, drafts, strict=True)
+                if draft.fingerprint != each.fingerprint
+            }
+            try:
+                results = await self._write(name, drafts, _no_wait, expected=expected)
+            except (*_MET_ANOTHER_WRITER, Conflict):
+                continue
+            updated = sum(result.status == "updated" for result in results.values())
+            return UpdateReceipt(matched=len(stored), updated=updated)
+        raise Conflict("other writers kept changing the same memories")
 
     async def delete(self, name: str, memory_id: str) -> None:
         """Delete one memory from all legs; raises NotFound if there is no such namespace or memory."""
@@ -276,6 +316,14 @@ class Ingest:
             async with self._analysis:
                 analyses += await asyncio.to_thread(analyse, drafts[start : start + _ANALYSED_AT_ONCE])
         return analyses
+
+
+def _changed(stored: Memory, changes: Mapping[str, Any], *, position: int) -> Draft:
+    """A stored memory with some fields changed; raises InvalidInput if it is invalid then."""
+    fields = {name: getattr(stored, name) for name in MemoryInput.__struct_fields__}
+    changed = canonical(MemoryInput(**{**fields, **changes}))
+    check_meaning(changed)
+    return Draft(position=position, id=stored.id, input=changed, fingerprint=fingerprint(changed))
 
 
 async def _no_wait() -> None:

@@ -54,6 +54,8 @@ _COLUMNS: LiteralString = (
 
 _GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
 
+_OF_IDS = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = any(%(ids)s) order by m.doc"
+
 # Both directions: what a memory supersedes in turn, and what supersedes any of those; `union` ends a cycle.
 _HISTORY = (
     """
@@ -197,6 +199,12 @@ async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) 
     if row is None:
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
     return _stored(row)
+
+
+async def of_ids(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Sequence[StoredMemory]:
+    """The memories of these ids that exist, in the order of insertion."""
+    cursor = await conn.execute(_OF_IDS, {"ns": ns, "ids": text_array(ids)})
+    return [_stored(row) for row in await cursor.fetchall()]
 
 
 async def history(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str, *, most: int) -> list[Memory]:

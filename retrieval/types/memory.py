@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 MAX_TEXT_CHARS = 1_000_000
 """Longest text of a memory, some 170,000 words. Parts of one that is longer than the embedder's window are found better
@@ -13,6 +13,9 @@ if it is put as a document."""
 
 MAX_BATCH = 1_000
 """Most memories of one JSON batch; the bulk endpoint has no such limit."""
+
+MOST_UPDATED = 10_000
+"""Most memories that one request changes, as all are written in one transaction."""
 
 
 Kind = Literal["memory", "message", "chunk"]
@@ -82,23 +85,40 @@ class MemoryInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return superseded_ids(self.supersedes)
 
 
-class MemoryPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Fields to change; missing ones are kept, `null` clears an optional one."""
+class SharedPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields to change that several memories may share; missing ones are kept, `null` clears an optional one."""
 
-    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)] | UnsetType = UNSET
     kind: Kind | UnsetType = UNSET
     title: Annotated[str, Meta(max_length=1000)] | UnsetType | None = UNSET
     speaker: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
     session_id: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
-    position: Annotated[int, Meta(ge=0, le=2147483647)] | UnsetType | None = UNSET
     document_id: Annotated[str, Meta(max_length=256)] | UnsetType | None = UNSET
     created_at: Zoned | UnsetType = UNSET
     expires_at: Zoned | UnsetType | None = UNSET
     tags: Annotated[list[Label], Meta(max_length=64)] | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The given fields."""
+        return {name: value for name, value in structs.asdict(self).items() if value is not UNSET}
+
+
+class MemoryPatch(SharedPatch, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields to change; missing ones are kept, `null` clears an optional one."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT_CHARS)] | UnsetType = UNSET
+    position: Annotated[int, Meta(ge=0, le=2147483647)] | UnsetType | None = UNSET
     entities: Annotated[list[EntityInput], Meta(max_length=256)] | UnsetType = UNSET
     relations: Annotated[list[RelationInput], Meta(max_length=256)] | UnsetType = UNSET
     supersedes: Superseded | UnsetType = UNSET
+
+
+class UpdateReceipt(Struct, frozen=True, kw_only=True):
+    """How many memories there were, and how many of them were not so before."""
+
+    matched: int
+    updated: int
 
 
 class Memory(Struct, frozen=True, kw_only=True):

@@ -60,7 +60,10 @@ class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def is_empty(self) -> bool:
         """Whether these filters match every memory."""
-        return self == Filters()
+        return self == NO_FILTERS
+
+
+NO_FILTERS = Filters()
 
 
 class Exclude(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -179,3 +179,30 @@ async def test_nothing_crosses_namespaces(client: httpx.AsyncClient) -> None:
     assert (await client.post(other, json={"memories": [{"id": "m1", "text": "Mine."}]})).status_code == 201
     assert (await client.delete(f"{other}/m1")).status_code == 204
     assert (await client.get(f"{MEMORIES}/m1")).json()["text"] == SUPPORT["text"]
+
+
+async def test_many_memories_are_changed_at_once(client: httpx.AsyncClient) -> None:
+    """By ids or by filters, all legs included; what was so before is not counted as updated."""
+    texts = {"m1": "The kettle is copper.", "m2": "The door is green.", "m3": "The roof leaks."}
+    await _add(client, *({"id": id_, "text": text, "tags": ["house"]} for id_, text in texts.items()))
+    by_ids = await client.post(f"{MEMORIES}/update", json={"ids": ["m1", "m9"], "set": {"speaker": "Caroline"}})
+    assert by_ids.json() == {"matched": 1, "updated": 1}
+    change = {"filters": {"tags_all": ["house"]}, "set": {"speaker": "Caroline", "tags": ["home"]}}
+    assert (await client.post(f"{MEMORIES}/update", json=change)).json() == {"matched": 3, "updated": 3}
+    assert (await client.post(f"{MEMORIES}/update", json=change)).json() == {"matched": 0, "updated": 0}
+    again = {"filters": {"tags_all": ["home"]}, "set": {"tags": ["home"]}}
+    assert (await client.post(f"{MEMORIES}/update", json=again)).json() == {"matched": 3, "updated": 0}
+    search = {"query": "What did Caroline say of the roof?", "filters": {"speaker": ["Caroline"], "tags_any": ["home"]}}
+    found = (await client.post(f"{NAMESPACE}/search", json=search)).json()["results"]
+    assert (found[0]["id"], len(found)) == ("m3", 3)
+
+
+async def test_a_change_of_many_says_which_and_is_valid(client: httpx.AsyncClient) -> None:
+    await _add(client, SUPPORT)
+    both = {"ids": ["m1"], "filters": {"kind": ["message"]}, "set": {"tags": []}}
+    problem_of(await client.post(f"{MEMORIES}/update", json={"set": {"tags": []}}), 422)
+    problem_of(await client.post(f"{MEMORIES}/update", json=both), 422)
+    for change in ({"text": "x"}, {"session_id": "\x1fd"}, {"kind": "other"}):
+        problem_of(await client.post(f"{MEMORIES}/update", json={"ids": ["m1"], "set": change}), 422)
+    problem_of(await client.post("/v1/namespaces/nobody/memories/update", json={"ids": ["m1"], "set": {}}), 404)
+    assert (await client.get(f"{MEMORIES}/m1")).json() == {**SUPPORT, "superseded_by": []}

@@ -71,6 +71,25 @@ def test_memories_are_deleted_by_ids_or_filters(trivet: Cli) -> None:
         assert "Give ids, or filters" in trivet("delete", "-n", "ana", *arguments, status=2).output
 
 
+def test_what_superseded_a_memory_is_shown(trivet: Cli) -> None:
+    trivet("add", "-n", "ana", "The boat is blue.", "--id", "m9", "--supersedes", "m0", "--supersedes", "m1")
+    shown = trivet("history", "-n", "ana", "m0").output
+    assert "supersedes m0, m1" in shown
+    history = json.loads(trivet("history", "-n", "ana", "m9", "--json").output)
+    assert {memory["id"] for memory in history["memories"]} == {"m0", "m1", "m9"}
+    assert "no memory 'm7'" in trivet("history", "-n", "ana", "m7", status=1).output
+
+
+def test_a_speaker_is_forgotten_after_a_question(trivet: Cli) -> None:
+    trivet("forget", "-n", "ana", status=2)
+    assert "would be deleted" in trivet("forget", "-n", "ana", "--speaker", "Ben", "--dry-run").output
+    trivet("forget", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
+    before = _ids(trivet)
+    receipt = json.loads(trivet("forget", "-n", "ana", "--speaker", "Ben", "--yes", "--json").output)
+    assert receipt["deleted"]
+    assert sorted([*_ids(trivet), *receipt["deleted"]]) == sorted(before)
+
+
 def test_namespaces_are_listed_and_deleted(trivet: Cli) -> None:
     trivet("add", "-n", "ben", "The kettle is copper.")
     assert [each["name"] for each in json.loads(trivet("namespaces", "--json").output)["namespaces"]] == ["ana", "ben"]

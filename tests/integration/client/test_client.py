@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import trivet
+from retrieval.types.memory import UpdateReceipt
 from tests.serving import on_a_port, settings_for
 
 MAY = datetime(2025, 5, 20, 18, tzinfo=UTC)
@@ -102,6 +103,13 @@ def test_what_a_speaker_said_is_forgotten(ana: trivet.Client) -> None:
     assert [memory.id for memory in ana.get_all()] == ["m2"]
     with pytest.raises(trivet.InvalidInput, match="either"):
         ana.forget()
+
+
+def test_many_memories_are_changed_at_once(ana: trivet.Client) -> None:
+    ana.add([{"id": "m1", "text": "I moved.", "speaker": "Ines"}, {"id": "m2", "text": "Ines likes tea."}])
+    assert ana.update_all({"tags": ["x"]}, speaker=["Ines"]).updated == 1
+    assert ana.update_all({"tags": ["x"]}, ids=["m1", "m2"]) == UpdateReceipt(matched=2, updated=1)
+    assert [memory.tags for memory in ana.get_all()] == [["x"], ["x"]]
 
 
 def test_the_history_of_a_memory(ana: trivet.Client) -> None:

@@ -1,0 +1,55 @@
+"""`trivet forget`."""
+
+from __future__ import annotations
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import console, print_json, printable, say
+from retrieval.engine import Trivet
+from retrieval.settings import Settings
+from retrieval.types.memory import ForgetReceipt, ForgetRequest
+
+
+@click.command(
+    epilog=example("trivet forget -n alice --speaker Lucía --dry-run", "trivet forget -n alice --entity Acme")
+)
+@click.option("--speaker", help="Delete what this speaker said; what others said of them is shown and stays.")
+@click.option("--entity", help="Delete all that mentions it, by its name or an alias.")
+@click.option("--dry-run", is_flag=True, help="Delete nothing; show what would be deleted.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before anything is deleted.")
+@namespace_option
+@settings_options
+@json_option
+def command(
+    speaker: str | None,
+    entity: str | None,
+    dry_run: bool,
+    yes: bool,
+    namespace: str,
+    settings: Settings,
+    as_json: bool,
+) -> None:
+    """Forget a speaker or an entity. Nothing brings back what is deleted."""
+    if (speaker is None) == (entity is None):
+        raise click.UsageError("Give either --speaker or --entity.")
+    if not dry_run and not yes:
+        what = f"what {speaker!r} said" if speaker is not None else f"all that mentions {entity!r}"
+        click.confirm(f"Delete {what} in {namespace!r}?", abort=True, err=True)
+
+    async def forget(engine: Trivet) -> ForgetReceipt:
+        request = ForgetRequest(speaker=speaker, entity=entity, dry_run=dry_run)
+        return await engine.lifecycle.forget(namespace, request)
+
+    receipt = with_engine(settings, forget)
+    if as_json:
+        print_json(receipt)
+        return
+    to = console()
+    say(to, f"{len(receipt.deleted)} {'would be deleted' if dry_run else 'deleted'}")
+    if dry_run and receipt.deleted:
+        say(to, "  " + printable(" ".join(receipt.deleted)), "dim")
+    if receipt.mentioned_by:
+        say(to, f"{len(receipt.mentioned_by)} of others mention {printable(speaker or '')} and are still there:")
+        say(to, "  " + printable(" ".join(receipt.mentioned_by)), "dim")

@@ -1,0 +1,29 @@
+"""`trivet history`."""
+
+from __future__ import annotations
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import console, print_json, printable, say, say_memory
+from retrieval.settings import Settings
+from retrieval.types.memory import superseded_ids
+
+
+@click.command(epilog=example("trivet history -n alice m1"))
+@click.argument("memory_id", metavar="ID")
+@namespace_option
+@settings_options
+@json_option
+def command(memory_id: str, namespace: str, settings: Settings, as_json: bool) -> None:
+    """Show a memory with those that it superseded and those that superseded it, in turn, the oldest first."""
+    history = with_engine(settings, lambda engine: engine.lifecycle.history(namespace, memory_id))
+    if as_json:
+        print_json(history)
+        return
+    to = console()
+    for memory in history.memories:
+        say_memory(to, memory)
+        if memory.supersedes is not None:
+            say(to, printable(f"  supersedes {', '.join(superseded_ids(memory.supersedes))}"), "dim")
