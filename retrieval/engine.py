@@ -241,6 +241,15 @@ class Trivet:
         check_storable(memory_id, ("id",))
         return await self._ingest.patch(namespace, memory_id, patch)
 
+    async def prepare_import(self, namespace: str, settings: NamespaceSettings) -> None:
+        """Give the settings of an export to a namespace that has no memories; make it if it is not there."""
+        try:
+            is_empty = not (await self.get_namespace(namespace)).memories
+        except NotFound:
+            is_empty = True
+        if is_empty:
+            await self.put_namespace(namespace, settings)
+
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
     ) -> UpdateReceipt:

@@ -16,6 +16,7 @@ from retrieval.api.parameters import NDJSON_TYPE, NamespaceName, require_media_t
 from retrieval.api.problems import describe, log_failure, problems
 from retrieval.api.state import Api, AppState
 from retrieval.errors import InvalidInput
+from retrieval.lifecycle.export import MARK, ExportHeader, read_header
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
 
@@ -51,6 +52,9 @@ class BulkController(Controller):
         still arrive, after every 256. A broken line is rejected and the rest goes on. A line has at most 8,388,608
         bytes; the body has no limit. Should the database fail on the way, all lines that it did not take are rejected.
         Lines with ids can be sent again after that: what is there is `unchanged`.
+
+        An export is taken back as it was written. Its first line has no result; a namespace without memories gets its
+        settings, and its aliases and merges once all lines are in.
         """
         require_media_type(request, NDJSON_TYPE, body_is_empty=False)
         return _BulkAnswer(api, ns, lines(request.stream(), MAX_MEMORY_BYTES))
@@ -70,18 +74,23 @@ class _BulkAnswer:
         self._namespace = namespace
         self._failure: str | None = None
         self._added_any = False
+        self._header: ExportHeader | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; a failure before the first result is a problem, one after it rejects lines."""
         under_way: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue()
         unsent: set[asyncio.Task[bytes]] = set()
         room = asyncio.Semaphore(CHUNKS_AT_ONCE)
+        last: asyncio.Task[bytes] | None = None
 
         async def work() -> None:
+            nonlocal last
             try:
                 async for chunk in self._chunks():
                     await room.acquire()
-                    task = asyncio.create_task(self._add(chunk, scope["state"]["request_id"]))
+                    if self._header and last:  # an export's memories keep their order of insertion
+                        await asyncio.wait([last])
+                    last = task = asyncio.create_task(self._add(chunk, scope["state"]["request_id"]))
                     task.add_done_callback(lambda _: room.release())
                     unsent.add(task)
                     under_way.put_nowait(task)
@@ -89,6 +98,10 @@ class _BulkAnswer:
                         await asyncio.wait([task])
                         if task.exception():
                             return
+                if self._header and self._failure is None:
+                    if last:
+                        await asyncio.wait([last])
+                    await self._engine.lifecycle.complete_import(self._namespace, self._header)
             finally:
                 under_way.put_nowait(None)
 
@@ -122,6 +135,10 @@ class _BulkAnswer:
         ids: set[str] = set()
         size = 0
         async for line in self._source:
+            if line.number == 1 and line.content and line.content.startswith(MARK):
+                self._header = read_header(line.content)
+                await self._engine.prepare_import(self._namespace, self._header.settings)
+                continue
             memory = await self._parsed(line)
             memory_id = memory.id if isinstance(memory, MemoryInput) else None
             line_bytes = len(line.content or b"")

@@ -24,14 +24,13 @@ from retrieval.cli.options import checked, example, gathered, json_option, setti
 from retrieval.cli.output import print_json, printable, progress
 from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
-from retrieval.errors import InvalidInput, NotFound
+from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
 from retrieval.imports.formats import FORMATS, detect, read
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.lifecycle.export import MARK, read_header
 from retrieval.settings import Settings
 from retrieval.types.memory import AddResult, MemoryInput
-from retrieval.types.namespace import NamespaceSettings
 
 DOCUMENT = "document"
 """The format of a file that is put as one document."""
@@ -171,7 +170,7 @@ def command(
 
         async def store(engine: Trivet) -> None:
             if header is not None:
-                await _apply(engine, namespace or "default", header.settings)
+                await engine.prepare_import(namespace or "default", header.settings)
             # An export's memories get the order of insertion that they had.
             at_once = BATCHES_AT_ONCE if header is None else 1
             with progress("import", total) as advance:
@@ -199,16 +198,6 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
         if is_document(path):
             return DOCUMENT
         raise
-
-
-async def _apply(engine: Trivet, namespace: str, settings: NamespaceSettings) -> None:
-    """Give the settings of an export to a namespace that has no memories."""
-    try:
-        is_empty = not (await engine.get_namespace(namespace)).memories
-    except NotFound:
-        is_empty = True
-    if is_empty:
-        await engine.put_namespace(namespace, settings)
 
 
 def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: float, as_json: bool) -> None:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from click.testing import Result
 
+from retrieval.api import bulk
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
 from retrieval.types.entity import AliasChange
@@ -20,7 +21,7 @@ from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, Relati
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.command import trivet as run
-from tests.serving import problem_of, served
+from tests.serving import problem_of, served, settings_for
 
 DAY = datetime(2024, 3, 4, 9, tzinfo=UTC)
 PEOPLE = ("Lucía", "Bruno", "Ines", "Tomasz")
@@ -59,7 +60,7 @@ def _facts() -> list[MemoryInput]:
             document_id="notes" if number % 4 == 0 else None,
             entities=[EntityInput(name="Lucía", type="person", aliases=["Lu"])] if number == 0 else [],
             relations=[RelationInput(source=PEOPLE[number % 4], type="member_of", target="Rowing Club")],
-            supersedes=f"f{(number + 8) * 37 % 100:02}" if number % 12 == 11 else None,
+            supersedes=[f"f{(number + later) * 37 % 100:02}" for later in (8, 9)] if number % 12 == 11 else None,
         )
         for number in range(80)
     ]
@@ -174,6 +175,22 @@ async def test_over_http_it_is_the_same(database_url: str) -> None:
         header, line = map(msgspec.json.decode, answer.text.splitlines())
         assert (header["trivet_export"], header["memories"], header["written"]) == (1, 1, 1)
         assert line == {**memory, "kind": "memory"}
+
+
+async def test_the_bulk_endpoint_takes_an_export_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings, order of insertion, aliases and merges by hand included; a header of another version is refused."""
+    monkeypatch.setattr(bulk, "CHUNK_LINES", 16)
+    async with served(database_url) as client, Trivet.open(settings_for(database_url)) as engine:
+        await _live(engine, "own")
+        exported = await _export(engine, "own")
+        headers = {"content-type": "application/x-ndjson"}
+        answer = await client.post("/v1/namespaces/copy/memories/bulk", content=exported, headers=headers)
+        assert {msgspec.json.decode(line)["status"] for line in answer.text.splitlines()} == {"created"}
+        assert len(answer.text.splitlines()) == len(exported.splitlines()) - 1
+        assert await _export(engine, "copy") == exported
+        newer = exported.replace(b'"trivet_export":1', b'"trivet_export":2', 1)
+        url = "/v1/namespaces/other/memories/bulk"
+        problem_of(await client.post(url, content=newer, headers=headers), 422)
 
 
 def test_a_file_that_ends_early_or_is_of_another_version_is_named(
