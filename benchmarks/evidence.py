@@ -41,7 +41,7 @@ def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, 
 
 
 async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, answer: Answer) -> Example:
-    known = await engine.candidate_inputs(answer, query.text)
+    known = await engine.candidate_inputs(answer, query.search_text)
     if known is None:
         raise RuntimeError(f"{query.id}: nothing was found")
     fixed = weighted_rrf(ids_of(answer), PROFILE.fixed.weights, rrf_k=PROFILE.fixed.rrf_k)
@@ -62,7 +62,7 @@ def ids_of(answer: Answer) -> dict[Leg, list[str]]:
 
 
 async def collect(folders: list[Path], out: Path, examples: Path | None, limit: int, seed: int) -> None:
-    """Store each folder, ask its queries, write what is found for each that has gold."""
+    """Store each folder, ask its queries, write what is found; queries without gold are examples alone."""
     encoder = msgspec.json.Encoder()
     collected: list[Example] = []
     async with Trivet.open(Settings.from_env(), profiles={PROFILE.name: PROFILE}) as engine:
@@ -72,16 +72,22 @@ async def collect(folders: list[Path], out: Path, examples: Path | None, limit: 
                 names: Names = f"eval:{folder.name}:{{}}".format
                 ingestion = await ingest(engine, folder, names)
                 await check_complete(engine, folder, names, ingestion)
-                queries = [query for query in folder.queries if query.relevant]
+                queries = list(folder.queries)
                 if len(queries) > limit:
                     queries = random.Random(seed).sample(queries, limit)
                 for query in queries:
                     await engine.load(names(query.namespace))
-                    request = SearchRequest(query=query.text, mode=Mode.ADAPTIVE)
+                    request = SearchRequest(
+                        query=query.search_text,
+                        mode=Mode.ADAPTIVE,
+                        filters=query.filters,
+                        query_timestamp=query.asked_at,
+                    )
                     answer = await engine.answer(names(query.namespace), request)
                     if answer.degraded:
                         raise RuntimeError(f"{query.id}: {answer.degraded}")
-                    lines.write(encoder.encode(row_of(folder, query, answer)) + b"\n")
+                    if query.relevant:
+                        lines.write(encoder.encode(row_of(folder, query, answer)) + b"\n")
                     if examples is not None:
                         collected.append(await example_of(engine, folder, query, answer))
                 print(f"{folder.name}: {len(queries)} queries", flush=True)

@@ -86,6 +86,9 @@ CORPUS_FEATURES: Final = (
 )
 """Names of the features that describe the kind of memories, in order."""
 
+BLEND_K: Final = 5
+"""Smoothing constant of the reciprocal ranks by which the orders of the fusion and of the rescorer are blended."""
+
 MOST_RESCORED: Final = 48
 """Most candidates that are rescored, the best by `consensus`; later ones rarely belong in the top ten."""
 

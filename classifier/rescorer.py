@@ -1,4 +1,4 @@
-"""Reorders the fused candidates of a query with boosted trees over their features, as far as the memories allow it."""
+"""Reorders the fused candidates of a query with boosted trees over their features, as far as that helps on the kind."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ _score = native.function(
     native.Array, native.Array, native.Array, native.Array, native.Array, native.Array,
     result=ctypes.c_int32,
 )  # fmt: skip
+
+
 _distance = native.function(
     "trivet_distance",
     ctypes.c_int64, native.Array, native.Array, native.Array, native.Array, ctypes.c_int64, native.Array,
@@ -46,12 +48,13 @@ class Rescored:
     Attributes:
         scores: by id, of the `top_rows` candidates; only their order within the query is meaningful.
         in_domain: similarity of the memories to those of the training data, in [0, 1]; 0 is unlike all of them.
-        confidence: how far to follow the order, in [0, 1]: floor + (1 - floor) * in_domain, with the model's floor.
+        share: how far to follow the order, in [0, 1]: wholly on memories like those of the training data, on others as
+            far as it helped on sets that it had not seen.
     """
 
     scores: dict[str, float]
     in_domain: float
-    confidence: float
+    share: float
 
 
 class Rescorer:
@@ -62,7 +65,7 @@ class Rescorer:
 
         Args:
             model_path: ONNX file written by `classifier.training.rescorer`, with the metadata `candidate_features`,
-                `kind_features`, `candidates_version` and `floor`.
+                `kind_features` and `candidates_version`.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -80,7 +83,7 @@ class Rescorer:
         )
         self._trees = Trees(model, len(CANDIDATE_FEATURES))
         self._guard = CorpusGuard(model, len(CORPUS_FEATURES))
-        self._floor = float(model.metadata["floor"])
+        self._share = ShareModel(model, len(CORPUS_FEATURES))
 
     def score(
         self, evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: bytes | None = None
@@ -88,11 +91,11 @@ class Rescorer:
         """Score the candidates of a query, at least one; `positions` as in `describe`."""
         described = describe(evidence, known, positions)
         scores = self._trees.scores(described.rows, described.top_rows)
-        in_domain = self._guard.in_domain(described.corpus)
+        in_domain, unseen = self._guard.in_domain(described.corpus), self._share.share(described.corpus)
         return Rescored(
             scores=dict(zip(map(known.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
             in_domain=in_domain,
-            confidence=self._floor + (1 - self._floor) * in_domain,
+            share=unseen + (1 - unseen) * in_domain,
         )
 
 
@@ -138,6 +141,29 @@ class Trees:
         if failed:
             raise MemoryError
         return scores
+
+
+class ShareModel:
+    """How far to follow the rescorer on memories of an unknown kind; see `classifier.training.rescorer_share`."""
+
+    def __init__(self, model: ModelArrays, features: int) -> None:
+        """Read the arrays of a model with this number of corpus features.
+
+        Raises:
+            ModelMismatch: arrays are missing or have other shapes.
+        """
+        self._levels = model.floats("levels", -1)
+        self._mean, self._scale = model.floats("share_mean", features), model.floats("share_scale", features)
+        self._reach = model.floats("high").item()
+        self._linear = model.floats("linear", features, len(self._levels))
+        self._intercept = model.floats("intercept", len(self._levels))
+
+    def share(self, corpus: NDArray[np.float32]) -> float:
+        """In [0, 1] for the corpus features of a query, shape (features,)."""
+        standard = np.clip((corpus - self._mean) / self._scale, -self._reach, self._reach)
+        promised = standard @ self._linear + self._intercept
+        likely = np.exp(promised - promised.max())
+        return float(likely @ self._levels / likely.sum())
 
 
 class CorpusGuard:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -34,6 +34,7 @@ from retrieval.profiles.registry import ProfileRegistry
 from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.ranking.rescoring import candidate_inputs, favouring_period
+from retrieval.ranking.timeliness import NamedTime, joined
 from retrieval.ranking.weighting import (
     Weighting,
     adaptive_weighting,
@@ -82,6 +83,7 @@ class _RequestContext(NamedTuple):
     profile: Profile
     learned: LoadedModels
     degraded: Sequence[Degradation]
+    time: NamedTime | None
 
 
 class _LegResults(NamedTuple):
@@ -114,6 +116,7 @@ class Answer:
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
         rescored: the rescorer's scores; None if no rescorer ran.
+        named_time: the memories of the time that the query names; None if it names none.
         fan_out: most hits taken from a leg.
         leg_rankings: the legs' rankings, at most `fan_out` hits each.
         fused_rankings: the same rankings without noise, as they were fused.
@@ -130,6 +133,7 @@ class Answer:
     evidence: QueryPerformanceFeatures
     learned_weights: Mapping[str, float] | None
     rescored: Rescored | None
+    named_time: NamedTime | None
     weighting: Weighting
     profile: Profile
     rrf_k: float
@@ -205,7 +209,7 @@ class Pipeline:
 
     async def _answer(self, leg_results: _LegResults) -> Answer:
         """Weigh, fuse, rescore and select from the legs' results."""
-        (request, conversation, _, _, stopwatch), snapshot, _, view, profile, _, _ = leg_results.context
+        (request, conversation, _, _, stopwatch), snapshot, _, view, profile, _, _, time = leg_results.context
         prediction = leg_results.prediction
         weighting = leg_results.explicit or adaptive_weighting(prediction, profile)
         # The weights of an intent may be 0 for every leg that answered.
@@ -225,17 +229,20 @@ class Pipeline:
             rescored = await self._rescore(leg_results, candidates, evidence) if rescores else None
             learned_weights = _learned_weights(leg_results, candidates, evidence)
             if learned_weights is not None:
-                in_domain = rescored.in_domain if rescored else 1.0
-                weighting = with_learned_weights(weighting, learned_weights, profile, in_domain=in_domain)
+                weighting = with_learned_weights(weighting, learned_weights, profile)
 
             async def fuse_and_select(rankings: Mapping[Leg, LegRanking]) -> list[RankedMemory]:
                 with stopwatch.span("fuse"):
                     fused = candidates.fuse(rankings, weighting.weights, rrf_k=rrf_k)
                     order = candidates.rank(fused, rescored)
+                    if time:
+                        order = time.first(order, candidates)
                 with stopwatch.span("hydrate"):
                     return await select(reader, order, candidates, rankings, leg_results.vectors, limits)
 
-            cut_rankings: Mapping[Leg, LegRanking] = cut_noise(candidates.rankings, profile, enough=limits.wanted)
+            cut_rankings: Mapping[Leg, LegRanking] = candidates.rankings
+            if not (time and time.alone):  # such a query is like none of what was said then
+                cut_rankings = cut_noise(candidates.rankings, profile, enough=limits.wanted)
             found = await fuse_and_select(cut_rankings)
             # Duplicates may leave too few memories; the hits that were cut make up for them.
             if len(found) < limits.top_k and cut_rankings != candidates.rankings:
@@ -251,6 +258,7 @@ class Pipeline:
             evidence=evidence,
             learned_weights=learned_weights,
             rescored=rescored,
+            named_time=time,
             weighting=weighting,
             profile=profile,
             rrf_k=rrf_k,
@@ -278,7 +286,8 @@ class Pipeline:
             view = SearchView.from_request(snapshot, request)
             profile = await self._profile_registry.find(request.profile or snapshot.namespace.settings.profile)
             learned = await self._model_registry.learned(profile.models)
-        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, ())
+        time = _named_time(request, snapshot, query_terms, view, profile)
+        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, (), time)
 
     async def _partial_context(self, namespace: Namespace, asked: _Asked) -> _RequestContext:
         """The context of a query whose namespace is still being loaded."""
@@ -294,7 +303,8 @@ class Pipeline:
         except TimeoutError as exc:
             raise AllLegsFailed("the namespace is still being read, and the database does not answer in time") from exc
         view = SearchView.from_request(snapshot, request)
-        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, degraded)
+        time = _named_time(request, snapshot, query_terms, view, profile)
+        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, degraded, time)
 
     async def _ask(self, context: _RequestContext) -> _LegResults:
         """Run the legs and the classifier concurrently."""
@@ -310,10 +320,10 @@ class Pipeline:
                 if leg in inline:
                     running[leg] = asyncio.get_running_loop().create_future()
                 else:
-                    running[leg] = group.create_task(self._run_leg(leg, query, reads=reads))
+                    running[leg] = group.create_task(self._run_leg(leg, query, context.time, reads=reads))
             await asyncio.sleep(0)  # let the tasks send their statements first
             for leg in inline:
-                running[leg].set_result(await self._run_leg(leg, query, reads=reads))
+                running[leg].set_result(await self._run_leg(leg, query, context.time, reads=reads))
             prediction = await self._classify(request, context.learned.classifier, embedding, stopwatch)
         vector = await embedding.or_none(timeout_s=0)
         outcomes = {leg: future.result() for leg, future in running.items()}
@@ -372,7 +382,7 @@ class Pipeline:
         self, leg_results: _LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures
     ) -> Rescored | None:
         """Score the candidates with the rescorer; a failure is recorded in `degraded` and does not fail the search."""
-        (request, _, _, _, stopwatch), snapshot, _, _, profile, learned, _ = leg_results.context
+        (request, _, _, _, stopwatch), snapshot, _, _, profile, learned, _, _ = leg_results.context
         vectors, embedding = leg_results.vectors, leg_results.embedding
 
         async def rescored() -> Rescored | None:
@@ -418,16 +428,27 @@ class Pipeline:
         with stopwatch.span("classify"):
             return classifier.predict(request.query, vector)
 
-    async def _run_leg(self, leg: Leg, query: LegQuery, *, reads: bool) -> LegRanking | Degradation:
+    async def _run_leg(
+        self, leg: Leg, query: LegQuery, time: NamedTime | None, *, reads: bool
+    ) -> LegRanking | Degradation:
         """Run one leg within its deadline; a failure degrades the answer and does not fail the search.
 
+        Where the query asks for the memories of a time, the leg is asked for those too.
         With `reads`, copy the vectors of its hits from the index while other legs still run.
         """
         with query.stopwatch.span(leg.value):
-            ranking = await within_deadline(leg.value, self._retrievers[leg].search(query), self._leg_timeout_s)
+            ranking = await within_deadline(leg.value, self._found(leg, query, time), self._leg_timeout_s)
             if reads and isinstance(ranking, LegRanking):
                 query.vectors.take([hit.doc for hit in ranking.hits])
             return ranking
+
+    async def _found(self, leg: Leg, query: LegQuery, time: NamedTime | None) -> LegRanking:
+        """What a leg finds, and what it finds of the time that the query asks for."""
+        everything = await self._retrievers[leg].search(query)
+        if time is None or not time.certain:
+            return everything
+        of_time = replace(query, view=query.view._replace(eligible=time.eligible))
+        return joined(everything, await self._retrievers[leg].search(of_time), query.fan_out)
 
     async def _other_hits(self, running: Mapping[Leg, _RunningLeg]) -> Mapping[Leg, Sequence[Hit]]:
         """The hits of the legs other than the graph's; waits for them at most half a leg's deadline."""
@@ -451,6 +472,14 @@ def _learned_weights(
 def _no_answer(degraded: Sequence[Degradation]) -> AllLegsFailed:
     reasons = "; ".join(f"{each.leg}: {each.reason}" for each in degraded)
     return AllLegsFailed(f"no leg that counts answered: {reasons}")
+
+
+def _named_time(
+    request: SearchRequest, snapshot: NamespaceSnapshot, query_terms: QueryTerms, view: SearchView, profile: Profile
+) -> NamedTime | None:
+    """The time that a query names, if memories are of it and the profile heeds it."""
+    memories = snapshot.index.memories
+    return NamedTime.from_query(request.query, query_terms, memories, view, profile.period_weight)
 
 
 def _query_terms(request: SearchRequest, language: str) -> QueryTerms:

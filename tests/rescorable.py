@@ -120,10 +120,16 @@ def examples(count: int = 120, *, first: int = 0) -> list[Example]:
     ]
 
 
-def learned(*, seed: int = 0, floor: float = 0.3, queries: Sequence[Example] | None = None) -> FittedRescorer:
-    """A rescorer of a few small trees."""
+def learned(*, seed: int = 0, share: float | None = None, queries: Sequence[Example] | None = None) -> FittedRescorer:
+    """A rescorer of a few small trees; with a `share` its order is followed so far whatever the memories."""
     from classifier.training.rescorer import fit
+    from classifier.training.rescorer_share import LEVELS
     from classifier.training.trees import TreeOptions
 
     trees = TreeOptions(trees=20, rate=0.2, leaves=7, least_in_leaf=20, seed=seed)
-    return replace(fit(examples() if queries is None else queries, trees), floor=floor)
+    fitted = fit(examples() if queries is None else queries, trees)
+    if share is None:
+        return fitted
+    always = replace(fitted.share, linear=0 * fitted.share.linear, intercept=np.where(share == LEVELS, 9.0, 0.0))
+    far = replace(fitted.guard, far=0.0, near=-1.0)  # nothing is near enough to be known
+    return replace(fitted, guard=far if share < 1 else fitted.guard, share=always)

@@ -25,7 +25,7 @@ from classifier.training.arrays import write_graph
 from classifier.training.checksums import fingerprint, write_card
 from classifier.training.metrics import softmax
 from classifier.training.mixtures import GRID, LabelledRankings, qualities, quality_of, read_rows
-from classifier.training.research_sets import PERMISSIVE, licence_of, parse_training
+from classifier.training.research_sets import licence_of, may_learn_from, parse_training
 
 Floats = NDArray[np.float64]
 
@@ -197,7 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m classifier.training.leg_weights", description=__doc__)
     parser.add_argument("evidence", type=Path, help="JSON lines from benchmarks/evidence.py")
     given, path = parse_training(parser, "weights")
-    rows = [row for row in read_rows(given.evidence) if not given.permissive or row.set in PERMISSIVE]
+    rows = [row for row in read_rows(given.evidence) if may_learn_from(row.set, given)]
     if len(rows_of_sets(rows)) < 2:
         parser.error(f"{given.evidence} has fewer than two sets to learn from and be held out")
     quality = qualities(rows)

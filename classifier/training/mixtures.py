@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from classifier.leg_weights import LEGS
 from classifier.query_performance import FEATURES
+from classifier.training.examples import Example
+
+RRF_K = 5
+"""Of examples: the constant of all recipes of the shipped profiles."""
 
 _STEPS = 10
 _CUTOFF = 10
@@ -21,6 +25,9 @@ GRID: NDArray[np.float64] = (
     np.array([(v, b, _STEPS - v - b) for v in range(_STEPS + 1) for b in range(_STEPS + 1 - v)], np.float64) / _STEPS
 )
 """Mixtures of the legs in steps of 0.1, shape (66, 3), columns in the order of `LEGS`."""
+
+
+LegName = Literal["vector", "bm25", "graph"]
 
 
 class LabelledRankings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +43,7 @@ class LabelledRankings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     set: str
     namespace: str
     evidence: tuple[float, ...]
-    rankings: dict[Literal["vector", "bm25", "graph"], tuple[str, ...]]
+    rankings: dict[LegName, tuple[str, ...]]
     relevant: Annotated[frozenset[str], msgspec.Meta(min_length=1)]
     rrf_k: Annotated[int, msgspec.Meta(ge=1)]
 
@@ -69,6 +76,34 @@ def qualities(rows: Sequence[LabelledRankings]) -> NDArray[np.float64]:
 def quality_of(row: LabelledRankings, weights: NDArray[np.float64]) -> float:
     """nDCG@10 of a query with some weights, shape (3,)."""
     return float(_ndcg(row, weights[np.newaxis, :])[0])
+
+
+def labelled_rankings(example: Example) -> LabelledRankings:
+    """What the legs found for a query, with its labels."""
+    evidence = example.evidence
+    return LabelledRankings(
+        set=example.set,
+        namespace=example.namespace,
+        evidence=tuple(evidence.row.tolist()),
+        rankings={
+            "vector": tuple(evidence.vector.ids),
+            "bm25": tuple(evidence.bm25.ids),
+            "graph": tuple(evidence.graph.ids),
+        },
+        relevant=example.relevant,
+        rrf_k=RRF_K,
+    )
+
+
+def fused_ids(row: LabelledRankings, weights: NDArray[np.float64]) -> list[str]:
+    """All ids of the rankings in the order of their fusion; ties by id, as in serving."""
+    scores: dict[str, float] = {}
+    of_leg = dict(zip(LEGS, weights.tolist(), strict=True))
+    for leg, ranking in row.rankings.items():
+        weight = of_leg[leg]
+        for rank, memory_id in enumerate(ranking, 1):
+            scores[memory_id] = scores.get(memory_id, 0.0) + weight / (row.rrf_k + rank)
+    return sorted((each for each in scores if scores[each] > 0), key=lambda each: (-round(scores[each], 12), each))
 
 
 def _ndcg(row: LabelledRankings, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Train the rescorer of fused candidates: `python -m classifier.training.rescorer EXAMPLES.bin`.
 
-LambdaMART over the features of `classifier/candidates.py`, with the corpus guard (`corpus_guard.py`), in one ONNX file.
-Some queries are repeated without one of the legs, so that the failure of a leg does little harm.
+LambdaMART over the features of `classifier/candidates.py`, with the share of its order (`rescorer_share.py`), in one
+ONNX file. Some queries are repeated without one of the legs, so that the failure of a leg does little harm.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import structs
+from numpy.typing import NDArray
 from onnx import helper
 
 from classifier.candidates import (
@@ -24,6 +25,7 @@ from classifier.candidates import (
     CANDIDATES_VERSION,
     CORPUS_FEATURES,
     CandidateInputs,
+    FeatureMatrix,
     describe,
 )
 from classifier.leg_weights import LEGS
@@ -33,18 +35,21 @@ from classifier.training.arrays import write_graph
 from classifier.training.checksums import file_sha256, fingerprint, write_card
 from classifier.training.corpus_guard import NEIGHBOURS, FittedCorpusGuard, fit_corpus_guard
 from classifier.training.examples import Example, read_examples
-from classifier.training.research_sets import PERMISSIVE, licence_of, parse_training
+from classifier.training.leg_weights import held_out
+from classifier.training.mixtures import fused_ids, labelled_rankings, qualities
+from classifier.training.rescorer_share import LEVELS, REACH, TEMPERATURE, FittedShare, blend_qualities, fit_share
+from classifier.training.research_sets import licence_of, may_learn_from, parse_training
 from classifier.training.trees import TreeOptions, grow, tree_node
 
 if TYPE_CHECKING:
     import lightgbm
 
-FLOOR = 0.36
-"""Minimum confidence in the order, when nothing is in domain; in [0, 1]."""
+Floats = NDArray[np.float64]
+
 LEGLESS = 0.05
 """Share of the queries that are repeated without one of the legs."""
 LEAST_EXAMPLES = 20
-"""Minimum number of examples; fewer determine neither the order nor the corpus guard."""
+"""Minimum number of examples; fewer determine neither the order nor its share."""
 
 RISING = frozenset(
     (
@@ -64,26 +69,36 @@ class FittedRescorer:
 
     booster: lightgbm.Booster
     guard: FittedCorpusGuard
+    share: FittedShare
     trees: TreeOptions
-    floor: float = FLOOR
 
     def rescore(self, example: Example) -> Rescored:
         """The model's scores for a query's candidates."""
         described = describe(example.evidence, example.known)
-        top_rows = described.top_rows
-        scores = np.asarray(self.booster.predict(described.rows[top_rows]))
-        in_domain = float(self.guard.in_domain(described.corpus[np.newaxis, :].astype(np.float64))[0])
-        return Rescored(
-            scores={
-                example.known.ids[row]: score for row, score in zip(top_rows.tolist(), scores.tolist(), strict=True)
-            },
-            in_domain=in_domain,
-            confidence=self.floor + (1 - self.floor) * in_domain,
-        )
+        corpus = described.corpus[np.newaxis, :].astype(np.float64)
+        [in_domain], [share] = self.guard.in_domain(corpus), shares_of(self.guard, self.share, corpus)
+        scores = scores_of(self.booster, example, described)
+        return Rescored(scores=scores, in_domain=float(in_domain), share=float(share))
 
 
 def fit(examples: Sequence[Example], trees: TreeOptions) -> FittedRescorer:
-    """Fit on some queries, all sets having equal weight."""
+    """Fit on some queries, all sets having equal weight; the share on what each set gains from the others."""
+    predictions = left_out_predictions(examples, left_out_groups(examples), trees)
+    quality = np.stack([one.qualities(each.relevant) for one, each in zip(predictions, examples, strict=True)])
+    corpora = np.stack([describe(each.evidence, each.known).corpus for each in examples]).astype(np.float64)
+    sets, namespaces = [each.set for each in examples], [each.namespace for each in examples]
+    guard = fit_corpus_guard(corpora, sets, namespaces, seed=trees.seed)
+    return FittedRescorer(grow_on(examples, trees), guard, fit_share(corpora, quality, sets), trees)
+
+
+def shares_of(guard: FittedCorpusGuard, share: FittedShare, corpora: Floats) -> Floats:
+    """How far the order is followed, shape (n,): wholly on what is known, on what is not as far as it helps there."""
+    unseen = share.shares(corpora)
+    return unseen + (1 - unseen) * guard.in_domain(corpora)
+
+
+def grow_on(examples: Sequence[Example], trees: TreeOptions) -> lightgbm.Booster:
+    """Grow the trees on some queries, all sets having equal weight."""
     rng = Random(trees.seed)
     lost = [
         shorter
@@ -92,12 +107,11 @@ def fit(examples: Sequence[Example], trees: TreeOptions) -> FittedRescorer:
     ]
     counts = Counter(example.set for example in examples)
     everything = [*examples, *lost]
-    described = [describe(example.evidence, example.known) for example in everything]
-    rows = [each.rows for each in described]
+    rows = [describe(example.evidence, example.known).rows for example in everything]
     sizes = [len(each) for each in rows]
     relevant = [memory_id in example.relevant for example in everything for memory_id in example.known.ids]
     share = np.array([len(examples) / counts[example.set] / len(counts) for example in everything], np.float32)
-    booster = grow(
+    return grow(
         np.concatenate(rows),
         np.array(relevant, np.float32),
         np.repeat(share, sizes),
@@ -105,9 +119,50 @@ def fit(examples: Sequence[Example], trees: TreeOptions) -> FittedRescorer:
         [name in RISING for name in CANDIDATE_FEATURES],
         trees,
     )
-    corpora = np.stack([each.corpus for each in described[: len(examples)]]).astype(np.float64)
-    sets, namespaces = [e.set for e in examples], [e.namespace for e in examples]
-    return FittedRescorer(booster, fit_corpus_guard(corpora, sets, namespaces, seed=trees.seed), trees)
+
+
+def scores_of(booster: lightgbm.Booster, example: Example, described: FeatureMatrix) -> dict[str, float]:
+    """The trees' scores of the `top_rows` candidates, by id."""
+    scores = np.asarray(booster.predict(described.rows[described.top_rows]))
+    ids = [example.known.ids[row] for row in described.top_rows.tolist()]
+    return dict(zip(ids, scores.tolist(), strict=True))
+
+
+class Prediction(NamedTuple):
+    """What is made of a query: the ids as the adaptive weights fuse them, and the trees' scores by id."""
+
+    fused: list[str]
+    scores: dict[str, float]
+
+    def qualities(self, relevant: frozenset[str]) -> Floats:
+        """nDCG@10 at each of `LEVELS`."""
+        rescored = sorted(self.fused, key=lambda memory_id: -self.scores.get(memory_id, -np.inf))
+        return blend_qualities(self.fused, rescored, relevant)
+
+
+def left_out_predictions(examples: Sequence[Example], groups: Sequence[str], trees: TreeOptions) -> list[Prediction]:
+    """What leg weights and trees that saw nothing of a query's group make of it."""
+    rows = [labelled_rankings(each) for each in examples]
+    weights = held_out(rows, qualities(rows), groups)
+    found: dict[int, Prediction] = {}
+    for group in dict.fromkeys(groups):
+        booster = grow_on([each for each, other in zip(examples, groups, strict=True) if other != group], trees)
+        for at, example in enumerate(examples):
+            if groups[at] == group:
+                scores = scores_of(booster, example, describe(example.evidence, example.known))
+                found[at] = Prediction(fused_ids(rows[at], weights[at]), scores)
+    return [found[at] for at in range(len(examples))]
+
+
+def left_out_groups(examples: Sequence[Example]) -> list[str]:
+    """The group of each query, which is left out as one: its set, or a half of the only set."""
+    sets = [each.set for each in examples]
+    if len(set(sets)) > 1:
+        return sets
+    namespaces = sorted({each.namespace for each in examples})
+    if len(namespaces) > 1:
+        return [str(namespaces.index(each.namespace) % 2) for each in examples]
+    return [str(at % 2) for at in range(len(examples))]
 
 
 def without_leg(example: Example, leg: str) -> Example | None:
@@ -145,7 +200,7 @@ def _only(known: CandidateInputs, kept: Sequence[int]) -> CandidateInputs:
 
 def export(fitted: FittedRescorer, path: Path) -> None:
     """Write the model with its metadata; the same trees and numbers give the same bytes."""
-    guard = fitted.guard
+    guard, share = fitted.guard, fitted.share
     constants = {
         "mean": guard.mean,
         "scale": guard.scale,
@@ -158,6 +213,13 @@ def export(fitted: FittedRescorer, path: Path) -> None:
         "neighbours": [NEIGHBOURS],
         "columns": [1],
         "all": [0],
+        "share_mean": share.mean,
+        "share_scale": share.scale,
+        "low": -REACH,
+        "high": REACH,
+        "linear": share.linear / TEMPERATURE,
+        "intercept": share.intercept / TEMPERATURE,
+        "levels": LEVELS,
     }
     nodes = [
         tree_node(fitted.booster, "candidates", "scores"),
@@ -172,19 +234,27 @@ def export(fitted: FittedRescorer, path: Path) -> None:
         helper.make_node("Sub", ["far", "away"], ["left"]),
         helper.make_node("Div", ["left", "span"], ["unclipped"]),
         helper.make_node("Clip", ["unclipped", "zero", "one"], ["familiarity"]),
+        helper.make_node("Sub", ["kind", "share_mean"], ["share_centred"]),
+        helper.make_node("Div", ["share_centred", "share_scale"], ["share_standard"]),
+        helper.make_node("Clip", ["share_standard", "low", "high"], ["clipped"]),
+        helper.make_node("Gemm", ["clipped", "linear", "intercept"], ["promised"]),
+        helper.make_node("Softmax", ["promised"], ["likely"], axis=1),
+        helper.make_node("MatMul", ["likely", "levels"], ["unseen"]),
+        helper.make_node("Sub", ["one", "unseen"], ["rest"]),
+        helper.make_node("Mul", ["rest", "familiarity"], ["known_share"]),
+        helper.make_node("Add", ["unseen", "known_share"], ["share"]),
     ]
     write_graph(
         path,
         "rescorer",
         nodes,
         inputs={"candidates": ["n", len(CANDIDATE_FEATURES)], "kind": [1, len(CORPUS_FEATURES)]},
-        outputs={"scores": ["n", 1], "familiarity": [1]},
+        outputs={"scores": ["n", 1], "familiarity": [1], "share": [1]},
         constants=constants,
         metadata={
             "candidates_version": str(CANDIDATES_VERSION),
             "candidate_features": json.dumps(CANDIDATE_FEATURES),
             "kind_features": json.dumps(CORPUS_FEATURES),
-            "floor": str(fitted.floor),
         },
     )
 
@@ -201,17 +271,17 @@ def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str
     return f"""# {path.name}: in which order do the fused candidates answer the query?
 
 Gradient-boosted trees (LambdaMART) over what the legs and the texts say of each candidate
-(`classifier/candidates.py`), and how like the candidates are to the memories of the training queries.
-Where they are wholly like them the order is the rescorer's; where they are unlike all,
-{fitted.floor:.0%} of it. Made by `python -m classifier.training.rescorer` from examples that
-`benchmarks/evidence.py` collects; rebuilt only so. Held-out figures: `docs/decisions/0008-rescorer.md`.
+(`classifier/candidates.py`), and how far that order is followed: wholly where the candidates are like the
+memories of the training queries, elsewhere as far as it helped on sets that it had not seen. Made by
+`python -m classifier.training.rescorer` from examples that `benchmarks/evidence.py` collects; rebuilt only so.
+Held-out figures: `docs/decisions/0017-share-of-the-rescorer.md`.
 
 - {fingerprint(path)}; licence of the numbers: as Trivet's
 - {trees.trees} trees of {trees.leaves} leaves, rate {trees.rate}, seed
   {trees.seed}; {LEGLESS:.0%} of the queries a second time without one of the legs;
   every set counts alike
-- No text of the sets is in the model: thresholds, leaf values, and of up to 300 queries a set {means} means
-  over their candidates.
+- No text of the sets is in the model: thresholds, leaf values, {means} x {len(LEVELS)} coefficients, and of
+  up to 300 queries a set {means} means over their candidates.
 
 | trained on | queries | licence |
 |---|---|---|
@@ -232,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("examples", type=Path, help="as benchmarks/evidence.py --examples writes them")
     parser.add_argument("--seed", type=int, default=0)
     given, path = parse_training(parser, "rescorer", arguments)
-    examples = [each for each in read_examples(given.examples) if not given.permissive or each.set in PERMISSIVE]
+    examples = [each for each in read_examples(given.examples) if each.relevant and may_learn_from(each.set, given)]
     if len(examples) < LEAST_EXAMPLES:
         parser.error(f"{given.examples} has {len(examples)} examples to learn from; {LEAST_EXAMPLES} are needed")
     fitted = fit(examples, TreeOptions(seed=given.seed))

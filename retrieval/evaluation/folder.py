@@ -13,10 +13,12 @@ from typing import Any
 
 import msgspec
 
+from retrieval.answer.conversation import query_of
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.metrics import Grades
 from retrieval.types.memory import MemoryInput
+from retrieval.types.search import ChatMessage, Filters
 from retrieval.validation import check_query, decode
 
 
@@ -49,13 +51,39 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A row of `queries.jsonl`. Other fields, such as the answer, play no part here."""
+    """A row of `queries.jsonl`. Other fields, such as the answer, play no part here.
+
+    Attributes:
+        timestamp: when it was asked, from which "last week" counts.
+        created_before: only memories from before this time are searched.
+        created_before_session: the same, before the session in which it was asked; counts instead where it is there.
+        messages: what was said before it, without which it is not understood.
+    """
 
     id: str
     namespace: str
     text: str
     type: str
     relevant: list[str]
+    timestamp: str | None = None
+    created_before: str | None = None
+    created_before_session: str | None = None
+    messages: list[ChatMessage] = []
+
+    @property
+    def search_text(self) -> str:
+        """The text to search for: with what it refers to, as a context pack for the conversation would."""
+        return query_of([*self.messages, ChatMessage(role="user", content=self.text)]) if self.messages else self.text
+
+    @property
+    def asked_at(self) -> datetime | None:
+        """The time of asking; UTC where it bears no zone."""
+        return _utc(self.timestamp)
+
+    @property
+    def filters(self) -> Filters:
+        """Only what was there before it was asked, where the row says so."""
+        return Filters(created_before=_utc(self.created_before_session or self.created_before))
 
     @property
     def grades(self) -> Grades:
@@ -151,6 +179,7 @@ def _read_queries(file: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
         try:
             query = decode(raw, decoder)
             check_query(query.text, "text")
+            query.asked_at, query.filters  # noqa: B018 -- raise for a time that cannot be read
         except InvalidInput as exc:
             raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
         if query.id in seen:

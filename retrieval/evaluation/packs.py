@@ -96,7 +96,7 @@ async def pack_each(
     async def ask(query: Query) -> list[tuple[float, int]]:
         rows: list[tuple[float, int]] = []
         for budget in budgets:
-            pack = await engine.context(names(query.namespace), system.context_request(query.text, budget))
+            pack = await engine.context(names(query.namespace), system.context_request(query, budget))
             rows.append((evidence_recall(pack.items, pack.dropped, query.relevant), pack.tokens_used))
             if not any(drop.reason == OVER_BUDGET for drop in pack.dropped):  # more tokens would change nothing
                 break

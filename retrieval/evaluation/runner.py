@@ -165,7 +165,7 @@ async def for_each(
 
 async def _answer(engine: Trivet, query: Query, system: System, namespace: str, top_k: int) -> JudgedAnswer:
     await engine.load(namespace)  # what is measured does not depend on how soon that is done
-    response = await engine.search(namespace, system.request(query.text, top_k))
+    response = await engine.search(namespace, system.request(query, top_k))
     return JudgedAnswer(
         query=query,
         ranking=credited(response.results, query, top_k=top_k),

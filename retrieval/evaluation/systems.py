@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import ablated, ablated_name
+from retrieval.evaluation.folder import Query
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.weighting import check_weights
 from retrieval.types.search import ContextRequest, LegWeights, Mode, SearchRequest
@@ -56,10 +57,12 @@ class System:
     rescore: bool | None = None
     sessions: bool = True
 
-    def request(self, query: str, top_k: int) -> SearchRequest:
+    def request(self, query: Query, top_k: int) -> SearchRequest:
         """The search for a query; it explains, since only then duplicates are named."""
         return SearchRequest(
-            query=query,
+            query=query.search_text,
+            filters=query.filters,
+            query_timestamp=query.asked_at,
             top_k=top_k,
             mode=self.mode,
             weights=self.weights,
@@ -68,10 +71,12 @@ class System:
             explain=True,
         )
 
-    def context_request(self, query: str, max_tokens: int) -> ContextRequest:
+    def context_request(self, query: Query, max_tokens: int) -> ContextRequest:
         """The context pack for a query."""
         return ContextRequest(
-            query=query,
+            query=query.search_text,
+            filters=query.filters,
+            query_timestamp=query.asked_at,
             top_k=PACK_TOP_K,
             mode=self.mode,
             weights=self.weights,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 
 from graph.names import normalize
-from graph.stopwords import words
+from graph.stopwords import ENGLISH_FUNCTION_WORDS, word_list, words
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.time.periods import Period, find_periods, period_terms
+from retrieval.text.time.sessions import CountedSession, find_session
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
+
+_WORD = re.compile(r"\w+")
+_ASKING = word_list("words_of_asking")
 
 _DEICTIC = frozenset(
     words(
@@ -26,20 +31,30 @@ _DEICTIC = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """A query's terms and the terms of its periods, by term id, and the periods."""
+    """A query's terms and the terms of its periods, by term id, and the times that it names.
+
+    Attributes:
+        session: the session that it counts, if any.
+        content: its words besides names of times and those that ask what there was; empty if it names no time.
+    """
 
     terms: Mapping[int, str]
     dates: Mapping[int, str]
     periods: Sequence[Period]
+    session: CountedSession | None = None
+    content: frozenset[str] = frozenset()
 
     @classmethod
     def from_query(cls, text: str, language: str, *, asked_at: datetime) -> QueryTerms:
         """Parse a query; "last week" is relative to `asked_at`."""
-        periods = find_periods(text, asked_at=asked_at)
+        periods, session = find_periods(text, asked_at=asked_at), find_session(text)
+        spans = [*(period.span for period in periods), *([session.span] if session else [])]
         return cls(
             _terms(_without_deixis(text, periods), language),
             {term_id(term): term for period in periods for term in period_terms(_with_grace(period))},
             periods,
+            session,
+            _content(text, spans) if spans else frozenset(),
         )
 
     @property
@@ -51,6 +66,13 @@ class QueryTerms:
 @lru_cache(maxsize=1_024)
 def _terms(text: str, language: str) -> Mapping[int, str]:
     return {term_id(term): term for term in analyze(text, language)}
+
+
+def _content(text: str, spans: Sequence[tuple[int, int]]) -> frozenset[str]:
+    """The words outside of some spans that ask for more than what was said or done."""
+    for start, end in sorted(spans, reverse=True):
+        text = f"{text[:start]} {text[end:]}"
+    return frozenset(_WORD.findall(text.casefold())) - ENGLISH_FUNCTION_WORDS - _ASKING
 
 
 def _without_deixis(text: str, periods: Sequence[Period]) -> str:

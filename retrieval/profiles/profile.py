@@ -219,13 +219,13 @@ DEFAULT = Profile(
 )
 """The profile of requests and namespaces that do not choose one."""
 
-PERMISSIVE = structs.replace(
+RESEARCH = structs.replace(
     DEFAULT,
-    name="permissive",
+    name="research",
     version=1,
-    models=Models(weights="weights-permissive.onnx", rescorer="rescorer-permissive.onnx"),
+    models=Models(weights="weights-research.onnx", rescorer="rescorer-research.onnx"),
 )
-"""Like `default`, with models trained only on data sets licensed for commercial use."""
+"""Like `default`, with models trained also on data sets that may not be used commercially."""
 
-SHIPPED: Mapping[str, Profile] = {profile.name: profile for profile in (DEFAULT, PERMISSIVE)}
+SHIPPED: Mapping[str, Profile] = {profile.name: profile for profile in (DEFAULT, RESEARCH)}
 """The profiles that come with this version, by name."""

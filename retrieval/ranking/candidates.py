@@ -81,7 +81,7 @@ class Candidates:
         numbers, scores = fused
         if rescored is None:
             return RankedCandidates(numbers, scores, list(range(FIRST_RANK, FIRST_RANK + len(numbers))), scores)
-        order, blend = blend_rankings([self.ids[number] for number in numbers], rescored.scores, rescored.confidence)
+        order, blend = blend_rankings([self.ids[number] for number in numbers], rescored.scores, rescored.share)
         return RankedCandidates(
             [numbers[position] for position in order], blend, [position + FIRST_RANK for position in order], scores
         )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 import native
+from classifier.candidates import BLEND_K
 from retrieval.errors import FusionError
 from retrieval.types.search import Leg
 
@@ -121,9 +122,6 @@ def checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:
     return weight
 
 
-BLEND_K = 5
-"""Smoothing constant of the blended reciprocal ranks."""
-
 _blend = native.function(
     "trivet_blend",
     ctypes.c_int64, native.Array, ctypes.c_double, ctypes.c_double, native.Array, native.Array,
@@ -131,11 +129,11 @@ _blend = native.function(
 )  # fmt: skip
 
 
-def blend_rankings(ids: Sequence[str], scores: Mapping[str, float], confidence: float) -> FusedOrder:
-    """Blend two rankings: score(d) = (1 - c) / (k + fused rank) + c / (k + rescored rank).
+def blend_rankings(ids: Sequence[str], scores: Mapping[str, float], share: float) -> FusedOrder:
+    """Blend two rankings: score(d) = (1 - s) / (k + fused rank) + s / (k + rescored rank).
 
     The result numbers `ids`, best first by the fusion, from 0; ids without a rescorer's score rank last, in the order
-    of the fusion. A confidence c of 0 keeps the order of the fusion, 1 takes the rescorer's.
+    of the fusion. A share s of 0 keeps the order of the fusion, 1 takes the rescorer's.
 
     >>> blend_rankings(["a", "b"], {"a": 0.1, "b": 0.2}, 1.0).numbers
     [1, 0]
@@ -145,6 +143,6 @@ def blend_rankings(ids: Sequence[str], scores: Mapping[str, float], confidence: 
     order = array("q", bytes(8 * len(ids)))
     blended_scores = array("d", bytes(8 * len(ids)))
     addresses = [each.buffer_info()[0] for each in (rescored, order, blended_scores)]
-    if _blend(len(ids), addresses[0], confidence, BLEND_K, *addresses[1:]):
+    if _blend(len(ids), addresses[0], share, BLEND_K, *addresses[1:]):
         raise MemoryError
     return FusedOrder(order.tolist(), blended_scores.tolist())

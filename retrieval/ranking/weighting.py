@@ -151,14 +151,9 @@ def evidence_of(query: str, candidates: Candidates, prediction: IntentPrediction
     )
 
 
-def with_learned_weights(
-    weighting: Weighting, learned: Mapping[str, float], profile: Profile, *, in_domain: float = 1.0
-) -> Weighting:
-    """Move the weights towards the learned ones, by the profile's `learned_share` times `in_domain`.
-
-    `in_domain` in [0, 1] is how similar the memories are to the training data; 1 if unknown.
-    """
-    trust = profile.learned_share * in_domain
+def with_learned_weights(weighting: Weighting, learned: Mapping[str, float], profile: Profile) -> Weighting:
+    """Move the weights towards the learned ones, by the profile's `learned_share`."""
+    trust = profile.learned_share
     weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in _LEGS}
     total = sum(weights.values())
     return Weighting(

@@ -232,8 +232,7 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
         graph={depth: _hits(answer, Leg.GRAPH) for depth, answer in answers.items()},
         rescored={
             depth: Rescoring(
-                confidence=answer.rescored.confidence,
-                in_domain=answer.rescored.in_domain,
+                share=answer.rescored.share,
                 scores=answer.rescored.scores,
             )
             for depth, answer in answers.items()
@@ -250,7 +249,7 @@ async def _answer(engine: Trivet, labelled: Labelled, asked: Profile) -> Answer:
         LegFailed: there is one that did not answer.
     """
     request = SearchRequest(
-        query=labelled.query.text,
+        query=labelled.query.search_text,
         mode=Mode.ADAPTIVE,
         profile=asked.label,
         top_k=asked.fan_out // 2,  # legs are asked for twice that anyway; duplicates are known among these

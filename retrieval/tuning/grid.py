@@ -65,8 +65,7 @@ def tabulate(
         shares = [reciprocals(batch, fan_out, everything, np.full(n, float(rrf_k))) for rrf_k in RRF_KS]
         for row in range(n):
             entries = np.flatnonzero(batch.gold.row == row)
-            followed = [trust * batch.familiar[row] for trust in trusts]
-            weights, at_mixture = _distinct([(1 - share) * MIXTURES + share * learned[row] for share in followed])
+            weights, at_mixture = _distinct([(1 - trust) * MIXTURES + trust * learned[row] for trust in trusts])
             found = np.flatnonzero(shares[0][row].any(axis=0))
             for at_k, share in enumerate(shares):
                 worth = _worth(batch, row, entries, weights, share[row], found)

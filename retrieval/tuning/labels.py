@@ -83,6 +83,8 @@ def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) 
             searched=searched_namespace(folder, query.namespace),
             intent=intents.get(query.id) or _as_intent(query.type),
             gains=dict.fromkeys(query.relevant, 1.0),
+            filters=query.filters,
+            query_timestamp=query.asked_at,
         )
         for query in folder.sample(limit, seed)
     ]

@@ -17,11 +17,12 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from classifier.candidates import BLEND_K
 from classifier.inference import IntentPrediction
 from classifier.intents import INTENTS
 from retrieval.evaluation.metrics import dcg
 from retrieval.profiles.profile import Profile, Recipe
-from retrieval.ranking.fusion import BLEND_K, FIRST_RANK
+from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import least_score
 from retrieval.ranking.weighting import adaptive_weighting, with_learned_weights
 from retrieval.tuning.runs import SavedQuery
@@ -79,7 +80,6 @@ class ReplayBatch:
         gold: what is relevant.
         predictions: of the intents, with the query's familiarity.
         probabilities: (n, 4) of the intents.
-        familiar: (n,) how far the learned weights may be followed: how like the memories are to the training's.
         learned: (depths, n, 3) weights by what the legs found.
         learned_depths: the depths, ascending.
     """
@@ -93,7 +93,6 @@ class ReplayBatch:
     gold: Gold
     predictions: Sequence[IntentPrediction]
     probabilities: Floats
-    familiar: Floats
     learned: Floats
     learned_depths: Ints
 
@@ -160,7 +159,7 @@ def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None 
     said = [query.rescored.get(depth) if rescoring else None for query in queries]
     return ReplayBatch(
         rescored={
-            row: (each.confidence, _rescored(each.scores, columns[row], width))
+            row: (each.share, _rescored(each.scores, columns[row], width))
             for row, each in enumerate(said)
             if each is not None
         },
@@ -177,7 +176,6 @@ def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None 
         ),
         predictions=[_prediction(query) for query in queries],
         probabilities=np.array([query.probabilities for query in queries], np.float64),
-        familiar=np.array([1.0 if each is None else each.in_domain for each in said]),
         learned=np.array([[query.learned[at] for query in queries] for at in queries[0].depths], np.float64),
         learned_depths=np.array(queries[0].depths, np.intp),
     )
@@ -206,8 +204,8 @@ def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
     learned = learned_at(batch, np.array([each.recipe.fan_out for each in mixed], np.intp))
     return Recipes.of_each(
         [
-            with_learned_weights(each, dict(zip(Leg, asked, strict=True)), profile, in_domain=in_domain).recipe
-            for each, asked, in_domain in zip(mixed, learned.tolist(), batch.familiar.tolist(), strict=True)
+            with_learned_weights(each, dict(zip(Leg, asked, strict=True)), profile).recipe
+            for each, asked in zip(mixed, learned.tolist(), strict=True)
         ]
     )
 
@@ -290,7 +288,7 @@ def final_scores(batch: ReplayBatch, row: int, fused: Floats) -> Floats:
     return scores
 
 
-def _blended(fused: Floats, confidence: float, rescored: Floats) -> Floats:
+def _blended(fused: Floats, share: float, rescored: Floats) -> Floats:
     """`blending.blended` on arrays."""
     there = np.flatnonzero(fused.max(axis=0) > 0)
     place = _places(-np.round(fused[:, there], 12))
@@ -299,7 +297,7 @@ def _blended(fused: Floats, confidence: float, rescored: Floats) -> Floats:
     if len(np.unique(levels)) < len(levels):  # candidates that the rescorer finds equal stay in the fusion's order
         rank = _places(levels * UNRANKED + place)
     scores = np.zeros(fused.shape)
-    scores[:, there] = (1 - confidence) / (BLEND_K + place) + confidence / (BLEND_K + rank) - _ASIDE * place
+    scores[:, there] = (1 - share) / (BLEND_K + place) + share / (BLEND_K + rank) - _ASIDE * place
     return scores
 
 

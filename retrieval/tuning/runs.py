@@ -36,8 +36,7 @@ _Weight = Annotated[float, Meta(ge=0)]
 class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the rescorer makes of the candidates, whatever their fused order: as `classifier.rescorer.Rescored`."""
 
-    confidence: Annotated[float, Meta(ge=0, le=1)]
-    in_domain: Annotated[float, Meta(ge=0, le=1)] = field(name="familiarity")
+    share: Annotated[float, Meta(ge=0, le=1)]
     scores: dict[str, float]
 
 

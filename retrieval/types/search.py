@@ -176,10 +176,14 @@ class Degradation(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why the answer is what it is: in words and numbers. `rescoring` is null if no rescorer ran."""
+    """Why the answer is what it is: in words and numbers.
+
+    `rescoring` is null if no rescorer ran, `time` if the query names no time of which there are memories.
+    """
 
     weights: str
     rescoring: str | None
+    time: str | None
     rrf_k: float
     fan_out: int
     legs: dict[str, dict[str, Any]]

@@ -98,7 +98,7 @@ def check_packs(printed: str) -> None:
         assert re.search(r"^intent   (fact_lookup|relationship|preference|open_ended) ", pack, re.M)
         assert re.search(r"^weights  vector \d\.\d\d, bm25 \d\.\d\d, graph \d\.\d\d", pack, re.M)
         assert re.search(r"^ +item +fused +vector +bm25 +graph", pack, re.M)
-        assert re.search(r"^ +\[1\] +\d+ +(\d+|-) +(\d+|-) +(\d+|-) ", pack, re.M)
+        assert re.search(r"^ +\[\d+\] +\d+ +(\d+|-) +(\d+|-) +(\d+|-) ", pack, re.M)
         assert re.search(r"^ms       .*total \d+\.\d", pack, re.M)
         assert re.search(r"^context pack, \d+ of 400 tokens:$", pack, re.M)
         assert re.search(r"^evidence: \d of \d", pack, re.M)

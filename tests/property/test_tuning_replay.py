@@ -46,8 +46,7 @@ def query_of(rng: random.Random, number: int) -> SavedQuery:
         probabilities=(fact, relation, preference, open_ended),
         learned=(v, b, g),
         rescored=Rescoring(
-            confidence=rng.choice([0.0, rng.random(), 1.0]),
-            in_domain=rng.choice([0.0, rng.random(), 1.0]),
+            share=rng.choice([0.0, rng.random(), 1.0]),
             scores={f"m{number:02}": rng.random() for number in rng.sample(range(60), rng.choice([0, 30, 60]))},
         ),
     )
@@ -91,7 +90,7 @@ class AsServed:
         if not self.profile.rescore:
             return fused
         said = self.query.rescored[DEPTHS[0]]
-        return [fused[number] for number in blend_rankings(fused, said.scores, said.confidence).numbers]
+        return [fused[number] for number in blend_rankings(fused, said.scores, said.share).numbers]
 
     def adaptive(self) -> Recipe:
         probabilities = dict(zip(INTENTS, self.query.probabilities, strict=True))
@@ -100,8 +99,7 @@ class AsServed:
         mixed = adaptive_weighting(prediction, self.profile)
         learned = dict(zip(Leg, self.query.learned[DEPTHS[0]], strict=True))
         weights = {leg.value: weight for leg, weight in learned.items()}
-        in_domain = self.query.rescored[DEPTHS[0]].in_domain if self.profile.rescore else 1.0
-        return with_learned_weights(mixed, weights, self.profile, in_domain=in_domain).recipe
+        return with_learned_weights(mixed, weights, self.profile).recipe
 
 
 @settings(max_examples=40)
@@ -144,8 +142,7 @@ def test_the_table_holds_what_replaying_gives(seed: int) -> None:
         assert table.values[0][:, at] == pytest.approx(quality(batch, same), abs=1e-6)
         learned = np.array([query.learned[recipe.fan_out] for query in queries])
         for row, trust in enumerate((0.5, 1.0), start=1):
-            followed = trust * batch.familiar[:, np.newaxis]
-            moved = (1 - followed) * same.weights + followed * learned
+            moved = (1 - trust) * same.weights + trust * learned
             recipes = Recipes(weights=moved, rrf_k=same.rrf_k, fan_out=same.fan_out)
             assert table.values[row][:, at] == pytest.approx(quality(batch, recipes), abs=1e-6)
     assert table.values.shape == (3, 3, int(np.prod(SHAPE)))

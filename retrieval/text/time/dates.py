@@ -66,6 +66,7 @@ def _is_counted(tokens: TimeTokens, position: int) -> bool:
 
 
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "1st": 0, "2nd": 1, "3rd": 2, "4th": 3}
+_FIRST_DAYS = {"first": "1st", "second": "2nd", "third": "3rd", "fourth": "4th"}
 _DAY = re.compile(r"(0?[1-9]|[12][0-9]|3[01])(st|nd|rd|th)?")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}|2100")
 _DECADE = re.compile(r"(?:19|20)[0-9]0s")
@@ -132,7 +133,7 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
     month = MONTHS[tokens.low(position)]
     short = _is_short(tokens.low(position))
     after = tokens.after(position + 1, ".") if short else position + 1
-    if day := _DAY.fullmatch(tokens.low(after)):
+    if day := _day_after_month(tokens, after):
         sure = bool(day[2]) or tokens.low(position - 1) in _LEADS_TO_DAYS or led
         stop, last = after + 1, day
         if tokens.low(stop) in {"-", "–"} and (to := _DAY.fullmatch(tokens.low(stop + 1))):
@@ -148,6 +149,14 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
     if year is not None:
         return unit_from(datetime(year, month, 1), "month", after)
     return Stretch(None, None, after, month=month, yearless=True)
+
+
+def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:
+    """The day of the month that a token is; "May first" with a capital, as "march second" may be other words."""
+    low = tokens.low(position)
+    if low in _FIRST_DAYS and tokens.capital(position - 1):
+        low = _FIRST_DAYS[low]
+    return _DAY.fullmatch(low)
 
 
 def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:

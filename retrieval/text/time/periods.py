@@ -31,12 +31,14 @@ class Period:
         end: first moment after the period; None if open, or for a month of every year.
         month: 1 to 12 for that month of every year, else None.
         span: character range of the expression in the text, end exclusive.
+        vague: whether it is no certain time, as "recently" is.
     """
 
     start: datetime | None
     end: datetime | None
     month: int | None = None
     span: tuple[int, int] = (0, 0)
+    vague: bool = False
 
     def __contains__(self, moment: datetime) -> bool:
         """Whether a moment is in the period; the month of every year is taken in the moment's own time zone."""
@@ -129,7 +131,7 @@ __all__ = ["Period", "find_periods", "period_terms"]
 
 _TRIGGERS = frozenset(
     {*MONTHS, *SEASONS, *WEEKDAYS, "ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
-    | {"recently", "lately"}
+    | {"recently", "lately", "earlier"}
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
 _FROM = frozenset({"since", "after"})
@@ -173,7 +175,7 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
         if all(moment is None or moment.year in _YEARS for moment in stretch[:2]):
             span = (tokens[position].start, tokens[stretch.stop - 1].end)
             start, end = (moment and moment.replace(tzinfo=zone) for moment in stretch[:2])
-            found.append((stretch, Period(start=start, end=end, month=stretch.month, span=span)))
+            found.append((stretch, Period(start=start, end=end, month=stretch.month, span=span, vague=stretch.vague)))
         position = stretch.stop
     clear = [period for stretch, period in found if not stretch.vague]
     return clear or [period for _, period in found]
@@ -187,7 +189,10 @@ def _period_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | No
         return _open(tokens, position, now)
     if word == "to" and tokens.low(position - 1) == "prior":
         return _open(tokens, position, now)
-    return stretch_at(tokens, position, now)
+    first = stretch_at(tokens, position, now)
+    if first and tokens.low(first.stop) == "through":  # "June 6 through July 9", without "from"
+        return range_at(tokens, position - 1, now) or first
+    return first
 
 
 def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:

@@ -47,7 +47,17 @@ def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool =
         if tokens.low(position - 1) in {"more", "most", "less", "how", "until"}:
             return None
         return _rolling(now, "day", -1, _RECENT_DAYS, position + 1)._replace(vague=True)
+    if word == "earlier" and (tokens.low(position + 1), tokens.low(position + 2)) == ("in", "the"):
+        return _part_of_day(tokens.low(position + 3), now, position + 4)  # "earlier in the morning" is today's
     return _deictic(tokens, position, now) if word in _STEPS else None
+
+
+def _part_of_day(word: str, day: datetime, stop: int) -> Stretch | None:
+    """The morning, afternoon, evening or night of a day."""
+    if word not in _PARTS_OF_DAY:
+        return None
+    first, last = _PARTS_OF_DAY[word]
+    return Stretch(midnight(day) + timedelta(hours=first), midnight(day) + timedelta(hours=last), stop)
 
 
 def _is_code(tokens: TimeTokens, position: int) -> bool:
@@ -71,9 +81,7 @@ def _deictic(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
             return None
         return _rolling(now, unit, _STEPS[which], number, after + 1)
     if word in _PARTS_OF_DAY and (which == "this" or (which, word) == ("last", "night")):
-        first, last = _PARTS_OF_DAY[word]
-        day = shift(midnight(now), "day", _STEPS[which])
-        return Stretch(day + timedelta(hours=first), day + timedelta(hours=last), position + 2)
+        return _part_of_day(word, shift(now, "day", _STEPS[which]), position + 2)
     if tokens.low(position + 2) in {"of", "-", "old"} and (word in UNITS or word in WEEKDAYS or article):
         return None
     if word in UNITS:

@@ -25,6 +25,20 @@ _COUNTS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
     "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30,
 }  # fmt: skip
+_UNDER_TWENTY = words(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
+    " sixteenth seventeenth eighteenth nineteenth"
+)
+ORDINALS = {word: f"{number}th" for number, word in enumerate(_UNDER_TWENTY, start=1) if number > 4}
+ORDINALS |= {f"{ten}tieth": f"{value}th" for ten, value in (("twen", 20), ("thir", 30))}
+ORDINALS |= {
+    f"{ten}{hyphen}{word}": f"{value + number}th"
+    for ten, value in (("twenty", 20), ("thirty", 30))
+    for hyphen in "- "
+    for number, word in enumerate(_UNDER_TWENTY[:9], start=1)
+}
+"""Spelled ordinals in digits, all with "th"; without those up to "fourth", which mean other things too."""
+
 _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
 _LENGTHS = {
     "minute": timedelta(minutes=1),
@@ -38,6 +52,7 @@ _VAGUE_COUNTS = {"couple": (2, 2), "few": (2, 5), "several": (3, 8)}
 _TOKEN = re.compile(
     r"(?<![\w.-])[0-9]{4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,2})?(?!(?!T[0-9])[\w/-])"
     r"|(?<![\w./-])[0-9]{1,2}[-/.][0-9]{1,2}[-/.](?:[0-9]{4}|[0-9]{2})(?![\w/-])"
+    r"|(?i:twenty|thirty)[- ](?i:" + "|".join(_UNDER_TWENTY[:9]) + r")\b"
     r"|\w+|[^\w\s]"
 )
 
@@ -63,7 +78,10 @@ class TimeTokens:
     """
 
     def __init__(self, text: str) -> None:
-        self.all = [TimeToken(found[0], found[0].casefold(), *found.span()) for found in _TOKEN.finditer(text)]
+        self.all = [
+            TimeToken(found[0], ORDINALS.get(low := found[0].casefold(), low), *found.span())
+            for found in _TOKEN.finditer(text)
+        ]
 
     def __getitem__(self, position: int) -> TimeToken:
         return self.all[position] if 0 <= position < len(self.all) else _NOTHING

@@ -75,7 +75,7 @@ def test_a_whole_run(folder: Path, judged: Path) -> None:
     eligible = {timing.case: timing.eligible for timing in size.timings}
     assert eligible["adaptive"] == 200
     assert 60 < eligible["adaptive, tag 50.0%"] < 140
-    assert size.recall.worst == 1.0  # so few are scanned
+    assert size.recall.mean > 0.99  # so few are scanned; a query that names a time looks among its memories, too
     assert [(each.concurrency, each.workers) for each in size.throughput] == [
         (clients, workers) for workers in (1, 2) for clients in (1, 4, 16, 64)
     ]

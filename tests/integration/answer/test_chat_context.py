@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from retrieval.engine import Trivet
+from retrieval.profiles.schema import ProfileInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, Mode, SearchRequest, SearchResponse, SearchResult
 from tests.serving import problem_of, served
@@ -72,21 +73,40 @@ def months(*, prefixed: bool) -> list[MemoryInput]:
 @pytest.mark.parametrize("prefixed", [False, True])
 @pytest.mark.parametrize("mode", [Mode.ADAPTIVE, Mode.BM25])
 async def test_what_somebody_said_in_a_month_comes_first(trivet: Trivet, mode: Mode, *, prefixed: bool) -> None:
-    """Maria's turns of June; beside BM25 at most two come between that are as near but for the month."""
+    """Maria's turns of June, then what others said in June."""
     await add(trivet, months(prefixed=prefixed))
     response = await asked(trivet, "What did Maria say in June?", mode=mode, query_timestamp=AUTUMN)
-    first = ids(response)[: len(SAID) + (0 if mode is Mode.BM25 else 2)]
-    assert {f"Maria-6-{at}" for at in range(len(SAID))} <= set(first)
-    assert all(each.startswith("Maria-") for each in first)
-    assert first[0].startswith("Maria-6-")
+    assert {f"Maria-6-{at}" for at in range(len(SAID))} == set(ids(response)[: len(SAID)])
+    assert all("-6-" in each for each in ids(response))
     assert len(response.results) == 10
+    assert response.explanation
+    assert response.explanation.time
 
 
-async def test_fixed_weights_find_them_in_the_first_places_too(trivet: Trivet) -> None:
-    """The vector leg knows no months, so that others may come between."""
+async def test_a_month_without_weight_is_like_any_other_word(trivet: Trivet) -> None:
+    """The profile's `period_weight` of 0 turns all of it off."""
     await add(trivet, months(prefixed=False))
-    response = await asked(trivet, "What did Maria say in June?", mode=Mode.HYBRID, query_timestamp=AUTUMN)
-    assert {f"Maria-6-{at}" for at in range(len(SAID))} <= set(ids(response)[: 2 * len(SAID)])
+    await trivet.profiles.put("timeless", ProfileInput(period_weight=0.0))
+    response = await asked(trivet, "What did Maria say in June?", profile="timeless@1", query_timestamp=AUTUMN)
+    assert not all("-6-" in each for each in ids(response))
+    assert response.explanation
+    assert response.explanation.time is None
+
+
+async def test_the_third_session_is_counted_by_time(trivet: Trivet) -> None:
+    await add(trivet, months(prefixed=False)[::-1])
+    response = await asked(trivet, "What did we talk about in our third session?", query_timestamp=AUTUMN)
+    assert set(ids(response)[:3]) == {f"{speaker}-3-2" for speaker in ("Maria", "Tom", "Olga")}
+    last = await asked(trivet, "What was said in our last conversation?", query_timestamp=AUTUMN)
+    assert set(ids(last)[:3]) == {f"{speaker}-9-3" for speaker in ("Maria", "Tom", "Olga")}
+
+
+async def test_what_was_told_later_is_still_found(trivet: Trivet) -> None:
+    """A trip in May that June tells of is among the first, beside what else was said in May."""
+    told = turn("In May we went to Lisbon by night train.", "Tom", datetime(2024, 6, 20, tzinfo=UTC), id="told")
+    await add(trivet, [*months(prefixed=False), told])
+    response = await asked(trivet, "Which city did we take the night train to in May?", query_timestamp=AUTUMN)
+    assert "told" in ids(response)[:5]
 
 
 async def test_a_prefix_of_the_speaker_changes_no_score(trivet: Trivet) -> None:
@@ -321,7 +341,10 @@ async def test_scores_are_the_sums_of_the_legs_shown(trivet: Trivet, mode: Mode)
             assert scores == sorted(scores, reverse=True)
             for result in response.results:
                 assert result.legs
-                assert result.score == result.fused.score == pytest.approx(fused_sum(response, result), abs=5e-5)
+                assert result.fused.score == pytest.approx(fused_sum(response, result), abs=5e-5)
+                assert response.explanation
+                if response.explanation.time is None:
+                    assert result.score == result.fused.score
             for leg in ("vector", "bm25", "graph"):
                 ranked = sorted((r.legs[leg].rank, -r.legs[leg].score) for r in response.results if leg in r.legs)
                 assert [score for _, score in ranked] == sorted(score for _, score in ranked)

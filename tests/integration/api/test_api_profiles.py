@@ -298,7 +298,7 @@ def test_the_commands(database_url: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert "fixed: vector 0.40, bm25 0.30, graph 0.30, rrf_k 5, fan-out 40" in run("show", "default")
     assert run("list") == (
         "default: versions stored: 1, version 3 is live\n"
-        "permissive: versions stored: 1, version 1 is live\nsupport: versions stored: 1, none is live\n"
+        "research: versions stored: 1, version 1 is live\nsupport: versions stored: 1, none is live\n"
     )
     run("put", "default", str(file))
     assert run("shadow", "default@4", "--share", "0.1") == "default@4 answers 10% of the queries of default@3\n"

@@ -209,7 +209,7 @@ def test_an_import_leaves_the_settings_of_a_namespace_in_use(
 ) -> None:
     trivet_command("add", "-n", "own", "The kettle is copper.", "--id", "m0")
     file, again = tmp_path / "own.jsonl", tmp_path / "again.jsonl"
-    settings = b'{"profile":"permissive"}'
+    settings = b'{"profile":"research"}'
     file.write_bytes(b'{"trivet_export":1,"memories":1,"written":9,"settings":' + settings + b'}\n{"text":"Hi."}\n')
     trivet_command("import", "-n", "own", str(file))
     trivet_command("export", "-n", "own", "-o", str(again))

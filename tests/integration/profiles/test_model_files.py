@@ -76,10 +76,10 @@ async def test_a_gate_report_that_is_not_whole(database_url: str, models: Path) 
 
 async def test_a_model_that_only_another_profile_uses(database_url: str, models: Path) -> None:
     """Requests for that profile are told; others are answered."""
-    truncate(models / "weights-permissive.onnx")
+    truncate(models / "weights-research.onnx")
     async with served(database_url) as client:
         memory = {"memories": [{"id": "m1", "text": "My sister Ines moved to Porto."}]}
         assert (await client.post("/v1/namespaces/a/memories", json=memory)).status_code == 201
-        refused = await client.post("/v1/namespaces/a/search", json={"query": "Porto", "profile": "permissive"})
-        assert "weights-permissive.onnx is damaged" in str(problem_of(refused, 503)["detail"])
+        refused = await client.post("/v1/namespaces/a/search", json={"query": "Porto", "profile": "research"})
+        assert "weights-research.onnx is damaged" in str(problem_of(refused, 503)["detail"])
         assert (await client.post("/v1/namespaces/a/search", json={"query": "Porto"})).status_code == 200

@@ -66,7 +66,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from classifier.training.rescorer import export
 
     path = tmp_path_factory.mktemp("model") / "small.onnx"
-    export(learned(floor=1.0), path)
+    export(learned(share=1.0), path)
     return path
 
 
@@ -145,17 +145,17 @@ async def test_the_order_is_the_rescorer_s_and_fused_is_the_fusion_s(engine: Tri
     assert ids(rescored) != ids(fused), "nothing was put elsewhere, and nothing shown"
 
 
-async def test_it_follows_familiarity(engine: Trivet, model: Path, tmp_path: Path) -> None:
-    """A model without a floor leaves memories of a kind that is strange to it as they were fused."""
+async def test_it_may_have_no_share(engine: Trivet, model: Path, tmp_path: Path) -> None:
+    """On memories of a kind on which it does not help they stay as they were fused."""
     from classifier.training.rescorer import export
 
     path = tmp_path / "humble.onnx"
-    export(learned(floor=0.0), path)
+    export(learned(share=0.0), path)
     reference = await engine.models.put_model("rescorer", path)
     await engine.profiles.put("humble", ProfileInput(models=ModelsInput(rescorer=reference), rescore=True))
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="humble@1", mode=Mode.HYBRID, top_k=20))
     assert answer.rescored is not None
-    assert answer.rescored.confidence == answer.rescored.in_domain == 0.0
+    assert answer.rescored.share == 0.0
     assert [each.memory.id for each in answer.found] == ids(
         await searched(engine, mode=Mode.HYBRID, top_k=20, rescore=False)
     )

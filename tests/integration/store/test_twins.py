@@ -289,7 +289,7 @@ class House:
         yield "is read again", await self.read_everything()
         yield "forgotten queries", await engine.records.delete_queries(name)
         yield "forgotten feedback", await engine.records.delete_feedback(name)
-        await engine.put_namespace(name, NamespaceSettings(profile="permissive"))
+        await engine.put_namespace(name, NamespaceSettings(profile="research"))
         yield "is read at last", await self.read_everything()
 
     async def rows(self) -> dict[str, list[Any]]:

@@ -27,12 +27,12 @@ MODELS = Path(__file__).resolve().parents[3] / "models"
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small model that follows what is unfamiliar by a quarter."""
+    """A small model."""
     require_training()
     from classifier.training.rescorer import export
 
     path = tmp_path_factory.mktemp("rescorer") / "small.onnx"
-    export(learned(floor=0.25), path)
+    export(learned(), path)
     return path
 
 
@@ -58,22 +58,20 @@ def test_it_says_what_onnx_runtime_says_of_the_features_of_the_foremost_candidat
     rescored, described = rescorer.score(some.evidence, some.known), describe(some.evidence, some.known)
     assert described.top_rows.size == min(candidates, MOST_RESCORED)
     inputs = {"candidates": described.rows[described.top_rows], "kind": described.corpus[np.newaxis, :]}
-    scores, in_domain = session.run(["scores", "familiarity"], inputs)
+    scores, in_domain, share = session.run(["scores", "familiarity", "share"], inputs)
     assert rescored.scores == {
         some.known.ids[at]: float(score) for at, score in zip(described.top_rows, scores[:, 0], strict=True)
     }
     assert rescored.in_domain == pytest.approx(float(in_domain[0]), abs=1e-5)
+    assert rescored.share == pytest.approx(float(share[0]), abs=1e-5)
 
 
-def test_confidence_is_the_familiarity_above_a_floor(model: Path) -> None:
+def test_the_share_is_a_share_however_strange_the_memories(model: Path) -> None:
     rescorer = Rescorer(model)
-    familiar = [rescorer.score(each.evidence, each.known) for each in examples(30)]
-    assert max(each.in_domain for each in familiar) == 1.0
-    for each in familiar:
-        assert each.confidence == pytest.approx(0.25 + 0.75 * each.in_domain)
-    strange = strange_kind(example(1))
-    unfamiliar = rescorer.score(strange.evidence, strange.known)
-    assert (unfamiliar.in_domain, unfamiliar.confidence) == (0.0, 0.25)
+    for each in (*examples(30), strange_kind(example(1))):
+        rescored = rescorer.score(each.evidence, each.known)
+        assert 0 <= rescored.in_domain <= rescored.share <= 1
+    assert rescored.in_domain == 0.0
 
 
 def strange_kind(some: Example) -> Example:
@@ -117,7 +115,9 @@ def test_another_kind_of_model_is_refused() -> None:
         Rescorer(MODELS / "weights.onnx")
 
 
-@pytest.mark.parametrize("name", ["known", "directions", "far", "neighbours", "tree_leaves"])
+@pytest.mark.parametrize(
+    "name", ["known", "directions", "far", "neighbours", "share_mean", "linear", "levels", "tree_leaves"]
+)
 def test_a_model_without_one_of_its_arrays_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     whole = read_arrays(model, {})
     arrays = {each: array for each, array in whole.arrays.items() if each != name}
@@ -131,7 +131,7 @@ def test_a_missing_model_is_named(tmp_path: Path) -> None:
         Rescorer(tmp_path / "nothing.onnx")
 
 
-@pytest.mark.parametrize("name", ["rescorer.onnx", "rescorer-permissive.onnx"])
+@pytest.mark.parametrize("name", ["rescorer.onnx", "rescorer-research.onnx"])
 def test_the_shipped_models_score_the_foremost_of_a_search_s_candidates(name: str) -> None:
     """They are of this version, the ones that SHA256SUMS names, and not the same for all."""
     path = MODELS / name
@@ -143,5 +143,4 @@ def test_the_shipped_models_score_the_foremost_of_a_search_s_candidates(name: st
     values = list(rescored.scores.values())
     assert np.isfinite(values).all()
     assert len(set(values)) > MOST_RESCORED / 2
-    assert 0 <= rescored.in_domain <= 1
-    assert rescored.in_domain <= rescored.confidence <= 1
+    assert 0 <= rescored.share <= 1

@@ -1,4 +1,4 @@
-"""Learning the order of candidates: examples in a file, trees, what is familiar, the exported model."""
+"""Learning the order of candidates: examples in a file, trees, how far they are followed, the exported model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from onnx import TensorProto, helper
 
 from classifier.candidates import CANDIDATE_FEATURES, CANDIDATES_VERSION, CORPUS_FEATURES, describe
 from classifier.leg_weights import LEGS
-from classifier.training.corpus_guard import FittedCorpusGuard, fit_corpus_guard
 from classifier.training.examples import Example, read_examples, write_examples
 from classifier.traits import pack_traits
+from retrieval.evaluation.metrics import ndcg
+from retrieval.ranking.fusion import blend_rankings, weighted_rrf
+from retrieval.types.search import Leg
 from tests.rescorable import SETS, example, examples, learned, require_training
 
 require_training()
@@ -31,7 +33,10 @@ require_training()
 import lightgbm  # noqa: E402
 
 from classifier.training import rescorer  # noqa: E402
-from classifier.training.rescorer import RISING, FittedRescorer, export, without_leg  # noqa: E402
+from classifier.training.corpus_guard import FittedCorpusGuard, fit_corpus_guard  # noqa: E402
+from classifier.training.mixtures import fused_ids, labelled_rankings  # noqa: E402
+from classifier.training.rescorer import RISING, FittedRescorer, export, left_out_groups, without_leg  # noqa: E402
+from classifier.training.rescorer_share import LEVELS, blend_qualities, fit_share  # noqa: E402
 from classifier.training.research_sets import PERMISSIVE  # noqa: E402
 from classifier.training.trees import TreeOptions, grow, tree_node  # noqa: E402
 
@@ -205,6 +210,72 @@ def test_every_set_counts_alike_however_many_queries_it_has() -> None:
     assert len(found.known) == 340, "300 of the large one, all of the small one"
 
 
+# How far its order is followed
+
+
+def kinds(rng: np.random.Generator, *centres: float, count: int = 60) -> NDArray[np.float64]:
+    """Corpus features of queries of some kinds, one after the other."""
+    return np.concatenate([rng.normal(centre, 0.1, (count, 3)) for centre in centres])
+
+
+def test_it_is_followed_on_the_kind_where_it_helped() -> None:
+    """On memories like those of the set that gained it is followed, on others not, and in between in part."""
+    gains, loses = np.linspace(0.5, 0.7, len(LEVELS)), np.linspace(0.6, 0.4, len(LEVELS))
+    quality = np.repeat([gains, loses], 60, axis=0)
+    fitted = fit_share(kinds(np.random.default_rng(0), 0.0, 1.0), quality, ["one"] * 60 + ["other"] * 60)
+    shares = fitted.shares(kinds(np.random.default_rng(1), 0.0, 0.5, 1.0))
+    assert shares[:60].min() > 0.9
+    assert shares[120:].max() < 0.1
+    assert 0.1 < shares[60:120].mean() < 0.9
+    steps = fitted.shares(np.linspace(-3, 4, 50)[:, np.newaxis] * np.ones(3))
+    assert all(later <= earlier + 1e-9 for earlier, later in pairwise(steps.tolist()))
+
+
+def test_every_set_counts_alike_in_the_share_however_many_queries_it_has() -> None:
+    corpora = kinds(np.random.default_rng(0), 0.0, 1.0)
+    quality = np.repeat([np.linspace(0.5, 0.7, len(LEVELS)), np.linspace(0.6, 0.4, len(LEVELS))], 60, axis=0)
+    once = fit_share(corpora, quality, ["one"] * 60 + ["other"] * 60)
+    again = fit_share(
+        np.concatenate([corpora, *[corpora[:60]] * 4]),
+        np.concatenate([quality, *[quality[:60]] * 4]),
+        ["one"] * 60 + ["other"] * 60 + ["one"] * 240,
+    )
+    seen = kinds(np.random.default_rng(1), 0.0, 0.3, 0.6, 1.0)
+    assert again.shares(seen) == pytest.approx(once.shares(seen), abs=1e-6)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 60))
+@settings(max_examples=25, deadline=None)
+def test_the_quality_of_a_share_is_that_of_the_order_served(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    fused = [f"m{at}" for at in rng.permutation(n)]
+    scores = dict(zip(fused, rng.permutation(n).astype(float).tolist(), strict=True))
+    relevant = frozenset(rng.choice(fused, rng.integers(1, 4)).tolist())
+    rescored = sorted(fused, key=lambda each: -scores[each])
+    grades = dict.fromkeys(relevant, 1)
+    orders = [blend_rankings(fused, scores, share).numbers for share in LEVELS.tolist()]
+    served = [ndcg([fused[number] for number in order], grades, cutoff=10) for order in orders]
+    assert blend_qualities(fused, rescored, relevant) == pytest.approx(served)
+
+
+def test_queries_are_fused_in_training_as_in_serving() -> None:
+    for each in examples(12):
+        row = labelled_rankings(each)
+        rankings = {Leg(leg): list(ids) for leg, ids in row.rankings.items()}
+        for weights in ((0.4, 0.3, 0.3), (0.0, 1.0, 0.0), (0.2, 0.0, 0.8)):
+            served = weighted_rrf(rankings, dict(zip(map(Leg, LEGS), weights, strict=True)), rrf_k=row.rrf_k)
+            assert fused_ids(row, np.array(weights)) == [one.id for one in served]
+
+
+def test_what_is_left_out_is_a_set_or_half_of_the_only_one() -> None:
+    assert left_out_groups(examples(9)) == [each.set for each in examples(9)]
+    alone = [structs.replace(each, set="s") for each in examples(24)]
+    groups = left_out_groups(alone)
+    assert len(set(groups)) == 2
+    assert len({(each.namespace, group) for each, group in zip(alone, groups, strict=True)}) == 4
+    assert left_out_groups([structs.replace(each, namespace="n") for each in alone][:4]) == ["0", "1", "0", "1"]
+
+
 # The exported model
 
 
@@ -215,7 +286,7 @@ def exported(fitted: FittedRescorer, tmp_path_factory: pytest.TempPathFactory) -
     return path
 
 
-def test_onnx_says_of_scores_and_familiarity_what_numpy_says(fitted: FittedRescorer, exported: Path) -> None:
+def test_onnx_says_of_scores_and_share_what_numpy_says(fitted: FittedRescorer, exported: Path) -> None:
     """Of queries of training, of others like them, and of some ever less like them."""
     from classifier.rescorer import Rescorer
 
@@ -226,11 +297,10 @@ def test_onnx_says_of_scores_and_familiarity_what_numpy_says(fitted: FittedResco
         expected, got = fitted.rescore(each), served.score(each.evidence, each.known)
         assert got.scores == pytest.approx(expected.scores, rel=1e-5, abs=1e-6)
         assert got.in_domain == pytest.approx(expected.in_domain, abs=1e-4)
-        assert got.confidence == pytest.approx(expected.confidence, abs=1e-4)
+        assert got.share == pytest.approx(expected.share, abs=1e-4)
         familiar.append(got.in_domain)
     assert min(familiar) == 0.0
     assert max(familiar) == 1.0
-    assert any(0 < each < 1 for each in familiar)
 
 
 def longer(some: Example, by: int) -> Example:
@@ -244,7 +314,7 @@ def test_the_file_says_what_it_was_made_for(exported: Path) -> None:
     metadata = {each.key: each.value for each in model.metadata_props}
     assert json.loads(metadata["candidate_features"]) == list(CANDIDATE_FEATURES)
     assert json.loads(metadata["kind_features"]) == list(CORPUS_FEATURES)
-    assert (metadata["candidates_version"], metadata["floor"]) == (str(CANDIDATES_VERSION), "0.3")
+    assert metadata["candidates_version"] == str(CANDIDATES_VERSION)
 
 
 def test_the_same_seed_gives_the_same_file_and_another_another(exported: Path, tmp_path: Path) -> None:
@@ -335,25 +405,25 @@ def test_without_the_only_leg_that_found_anything_nothing_is_left() -> None:
 def test_the_command_writes_the_model_its_card_and_its_checksum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With few trees; `--permissive` keeps the sets whose licence allows it."""
+    """With few trees; only `--research` learns from sets whose licence does not allow commercial use."""
     monkeypatch.setattr(
         rescorer, "TreeOptions", lambda seed: TreeOptions(trees=3, leaves=4, least_in_leaf=20, seed=seed)
     )
     path = tmp_path / "examples.bin"
     named = [structs.replace(each, set=("locomo", PERMISSIVE[0])[at % 2]) for at, each in enumerate(examples(80))]
     write_examples(path, named)
-    rescorer.main([str(path), "--models", str(tmp_path), "--permissive"])
-    card = (tmp_path / "rescorer-permissive.md").read_text("utf-8")
+    rescorer.main([str(path), "--models", str(tmp_path)])
+    card = (tmp_path / "rescorer.md").read_text("utf-8")
     assert f"| {PERMISSIVE[0]} | 40 | MIT |" in card
     assert "locomo" not in card
     checksum = (tmp_path / "SHA256SUMS").read_text("utf-8").split()
-    assert checksum[1] == "rescorer-permissive.onnx"
+    assert checksum[1] == "rescorer.onnx"
     assert checksum[0] in card
     assert checksum[0] in capsys.readouterr().out
-    rescorer.main([str(path), "--models", str(tmp_path)])
-    assert "| locomo | 40 | CC BY-NC 4.0 |" in (tmp_path / "rescorer.md").read_text("utf-8")
+    rescorer.main([str(path), "--models", str(tmp_path), "--research"])
+    assert "| locomo | 40 | CC BY-NC 4.0 |" in (tmp_path / "rescorer-research.md").read_text("utf-8")
     lines = (tmp_path / "SHA256SUMS").read_text("utf-8").splitlines()
-    assert [line.split()[1] for line in lines] == ["rescorer-permissive.onnx", "rescorer.onnx"]
+    assert [line.split()[1] for line in lines] == ["rescorer-research.onnx", "rescorer.onnx"]
 
 
 def test_the_command_refuses_a_file_without_queries_to_learn_from(
@@ -362,6 +432,6 @@ def test_the_command_refuses_a_file_without_queries_to_learn_from(
     path = tmp_path / "examples.bin"
     write_examples(path, [structs.replace(each, set="locomo") for each in examples(3)])
     with pytest.raises(SystemExit):
-        rescorer.main([str(path), "--models", str(tmp_path), "--permissive"])
+        rescorer.main([str(path), "--models", str(tmp_path)])
     assert "has 0 examples to learn from" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [path]

@@ -110,7 +110,7 @@ def test_scores_are_those_of_onnx_runtime(
     assert np.array_equal(got, asked(path, rows[chosen]))
 
 
-@pytest.mark.parametrize("name", ["rescorer.onnx", "rescorer-permissive.onnx"])
+@pytest.mark.parametrize("name", ["rescorer.onnx", "rescorer-research.onnx"])
 def test_the_shipped_trees_score_as_onnx_runtime_does(name: str) -> None:
     """Whatever the features are: half of them stand exactly at a threshold."""
     model = read_arrays(MODELS / name, {})
@@ -201,7 +201,7 @@ def test_arrays_that_lead_out_of_bounds_are_refused(name: str, wrong: list[Any] 
         Trees(ModelArrays(arrays, {}), FEATURES)
 
 
-SERVED_BY_ARRAYS = ["weights.onnx", "weights-permissive.onnx", "rescorer.onnx", "rescorer-permissive.onnx"]
+SERVED_BY_ARRAYS = ["weights.onnx", "weights-research.onnx", "rescorer.onnx", "rescorer-research.onnx"]
 
 
 @pytest.mark.parametrize("name", SERVED_BY_ARRAYS)

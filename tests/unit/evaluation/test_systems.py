@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
 
 from retrieval.errors import InvalidInput
+from retrieval.evaluation.folder import Query
 from retrieval.evaluation.provenance import model_checksums, provenance_of
 from retrieval.evaluation.study import EvaluationPlan
 from retrieval.evaluation.systems import Family, Lineup, line_up, parse_profiles
 from retrieval.profiles.profile import DEFAULT, Models, Profile
-from retrieval.types.search import Leg, Mode
+from retrieval.types.search import ChatMessage, Filters, Leg, Mode
 
 
 def asked(
@@ -52,6 +54,22 @@ def test_without_options_every_mode_runs() -> None:
     assert names(asked(modes="bm25", weights=["1,0,0.5"])) == ["bm25", "weights=1,0,0.5"]
 
 
+QUERY = Query("q", "n", "What then?", "fact", ["a"])
+
+
+def test_what_is_searched_for_is_the_question_as_it_was_asked() -> None:
+    """At its time, among what was there before its session, with what it refers to."""
+    query = Query(
+        "q", "n", "And in winter?", "fact", ["a"],
+        timestamp="2024-05-02T10:00:00", created_before="2024-05-02T09:59:30", created_before_session="2024-05-02",
+        messages=[ChatMessage(role="user", content="Where does Ines swim?")],
+    )  # fmt: skip
+    request = asked(stages=True, base="mine").systems(FOUND)[0].request(query, 10)
+    assert "Where does Ines swim?" in request.query
+    assert request.query_timestamp == datetime(2024, 5, 2, 10, tzinfo=UTC)
+    assert request.filters == Filters(created_before=datetime(2024, 5, 2, tzinfo=UTC))
+
+
 def test_the_stages_are_four_searches() -> None:
     """Fixed or adaptive weights, without and with the rescorer, whatever the profile says of it."""
     systems = asked(stages=True, base="mine").systems(FOUND)
@@ -63,7 +81,7 @@ def test_the_stages_are_four_searches() -> None:
     ]
     assert {system.family for system in systems} == {Family.STAGE}
     for system in systems:
-        request, context = system.request("q", 10), system.context_request("q", 512)
+        request, context = system.request(QUERY, 10), system.context_request(QUERY, 512)
         assert request.profile == context.profile == "mine:4"
         assert request.rescore is context.rescore is system.rescore
 

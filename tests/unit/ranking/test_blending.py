@@ -7,8 +7,8 @@ import pytest
 from retrieval.ranking.fusion import blend_rankings
 
 
-def order(ids: str, scores: dict[str, float], confidence: float) -> str:
-    return "".join(ids[number] for number in blend_rankings(ids, scores, confidence).numbers)
+def order(ids: str, scores: dict[str, float], share: float) -> str:
+    return "".join(ids[number] for number in blend_rankings(ids, scores, share).numbers)
 
 
 def test_scores_by_hand() -> None:
@@ -18,7 +18,7 @@ def test_scores_by_hand() -> None:
     assert scores == pytest.approx([0.75 / 6 + 0.25 / 7, 0.75 / 7 + 0.25 / 8, 0.75 / 8 + 0.25 / 6])
 
 
-def test_at_which_confidence_the_last_of_two_overtakes() -> None:
+def test_at_which_share_the_last_of_two_overtakes() -> None:
     assert order("ab", {"a": 0.0, "b": 1.0}, 0.49) == "ab"
     assert order("ab", {"a": 0.0, "b": 1.0}, 0.5) == "ab", "equal scores: the order of the fusion"
     assert order("ab", {"a": 0.0, "b": 1.0}, 0.51) == "ba"
@@ -26,8 +26,8 @@ def test_at_which_confidence_the_last_of_two_overtakes() -> None:
 
 def test_only_the_order_of_the_rescorer_s_scores_counts() -> None:
     near, far = {"a": 1.0, "b": 1.001, "c": 1.002}, {"a": -900.0, "b": 0.0, "c": 1e6}
-    for confidence in (0.0, 0.3, 0.7, 1.0):
-        assert blend_rankings("abc", near, confidence) == blend_rankings("abc", far, confidence)
+    for share in (0.0, 0.3, 0.7, 1.0):
+        assert blend_rankings("abc", near, share) == blend_rankings("abc", far, share)
 
 
 def test_those_that_the_rescorer_does_not_know_are_last_of_its_order() -> None:

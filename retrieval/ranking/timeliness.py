@@ -1,0 +1,153 @@
+"""The time that a query names: which memories are of it, and how they come first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.index.columns import Columns, microseconds
+from retrieval.index.strings import NONE
+from retrieval.legs.base import Hit, LegRanking, SearchView
+from retrieval.legs.query_terms import GRACE, QueryTerms
+from retrieval.ranking.candidates import Candidates, RankedCandidates
+from retrieval.text.time.periods import Period
+from retrieval.text.time.sessions import LAST
+
+PERIOD_SHARE = 0.1
+"""What a memory of the query's period gains if the query also says what about, as a share of the best score.
+
+More would hide what was told later than it happened; chosen on development conversations.
+"""
+
+SESSION_SHARE = 0.3
+"""The same for a session that the query counts: what was told in it was not told later."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTime:
+    """The memories of the time that a query names.
+
+    Attributes:
+        eligible: by slot, whether a memory is of that time and may be found.
+        preferred: the same of those by a speaker that the query names besides the time.
+        alone: whether the query asks for nothing but what there was then.
+        in_session: whether the time is a counted session.
+        weight: the profile's `period_weight`.
+    """
+
+    eligible: Mask
+    preferred: Mask
+    alone: bool
+    in_session: bool
+    weight: float
+
+    @classmethod
+    def from_query(
+        cls, text: str, terms: QueryTerms, memories: Columns, view: SearchView, weight: float
+    ) -> NamedTime | None:
+        """None if the query names no time, or no eligible memory is of it."""
+        if not weight or not (terms.session or any(not period.vague for period in terms.periods)):
+            return None
+        named = memories.speakers_named(text)
+        names = {word for code in named for word in memories.speakers.values[code].casefold().split()}
+        alone = terms.content <= names
+        eligible = view.eligible.copy()
+        size = eligible.size
+        if terms.session:
+            eligible &= _of_session(memories, view.visible, terms.session.number)
+        if terms.periods:
+            created = memories.created.values[:size]
+            eligible &= _of_periods(created, terms.periods, timedelta(0) if alone else GRACE)
+        if not eligible.any():
+            return None
+        spoken = np.isin(memories.speakers.codes.values[:size], named) if named else np.zeros(size, np.bool_)
+        return cls(eligible, eligible & spoken, alone, terms.session is not None, weight)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the answer is to be told at that time, so that every leg looks there."""
+        return self.alone or self.in_session
+
+    @property
+    def _share(self) -> float:
+        if self.alone:
+            return 1.0
+        return SESSION_SHARE if self.in_session else PERIOD_SHARE
+
+    def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:
+        """The order with the memories of the time first, or nearer to the top if the query also says what about.
+
+        score'(d) = score(d) + weight * share * the best score, for those d of the time.
+        """
+        if not ranked.scores:
+            return ranked
+        docs = np.array(candidates.docs, np.int64)[ranked.numbers]
+        gain = self.eligible[docs].astype(np.float64)
+        if self.alone:
+            gain += self.preferred[docs]
+        scores = np.array(ranked.scores) + self.weight * self._share * ranked.scores[0] * gain
+        order = np.argsort(-scores, kind="stable").tolist()
+        return RankedCandidates(
+            [ranked.numbers[at] for at in order],
+            scores[order].tolist(),
+            [ranked.fused_ranks[at] for at in order],
+            ranked.fused_scores,
+        )
+
+    @property
+    def reason(self) -> str:
+        """What it did, for `explain`."""
+        if self.alone:
+            return "the query asks for a time alone, so the memories of that time come first"
+        return "the query names a time, so the memories of that time rank higher"
+
+
+def joined(everything: LegRanking, of_time: LegRanking, count: int) -> LegRanking:
+    """What a leg found of the query's time, filled up to `count` with what else it found; best first."""
+    known = {hit.doc for hit in of_time.hits}
+    others = [hit for hit in everything.hits if hit.doc not in known]
+    hits = [*of_time.hits, *others[: max(count - len(of_time.hits), 0)]]
+    hits.sort(key=_best_first)
+    return replace(everything, hits=tuple(hits))
+
+
+def _best_first(hit: Hit) -> tuple[float, str]:
+    return -hit.score, hit.id
+
+
+def _of_periods(created: NDArray[np.int64], periods: Sequence[Period], grace: timedelta) -> Mask:
+    """Which moments, in microseconds since 2000, are in one of the periods or `grace` after it."""
+    mask = np.zeros(created.size, np.bool_)
+    for period in periods:
+        if period.month is not None:
+            months = (created.astype("timedelta64[us]") + np.datetime64("2000-01-01")).astype("datetime64[M]")
+            mask |= months.astype(np.int64) % 12 == period.month - 1
+        else:
+            mask |= (created >= _since(period.start, -1)) & (created < _since(period.end, 1, grace))
+    return mask
+
+
+def _since(moment: datetime | None, side: int, grace: timedelta = timedelta(0)) -> int:
+    if moment is None:
+        return side * np.iinfo(np.int64).max
+    return microseconds(moment) + grace // timedelta(microseconds=1)
+
+
+def _of_session(memories: Columns, visible: Mask, number: int) -> Mask:
+    """Which memories are of the session that is at a place in the order of the sessions' first memories."""
+    codes, created = memories.sessions.codes.values[: visible.size], memories.created.values[: visible.size]
+    docs = np.flatnonzero(visible & (codes != NONE))
+    sessions, start = np.unique(codes[docs], return_inverse=True)
+    begins = np.full(sessions.size, np.iinfo(np.int64).max)
+    np.minimum.at(begins, start, created[docs])
+    at = number if number == LAST else number - 1
+    if at >= sessions.size or not sessions.size:
+        return np.zeros(visible.size, np.bool_)
+    mask: Mask = codes == sessions[np.argsort(begins, kind="stable")[at]]
+    return mask

@@ -1,0 +1,65 @@
+"""What holds of the order of memories when a query names a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from retrieval.legs.base import Hit, LegRanking
+from retrieval.ranking.candidates import Candidates, RankedCandidates
+from retrieval.ranking.timeliness import NamedTime, joined
+from retrieval.types.search import Leg
+
+SLOTS = 12
+FLAGS = st.lists(st.booleans(), min_size=SLOTS, max_size=SLOTS).map(lambda flags: np.array(flags, np.bool_))
+SCORES = st.lists(st.floats(0.01, 1), min_size=1, max_size=SLOTS).map(lambda scores: sorted(scores, reverse=True))
+
+
+def ranked(scores: list[float]) -> tuple[RankedCandidates, Candidates]:
+    """Candidates in slots of their numbers, best first."""
+    hits = tuple(Hit(f"m{slot:02}", slot, score) for slot, score in enumerate(scores))
+    candidates = Candidates.from_rankings({Leg.BM25: LegRanking(hits=hits, details={})})
+    numbers = list(range(len(scores)))
+    return RankedCandidates(numbers, scores, [number + 1 for number in numbers], scores), candidates
+
+
+@settings(deadline=None, max_examples=50)
+@given(SCORES, FLAGS, st.booleans(), st.floats(0, 5))
+def test_the_order_keeps_all_and_never_changes_within_a_time(
+    scores: list[float], of_time: NDArray[np.bool_], alone: bool, weight: float
+) -> None:
+    before, candidates = ranked(scores)
+    nobody = np.zeros(SLOTS, np.bool_)
+    after = NamedTime(of_time, nobody, alone, in_session=False, weight=weight).first(before, candidates)
+    assert sorted(after.numbers) == before.numbers
+    assert after.scores == sorted(after.scores, reverse=True)
+    for of_it in (True, False):
+        assert [n for n in after.numbers if of_time[n] == of_it] == [n for n in before.numbers if of_time[n] == of_it]
+
+
+@settings(deadline=None, max_examples=50)
+@given(SCORES, FLAGS)
+def test_a_query_for_a_time_alone_gets_that_time_first(scores: list[float], of_time: NDArray[np.bool_]) -> None:
+    before, candidates = ranked(scores)
+    after = NamedTime(of_time, np.zeros(SLOTS, np.bool_), alone=True, in_session=False, weight=1.0).first(
+        before, candidates
+    )
+    inside = [bool(of_time[number]) for number in after.numbers]
+    assert inside == sorted(inside, reverse=True)
+
+
+@settings(deadline=None, max_examples=50)
+@given(SCORES, FLAGS, st.integers(1, SLOTS))
+def test_what_a_leg_found_of_the_time_is_kept_and_the_rest_fills_up(
+    scores: list[float], of_time: NDArray[np.bool_], count: int
+) -> None:
+    hits = [Hit(f"m{slot:02}", slot, score) for slot, score in enumerate(scores)]
+    inside = [hit for hit in hits if of_time[hit.doc]][:count]
+    found = joined(
+        LegRanking(hits=tuple(hits[:count]), details={}), LegRanking(hits=tuple(inside), details={}), count
+    ).hits
+    assert set(inside) <= set(found)
+    assert len(found) == len(set(found)) <= count
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
