@@ -106,7 +106,7 @@ def in_words(rescored: Rescored) -> str:
     """How far the rescorer moved the order, for `explain`."""
     return (
         f"the order is {rescored.share:.0%} that of the rescorer: the candidates are "
-        f"{rescored.in_domain:.0%} like the memories it was trained on, on others it counts as far as it helped"
+        f"{rescored.in_domain:.0%} like the memories it was trained on; others are ordered as helped on unseen sets"
     )
 
 

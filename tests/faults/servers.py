@@ -72,8 +72,15 @@ class Server:
             time.sleep(0.01)
 
     def child(self, kind: str) -> psutil.Process:
-        """The child that is called so."""
-        return next(each for each in self._postmaster().children() if f"postgres: {kind}" in " ".join(each.cmdline()))
+        """The child that is called so; waits for it, since a standby's connection may be lost and made again."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with suppress(psutil.NoSuchProcess):
+                for each in self._postmaster().children():
+                    if f"postgres: {kind}" in " ".join(each.cmdline()):
+                        return each
+            time.sleep(0.05)
+        raise AssertionError(f"the server has no {kind}")
 
     def one(self, statement: str) -> Any:
         """The first value of the answer to a statement, over a connection of its own."""
