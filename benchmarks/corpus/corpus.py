@@ -43,7 +43,8 @@ CONVERSATION_KINDS = (
     "care",
     "students",
 )
-_WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]|\w+")
+_SIGN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+_WORD = re.compile(rf"{_SIGN.pattern}|\w+")
 _NAME = re.compile(r"\b[A-Z]\w+")
 _FREQUENT = frozenset(
     (
@@ -290,7 +291,7 @@ def shared_words(namespace: Namespace, question: dict[str, Any]) -> set[str]:
 
 
 def _stems(text: str) -> set[str]:
-    return {word[:5] for word in words(text) if len(word) > 3 or not word.isascii()} - _FREQUENT
+    return {word[:5] for word in words(text) if len(word) > 3 or _SIGN.match(word)} - _FREQUENT
 
 
 def export(folder: Path, kinds: Sequence[str] = FOLDERS) -> None:
