@@ -21,15 +21,16 @@ class IntentFacts:
     """The facts stated in the card."""
 
     queries: Sequence[LabelledQuery]
-    data_sha256: str
+    name: str
     model_sha256: str
     model_bytes: int
-    embedder_sha256: str
     seed: int
     parity: float
     model: IntentModel
     folds: tuple[IntentMetrics, IntentMetrics]
     """On held-out folds of our own queries, with and without embedding."""
+    languages: dict[str, IntentMetrics]
+    """The same by language of `languages.jsonl`, with embedding."""
     verdict: IntentVerdict | None
 
 
@@ -38,7 +39,8 @@ def render(facts: IntentFacts) -> str:
     sections = [_what(facts), _data(facts), _how(facts), _folds(facts)]
     if facts.verdict is not None:
         sections += [_judged(facts.verdict), _robust(facts.verdict)]
-    return "\n\n".join([*sections, _FAILURES]) + "\n"
+    failures = _FAILURES if facts.name == _MULTILINGUAL else f"{_FAILURES}\n{_FOREIGN}"
+    return "\n\n".join([*sections, failures]) + "\n"
 
 
 def confusion_table(metrics: IntentMetrics) -> str:
@@ -62,7 +64,8 @@ def metrics_table(rows: Sequence[tuple[str, IntentMetrics]]) -> str:
 
 
 def _what(facts: IntentFacts) -> str:
-    return f"""# intent.onnx: what does a query want?
+    embedder = "multilingual-e5-small" if facts.name == _MULTILINGUAL else "all-MiniLM-L6-v2"
+    return f"""# {facts.name}: what does a query want?
 
 Four intents, in this order: {", ".join(INTENTS)}. Probabilities are calibrated and meant to be
 mixed (`classifier.weights`), not cut to a hard label. Familiarity says how like the training queries a query is.
@@ -76,23 +79,22 @@ mixed (`classifier.weights`), not cut to a hard label. Familiarity says how like
 | licence | Apache-2.0 (model); data: see below |
 | size | {facts.model_bytes:,} bytes |
 | sha256 | `{facts.model_sha256}` |
-| embedder | `embedder.onnx`, sha256 `{facts.embedder_sha256}` |
-| made by | `python -m classifier.training --judge ../shared/data/intents`, seed {facts.seed} |"""
+| embedder | {embedder} |
+| made by | `python -m classifier.training --model {facts.name} --judge ../shared/data/intents`, seed {facts.seed} |"""
 
 
 def _data(facts: IntentFacts) -> str:
     sources = list(dict.fromkeys(query.source for query in facts.queries))
     counts = Counter((query.intent, query.source) for query in facts.queries)
     rows = "\n".join(f"| {i} | {' | '.join(str(counts[i, source]) for source in sources)} |" for i in INTENTS)
-    foreign = sum(not query.text.isascii() for query in facts.queries)
+    foreign = sum(query.language is not None for query in facts.queries)
     return f"""## Training data
 
-`classifier/data/intents.jsonl`, {len(facts.queries)} queries, sha256 `{facts.data_sha256}`; labelled by
-`classifier/data/GUIDELINE.md`, licences in `LICENSES.md` beside it: `written` and `template` were made for Trivet
-(Apache-2.0), `chatterbot-corpus` is BSD-3-Clause, `openai-evals` MIT. {foreign} queries have letters beyond ASCII,
-nearly all of them in other languages. No query of the judging set, nor of a set that it draws on, is in it.
-Training adds one altered copy
-of most queries (lower case, no question mark, a typing slip, a chatty paragraph before it).
+`classifier/data/`, {len(facts.queries)} queries: `languages.jsonl` has {foreign} in ten languages, `intents.jsonl` the
+others, which are English but for some 600. Labelled by `GUIDELINE.md`, licences in `LICENSES.md` beside it: `written`
+and `template` were made for Trivet (Apache-2.0), `chatterbot-corpus` is BSD-3-Clause, `openai-evals` MIT. No query of
+the judging set, nor of a set that it draws on, is in it. Training adds one altered copy of most queries (lower case, no
+question mark, a typing slip, a chatty paragraph before it).
 
 | intent | {" | ".join(sources)} |
 |---|{"---|" * len(sources)}
@@ -124,11 +126,11 @@ The ONNX file against numpy, all training queries with and without embedding: la
 
 
 def _folds(facts: IntentFacts) -> str:
-    rows = [("with embedding", facts.folds[0]), ("words alone", facts.folds[1])]
+    rows = [("with embedding", facts.folds[0]), ("words alone", facts.folds[1]), *facts.languages.items()]
     return f"""## On our own data
 
 {FOLDS} folds that keep a topic (one of {TOPICS} k-means clusters) and a query's copies together; measured on all
-originals.
+originals. By language, with embedding: the queries of `languages.jsonl`, of which only copies are kept together.
 
 {metrics_table(rows)}"""
 
@@ -230,9 +232,9 @@ _FAILURES = """## Where it fails
 - **Own tastes as facts** ("Which brand is my favourite?") share their words with requests for suggestions.
 - **A request without a request** (telling an experience and hoping for advice) leans to open-ended.
 - **Follow-ups** ("Which one?", "Is it suitable?") carry little evidence; pass the resolved query where there is one.
-- **Languages**: English first; the embedder is an English model. Of eighteen others there are a few to a few dozen
-  training queries each; the table above says how far that carries.
 - **A long story before the question** costs most, since the embedding and the first words are the story's.
-- **Chinese and Japanese** are read nearly by chance: the embedder does not know them, words are not divided, and there
-  are a few dozen training queries of each. Familiarity is low there, so that fixed weights take over.
 - **Familiarity** knows n-grams and topics, not sense: a fluent text that asks nothing is familiar."""
+
+_FOREIGN = """- **Languages**: the embedder is an English model. It reads other scripts letter by letter, so that
+  the n-grams of about 120 queries a language have to do. `intent.multilingual.onnx` reads ten languages alike."""
+_MULTILINGUAL = "intent.multilingual.onnx"

@@ -1,6 +1,7 @@
 """Labelled queries: our training file, the format of a judging folder, and copies altered by typing habits."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from classifier.intents import Intent
 
 DATA = Path(__file__).resolve().parent.parent / "data"
-TRAINING_FILE = DATA / "intents.jsonl"
+TRAINING_FILES = (DATA / "intents.jsonl", DATA / "languages.jsonl")
 STORIES = 0.12
 """Share of the copies that start with a story."""
 
@@ -22,28 +23,32 @@ class LabelledQuery:
     text: str
     intent: Intent
     source: str
+    language: str | None = None
+    """ISO 639-1 code, for the queries of `languages.jsonl`."""
 
 
-def read_training(path: Path = TRAINING_FILE) -> list[LabelledQuery]:
-    """Read the training queries, one JSON object per line: `text`, `intent`, `source`.
+def read_training(paths: Sequence[Path] = TRAINING_FILES) -> list[LabelledQuery]:
+    """Read the training queries, one JSON object per line: `text`, `intent`, `source`, and `language` in some.
 
     Raises:
         ValueError: a malformed line, a blank text, or texts equal up to case and space; the message names the line.
     """
     queries: list[LabelledQuery] = []
-    first_seen: dict[str, int] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        try:
-            query = LabelledQuery(**json.loads(line))
-            query = replace(query, intent=Intent(query.intent))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}:{number}: {error}") from error
-        key = comparable(query.text)
-        if not key:
-            raise ValueError(f"{path}:{number}: blank text")
-        if (before := first_seen.setdefault(key, number)) != number:
-            raise ValueError(f"{path}:{number}: the same text as line {before}")
-        queries.append(query)
+    first_seen: dict[str, str] = {}
+    for path in paths:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            where = f"{path}:{number}"
+            try:
+                query = LabelledQuery(**json.loads(line))
+                query = replace(query, intent=Intent(query.intent))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"{where}: {error}") from error
+            key = comparable(query.text)
+            if not key:
+                raise ValueError(f"{where}: blank text")
+            if (before := first_seen.setdefault(key, where)) != where:
+                raise ValueError(f"{where}: the same text as {before}")
+            queries.append(query)
     return queries
 
 

