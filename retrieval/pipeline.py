@@ -38,6 +38,7 @@ from retrieval.ranking.timeliness import NamedTime, joined
 from retrieval.ranking.weighting import (
     Weighting,
     adaptive_weighting,
+    allowing_for_fragments,
     check_weights,
     evidence_of,
     explicit_weighting,
@@ -115,6 +116,7 @@ class Answer:
         said_before: ids of memories that were left out as the conversation holds them.
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
+        fragment_share: how much of the query the embedder reads in fragments; 0 if the weights were explicit.
         rescored: the rescorer's scores; None if no rescorer ran.
         named_time: the memories of the time that the query names; None if it names none.
         fan_out: most hits taken from a leg.
@@ -132,6 +134,7 @@ class Answer:
     prediction: IntentPrediction
     evidence: QueryPerformanceFeatures
     learned_weights: Mapping[str, float] | None
+    fragment_share: float
     rescored: Rescored | None
     named_time: NamedTime | None
     weighting: Weighting
@@ -230,6 +233,10 @@ class Pipeline:
             learned_weights = _learned_weights(leg_results, candidates, evidence)
             if learned_weights is not None:
                 weighting = with_learned_weights(weighting, learned_weights, profile)
+            fragment_share = 0.0
+            if leg_results.explicit is None:
+                fragment_share = self._embedder.fragment_share(request.query)
+                weighting = allowing_for_fragments(weighting, fragment_share)
 
             async def fuse_and_select(rankings: Mapping[Leg, LegRanking]) -> list[RankedMemory]:
                 with stopwatch.span("fuse"):
@@ -257,6 +264,7 @@ class Pipeline:
             prediction=prediction,
             evidence=evidence,
             learned_weights=learned_weights,
+            fragment_share=fragment_share,
             rescored=rescored,
             named_time=time,
             weighting=weighting,

@@ -33,6 +33,7 @@ def saved(
     weight: float = 1.0,
     duplicates: Sequence[Sequence[str]] = (),
     rescored: Rescoring | None = None,
+    fragment_share: float = 0.0,
 ) -> SavedQuery:
     """A query of which the graph leg found the same at every depth."""
     return SavedQuery(
@@ -47,6 +48,7 @@ def saved(
         probabilities=probabilities,
         in_domain=1.0,
         learned=dict.fromkeys(DEPTHS, learned),
+        fragment_share=fragment_share,
         rankings={Leg.VECTOR: list(vector), Leg.BM25: list(bm25)},
         graph={depth: list(graph)[:depth] for depth in DEPTHS},
         duplicates=[list(group) for group in duplicates],

@@ -31,6 +31,10 @@ class HashedEmbedder:
         """The vectors of texts, one a row."""
         return np.stack([own_vector(text) for text in texts])
 
+    def fragment_share(self, _text: str) -> float:
+        """None: every text is as good as any other."""
+        return 0.0
+
     async def aclose(self) -> None:
         """Hold nothing."""
 

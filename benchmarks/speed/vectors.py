@@ -116,6 +116,9 @@ class PreparedEmbedder:
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         raise NotImplementedError("prepared vectors are of documents")
 
+    def fragment_share(self, _text: str) -> float:
+        raise NotImplementedError("prepared vectors are of documents")
+
     async def aclose(self) -> None:
         await asyncio.sleep(0)
 

@@ -35,6 +35,9 @@ class Embedder(Protocol):
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed documents as unit rows of shape (len(texts), dimensions), in order."""
 
+    def fragment_share(self, text: str) -> float:
+        """The share of a query that the model reads letter by letter or not at all, in [0, 1]."""
+
     async def aclose(self) -> None:
         """Release threads and connections; the embedder cannot be used afterwards."""
 
@@ -101,6 +104,10 @@ class CachedEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed documents with the provider; not cached."""
         return await self._inner.embed_documents(texts)
+
+    def fragment_share(self, text: str) -> float:
+        """The share of a query that the model reads in fragments; not cached."""
+        return self._inner.fragment_share(text)
 
     async def aclose(self) -> None:
         """Cancel running computations, clear the cache and close the provider."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -38,6 +38,9 @@ REST_SHARE = 0.25
 
 Turns of chats say at their beginning what they are about, and the learned weights rely on it: docs/decisions/0016.
 """
+
+_UNKNOWN = "[UNK]"
+"""The piece for characters that the model does not know."""
 
 TOKENISED_AT_ONCE = 1_000_000
 """Most characters tokenised at once, unless one text has more."""
@@ -82,6 +85,7 @@ class OnnxEmbedder:
             self._tokenizer = Tokenizer.from_file(str(tokenizer_path))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
+        self._letters, self._fragments = piece_letters(self._tokenizer.get_vocab())
         with _named(model_path):
             self._session = open_session(model_path, threads=1)
         dimensions = self._session.get_outputs()[0].shape[-1]
@@ -128,6 +132,18 @@ class OnnxEmbedder:
                 self._release = loop.call_later(IDLE_S, self._release_memory)
         return vectors if len(pieces) == len(texts) else joined_vectors(vectors, counts, list(map(len, pieces)))
 
+    def fragment_share(self, text: str) -> float:
+        """The share of a query's letters that are pieces of their own or unknown, in [0, 1].
+
+        Median of our corpora: 0 to .03 for English, .05 for German and Spanish, .95 to 1 for Arabic, Chinese, Hindi,
+        Japanese and Russian; the most for 3,800 English queries is .27.
+        """
+        if text.isascii():  # the model was trained on English
+            return 0.0
+        pieces = self._tokenizer.encode(text).ids
+        letters = int(self._letters[pieces].sum())
+        return float(self._fragments[pieces].sum()) / letters if letters else 0.0
+
     async def warm_up(self) -> None:
         """Run one query, so that the first real one does not pay for allocations."""
         await self.embed_query("warm up")
@@ -168,6 +184,21 @@ def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
             start, size = position, 0
         size += len(text)
     yield texts[start:]
+
+
+def piece_letters(vocabulary: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """By piece: how many letters it has, and whether it is a fragment, a single letter or one for unknown characters.
+
+    Marks, digits and punctuation have no letters. An unknown piece counts as one.
+
+    >>> letters, fragments = piece_letters({"[CLS]": 0, "[UNK]": 1, "house": 2, "##s": 3, "?": 4})
+    >>> letters.tolist(), fragments.tolist()
+    ([0, 1, 5, 1, 0], [False, True, False, True, False])
+    """
+    letters = np.zeros(max(vocabulary.values()) + 1, np.int64)
+    for piece, number in vocabulary.items():
+        letters[number] = len(body) if (body := piece.removeprefix("##")).isalpha() else piece == _UNKNOWN
+    return letters, letters == 1
 
 
 def windows(pieces: list[int]) -> list[list[int]]:

@@ -26,6 +26,17 @@ _MOST_KEPT = 64
 UNFAMILIAR = 0.5
 """Below this `in_domain` the reason for the weights says that the query is unlike the training data."""
 
+FRAGMENTS_FROM, FRAGMENTS_TO = 0.3, 0.7
+"""Shares of fragments in a query from which the vector leg counts less, and at which it counts least."""
+
+FRAGMENTED_WEIGHT = 0.5
+"""Factor on the vector leg's weight for a query that the embedder reads letter by letter.
+
+nDCG@10 of 382 questions of our corpora in Arabic, Chinese, Hindi, Japanese and Russian: .550 against .543 without it by
+the adaptive weights (paired difference .007, 95 % interval .001 to .014; .25 and .75 gain .003), .576 against .575 with
+the rescorer. No query of the English sets has that share of fragments.
+"""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weighting:
@@ -165,6 +176,27 @@ def with_learned_weights(weighting: Weighting, learned: Mapping[str, float], pro
 def _refined_because(weighting: Weighting, learned: Mapping[str, float], trust: float) -> str:
     found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
     return f"{weighting.reason}; what the legs found for it asks for {found}, which counts {trust:.0%}"
+
+
+def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weighting:
+    """Lower the vector leg's weight for a query that the embedder reads in fragments, which hold little meaning."""
+    fragmented = min(max((fragment_share - FRAGMENTS_FROM) / (FRAGMENTS_TO - FRAGMENTS_FROM), 0.0), 1.0)
+    if not fragmented:
+        return weighting
+    factor = 1 - fragmented * (1 - FRAGMENTED_WEIGHT)
+    weights = {leg: weight * (factor if leg is Leg.VECTOR else 1.0) for leg, weight in weighting.weights.items()}
+    total = sum(weights.values())
+    return Weighting(
+        recipe=structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()}),
+        because=partial(_fragmented_because, weighting, factor),
+    )
+
+
+def _fragmented_because(weighting: Weighting, factor: float) -> str:
+    return (
+        f"{weighting.reason}; the embedder reads the query letter by letter, so the vector leg counts {factor:.0%} "
+        "of that"
+    )
 
 
 def stated_intent(intent: Intent) -> IntentPrediction:

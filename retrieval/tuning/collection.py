@@ -228,6 +228,7 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
         probabilities=(fact, relation, preference, open_ended),
         in_domain=deepest.prediction.in_domain,
         learned={depth: _learned(answer) for depth, answer in answers.items()},
+        fragment_share=deepest.fragment_share,
         rankings={leg: _hits(deepest, leg) for leg in (Leg.VECTOR, Leg.BM25)},
         graph={depth: _hits(answer, Leg.GRAPH) for depth, answer in answers.items()},
         rescored={

@@ -24,7 +24,7 @@ from retrieval.evaluation.metrics import dcg
 from retrieval.profiles.profile import Profile, Recipe
 from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import least_score
-from retrieval.ranking.weighting import adaptive_weighting, with_learned_weights
+from retrieval.ranking.weighting import adaptive_weighting, allowing_for_fragments, with_learned_weights
 from retrieval.tuning.runs import SavedQuery
 from retrieval.types.search import Leg
 
@@ -80,6 +80,7 @@ class ReplayBatch:
         gold: what is relevant.
         predictions: of the intents, with the query's familiarity.
         probabilities: (n, 4) of the intents.
+        fragment_shares: by row, how much of the query the embedder reads in fragments.
         learned: (depths, n, 3) weights by what the legs found.
         learned_depths: the depths, ascending.
     """
@@ -93,6 +94,7 @@ class ReplayBatch:
     gold: Gold
     predictions: Sequence[IntentPrediction]
     probabilities: Floats
+    fragment_shares: Sequence[float]
     learned: Floats
     learned_depths: Ints
 
@@ -176,6 +178,7 @@ def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None 
         ),
         predictions=[_prediction(query) for query in queries],
         probabilities=np.array([query.probabilities for query in queries], np.float64),
+        fragment_shares=[query.fragment_share for query in queries],
         learned=np.array([[query.learned[at] for query in queries] for at in queries[0].depths], np.float64),
         learned_depths=np.array(queries[0].depths, np.intp),
     )
@@ -199,13 +202,20 @@ def weights_of(recipe: Recipe) -> Floats:
 
 
 def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
-    """What mode `adaptive` fuses with: the intents' recipes mixed, then moved towards the learned weights."""
+    """What mode `adaptive` fuses with: the intents' recipes mixed, then moved towards the learned weights.
+
+    The vector leg counts less for queries that the embedder reads in fragments.
+    """
     mixed = [adaptive_weighting(prediction, profile) for prediction in batch.predictions]
     learned = learned_at(batch, np.array([each.recipe.fan_out for each in mixed], np.intp))
+    weightings = [
+        with_learned_weights(each, dict(zip(Leg, asked, strict=True)), profile)
+        for each, asked in zip(mixed, learned.tolist(), strict=True)
+    ]
     return Recipes.of_each(
         [
-            with_learned_weights(each, dict(zip(Leg, asked, strict=True)), profile).recipe
-            for each, asked in zip(mixed, learned.tolist(), strict=True)
+            allowing_for_fragments(each, share).recipe
+            for each, share in zip(weightings, batch.fragment_shares, strict=True)
         ]
     )
 

@@ -16,7 +16,7 @@ from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import Profile
 from retrieval.types.search import Leg
 
-FORMAT = 1
+FORMAT = 2
 """Counts up when a line changes its meaning; files of another format are collected anew."""
 
 DEPTHS = (20, 40, 80)
@@ -50,6 +50,7 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         weight: how much the query counts against the others of its set, above 0.
         probabilities: of the intents, in the order of `Intent`.
         learned: weights (vector, bm25, graph) that what the legs found asks for, by fan-out.
+        fragment_share: how much of the query the embedder reads in fragments.
         rankings: ids with the scores of the vector and the BM25 leg, best first, before any noise is cut.
         graph: the same of the graph leg by fan-out: it sets out from what the others found at that depth.
         duplicates: ids of memories that say the same thing, by group.
@@ -67,6 +68,7 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     probabilities: tuple[float, float, float, float]
     in_domain: Annotated[float, Meta(ge=0, le=1)] = field(name="familiarity")
     learned: dict[int, tuple[_Weight, _Weight, _Weight]]
+    fragment_share: Annotated[float, Meta(ge=0, le=1)] = 0.0
     rankings: dict[Leg, list[tuple[str, float]]]
     graph: dict[int, list[tuple[str, float]]]
     duplicates: list[list[str]] = []

@@ -108,6 +108,10 @@ class DeadEmbedder:
         """Fail."""
         raise ConnectionError(f"no embedder for {len(texts)} texts")
 
+    def fragment_share(self, _text: str) -> float:
+        """Known without the provider."""
+        return 0.0
+
     async def aclose(self) -> None:
         """Hold nothing."""
 

@@ -18,7 +18,7 @@ from retrieval.legs.base import Hit, LegRanking
 from retrieval.profiles.profile import DEFAULT, Models, Profile, Recipe
 from retrieval.ranking.fusion import blend_rankings, weighted_rrf
 from retrieval.ranking.noise import cut_noise, truncate
-from retrieval.ranking.weighting import adaptive_weighting, with_learned_weights
+from retrieval.ranking.weighting import adaptive_weighting, allowing_for_fragments, with_learned_weights
 from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
 from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
@@ -45,6 +45,7 @@ def query_of(rng: random.Random, number: int) -> SavedQuery:
         gains=dict.fromkeys(rng.sample([f"m{i:02}" for i in range(60)], rng.randint(1, 15)), 1.0),
         probabilities=(fact, relation, preference, open_ended),
         learned=(v, b, g),
+        fragment_share=rng.choice([0.0, rng.random()]),
         rescored=Rescoring(
             share=rng.choice([0.0, rng.random(), 1.0]),
             scores={f"m{number:02}": rng.random() for number in rng.sample(range(60), rng.choice([0, 30, 60]))},
@@ -99,7 +100,8 @@ class AsServed:
         mixed = adaptive_weighting(prediction, self.profile)
         learned = dict(zip(Leg, self.query.learned[DEPTHS[0]], strict=True))
         weights = {leg.value: weight for leg, weight in learned.items()}
-        return with_learned_weights(mixed, weights, self.profile).recipe
+        weighting = with_learned_weights(mixed, weights, self.profile)
+        return allowing_for_fragments(weighting, self.query.fragment_share).recipe
 
 
 @settings(max_examples=40)

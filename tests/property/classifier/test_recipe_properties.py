@@ -11,7 +11,7 @@ from classifier.inference import IntentPrediction
 from classifier.intents import INTENTS, Intent
 from classifier.weights import Mixture
 from retrieval.profiles.profile import DEFAULT, Profile, Recipe
-from retrieval.ranking.weighting import adaptive_weighting, stated_intent
+from retrieval.ranking.weighting import FRAGMENTS_FROM, adaptive_weighting, allowing_for_fragments, stated_intent
 from retrieval.types.search import Leg
 
 weights = st.fixed_dictionaries({leg: st.floats(0, 1_000) for leg in Leg}).filter(lambda given: any(given.values()))
@@ -90,3 +90,16 @@ def test_how_far_a_query_is_in_domain_is_a_share(in_domain: float) -> None:
     uniform = dict.fromkeys(INTENTS, 0.25)
     with pytest.raises(ValueError, match="in_domain"):
         Mixture(uniform, shrink=1.0, in_domain=in_domain)
+
+
+@given(profiles, distributions, st.floats(0, 1), st.floats(0, 1))
+def test_more_fragments_never_raise_the_vector_leg(
+    profile: Profile, probabilities: dict[Intent, float], one: float, other: float
+) -> None:
+    """The weights still sum to 1, and the other legs keep their ratio."""
+    mixed = adaptive_weighting(prediction_of(probabilities), profile)
+    few, many = (allowing_for_fragments(mixed, share).weights for share in sorted((one, other)))
+    assert sum(many.values()) == pytest.approx(1.0)
+    assert many[Leg.VECTOR] <= few[Leg.VECTOR] + 1e-9
+    assert many[Leg.BM25] * few[Leg.GRAPH] == pytest.approx(many[Leg.GRAPH] * few[Leg.BM25], abs=1e-9)
+    assert allowing_for_fragments(mixed, FRAGMENTS_FROM) is mixed

@@ -34,6 +34,9 @@ class CountingEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return np.ones((len(texts), 2), dtype=np.float32)
 
+    def fragment_share(self, text: str) -> float:
+        return len(text) / 10
+
     async def aclose(self) -> None:
         self.closed = True
 

@@ -21,6 +21,7 @@ from retrieval.embedding.encoder import encode_batch, open_session, shrink_arena
 from retrieval.embedding.onnx import MAX_PIECES, OnnxEmbedder, joined_vectors, windows
 from retrieval.errors import TrivetError
 from retrieval.installation import models_dir
+from retrieval.ranking.weighting import FRAGMENTS_FROM, FRAGMENTS_TO
 
 MODEL = models_dir() / "embedder.onnx"
 TOKENIZER = models_dir() / "embedder.tokenizer.json"
@@ -45,6 +46,29 @@ async def test_any_text_gives_a_finite_unit_vector(embedder: OnnxEmbedder, text:
     assert vector.dtype == np.float32
     assert np.isfinite(vector).all()
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where does Maria live?",
+        "Q x W z",
+        "Müller’s Straße is überfüllt",
+        "¿Dónde vive María ahora?",
+        "",
+        "2026–11–23",
+        "—",
+    ],
+)
+def test_words_and_signs_are_no_fragments(embedder: OnnxEmbedder, text: str) -> None:
+    assert embedder.fragment_share(text) < FRAGMENTS_FROM
+
+
+@pytest.mark.parametrize(
+    "text", ["毛毛叫什么名字？", "猫の名前は何ですか", "Где живёт Мария?", "मारिया कहाँ रहती है", "أين تسكن ماريا"]
+)
+def test_what_is_read_letter_by_letter_is_in_fragments(embedder: OnnxEmbedder, text: str) -> None:
+    assert embedder.fragment_share(text) > FRAGMENTS_TO
 
 
 @pytest.mark.parametrize(
