@@ -36,6 +36,7 @@ from retrieval.journal.writer import Journal
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.lifecycle.outdated import OutdatedMemories
 from retrieval.lifecycle.service import LifeCycle
 from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles.gate import GateReport
@@ -55,7 +56,16 @@ from retrieval.store.namespaces import check_name, check_new_name
 from retrieval.store.pool import Pool, open_pool, translated
 from retrieval.text.analysis import resolve_language
 from retrieval.timings import Stopwatch
-from retrieval.types.memory import AddResult, Memory, MemoryInput, MemoryPage, MemoryPatch, SharedPatch, UpdateReceipt
+from retrieval.types.memory import (
+    MAX_COMPARED,
+    AddResult,
+    Memory,
+    MemoryInput,
+    MemoryPage,
+    MemoryPatch,
+    SharedPatch,
+    UpdateReceipt,
+)
 from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt, NamespaceSettings
 from retrieval.types.search import (
     NO_FILTERS,
@@ -103,6 +113,7 @@ class Trivet:
         self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
+        self._outdated = OutdatedMemories(pool, self._indexes)
         self.entities = EntityService(pool, self._indexes)
         self._pipeline = Pipeline(
             pool=pool,
@@ -200,13 +211,19 @@ class Trivet:
         async with self._pool.connection() as conn:
             return await namespaces.delete(conn, name)
 
-    async def add(self, namespace: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
+    async def add(
+        self, namespace: str, batch: Sequence[MemoryInput | InvalidInput], *, may_supersede: bool = False
+    ) -> list[AddResult]:
         """Add or replace memories; an invalid one is rejected alone. All legs find them when this returns.
 
-        Raises InvalidInput for a bad name.
+        With `may_supersede` the results name older memories that the new ones may make outdated. Raises InvalidInput
+        for a bad name, and for a batch of more than `MAX_COMPARED` with `may_supersede`.
         """
         check_new_name(namespace)
-        return await self._ingest.add(namespace, batch)
+        if may_supersede and len(batch) > MAX_COMPARED:
+            raise InvalidInput(f"takes at most {MAX_COMPARED} memories at once", loc=("may_supersede",))
+        results = await self._ingest.add(namespace, batch)
+        return await self._outdated.suggest(namespace, results) if may_supersede else results
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
         """One memory; raises NotFound if there is no such namespace or memory."""

@@ -13,7 +13,7 @@ import httpx
 
 from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
 from retrieval.types.entity import EntityPage, EntityPaths, EntitySummary, Neighborhood
-from retrieval.types.memory import AddResult, ForgetReceipt, Memory, UpdateReceipt
+from retrieval.types.memory import MAX_COMPARED, AddResult, ForgetReceipt, Memory, UpdateReceipt
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
@@ -73,6 +73,7 @@ class AsyncClient:
         memories: NewMemory | Iterable[NewMemory],
         *,
         namespace: str | None = None,
+        may_supersede: bool = False,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[AddResult]:
         """Add or replace memories; all legs see them when this returns.
@@ -81,6 +82,8 @@ class AsyncClient:
             memories: one or many: texts, mappings of fields, or `Memory` objects. Many are sent in batches as they are
                 iterated over.
             namespace: created on first use.
+            may_supersede: results of what is created or updated name, in `may_supersede`, at most three older memories
+                that it may make outdated, the likest first.
             on_progress: called after each batch with the number of memories sent so far.
 
         Returns:
@@ -90,8 +93,9 @@ class AsyncClient:
             InvalidInput: all memories of a batch are bad; batches before it are stored.
         """
         results: list[AddResult] = []
-        for batch in calls.with_ids(memories):
-            results += (await self._send(calls.add(self._named(namespace), batch))).results
+        for batch in calls.with_ids(memories, MAX_COMPARED if may_supersede else calls.BATCH):
+            call = calls.add(self._named(namespace), batch, may_supersede=may_supersede)
+            results += (await self._send(call)).results
             if on_progress is not None:
                 on_progress(len(results))
         return results

@@ -138,10 +138,10 @@ def pause_s(attempt: int, outcome: httpx.Response | httpx.TransportError) -> flo
     return min(float(asked) if asked.isdecimal() else FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
 
 
-def with_ids(memories: NewMemory | Iterable[NewMemory]) -> Iterator[list[dict[str, Any]]]:
+def with_ids(memories: NewMemory | Iterable[NewMemory], most: int = BATCH) -> Iterator[list[dict[str, Any]]]:
     """Batches of memories as JSON objects. Those without an id get one here, so that a batch may be sent twice."""
     each = iter([memories] if isinstance(memories, str | Mapping | Struct) else memories)
-    while batch := [_with_id(memory) for memory in islice(each, BATCH)]:
+    while batch := [_with_id(memory) for memory in islice(each, most)]:
         yield batch
 
 
@@ -157,9 +157,10 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
     return fields
 
 
-def add(namespace: str, memories: Sequence[Mapping[str, Any]]) -> Call[_AddResponse]:
+def add(namespace: str, memories: Sequence[Mapping[str, Any]], *, may_supersede: bool) -> Call[_AddResponse]:
     """Add or replace memories that have ids."""
-    return Call("POST", _path(namespace, "memories"), _AddResponse, {"memories": memories})
+    params = {"may_supersede": "true"} if may_supersede else {}
+    return Call("POST", _path(namespace, "memories"), _AddResponse, {"memories": memories}, params)
 
 
 def search(namespace: str, fields: Mapping[str, Any]) -> Call[SearchResponse]:

@@ -16,6 +16,7 @@ from retrieval.api.state import Api
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import (
+    MAX_COMPARED,
     MOST_UPDATED,
     AddResult,
     Kind,
@@ -66,15 +67,24 @@ class MemoriesController(Controller):
     tags = ("memories",)
 
     @post(status_code=201, opt={MAX_BYTES: math.inf}, responses=problems(409, body=True))
-    async def add_memories(self, api: Api, ns: NamespaceName, data: JSONBody[Batch]) -> AddResponse:
+    async def add_memories(
+        self,
+        api: Api,
+        ns: NamespaceName,
+        data: JSONBody[Batch],
+        may_supersede: Annotated[
+            bool, QueryParameter(description=f"also name what may be outdated now; at most {MAX_COMPARED} memories")
+        ] = False,
+    ) -> AddResponse:
         """Add or replace memories.
 
         Only `text` is required. When the call returns, all three legs see the memories. The same id with the same
         content is `unchanged`. A bad memory is `rejected` and the others are taken; when all are bad the answer is 422.
-        The namespace is created on first use.
+        The namespace is created on first use. With `may_supersede`, what is created or updated names at most three
+        older memories of the same speaker in other sessions that speak of the same thing, for `supersedes`.
         """
         memories: list[Parsed] = data.memories
-        results = await api.engine.add(ns, memories)
+        results = await api.engine.add(ns, memories, may_supersede=may_supersede)
         if all(result.status == "rejected" for result in results):
             pairs = zip(memories, results, strict=True)
             raise BatchRejected([_fault(index, memory, result) for index, (memory, result) in enumerate(pairs)])

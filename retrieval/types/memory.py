@@ -14,6 +14,9 @@ if it is put as a document."""
 MAX_BATCH = 1_000
 """Most memories of one JSON batch; the bulk endpoint has no such limit."""
 
+MAX_COMPARED = 100
+"""Most memories of one batch that are compared with older ones."""
+
 MOST_UPDATED = 10_000
 """Most memories that one request changes, as all are written in one transaction."""
 
@@ -152,6 +155,10 @@ class AddResult(Struct, frozen=True, kw_only=True):
     status: AddStatus
     error: str | None = None
     warning: Annotated[str | UnsetType, Meta(description="stored, but possibly not as intended")] = UNSET
+    may_supersede: Annotated[
+        list[str] | UnsetType,
+        Meta(description="ids of older memories that it may make outdated, best first; only where asked for"),
+    ] = UNSET
 
 
 class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

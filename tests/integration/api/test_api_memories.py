@@ -206,3 +206,14 @@ async def test_a_change_of_many_says_which_and_is_valid(client: httpx.AsyncClien
         problem_of(await client.post(f"{MEMORIES}/update", json={"ids": ["m1"], "set": change}), 422)
     problem_of(await client.post("/v1/namespaces/nobody/memories/update", json={"ids": ["m1"], "set": {}}), 404)
     assert (await client.get(f"{MEMORIES}/m1")).json() == {**SUPPORT, "superseded_by": []}
+
+
+async def test_what_may_be_superseded_is_told_only_where_asked_for(client: httpx.AsyncClient) -> None:
+    memories = [{"id": "m1", "text": "The kettle is copper."}]
+    answer = await client.post(f"{MEMORIES}?may_supersede=true", json={"memories": memories})
+    assert answer.json()["results"] == [{"id": "m1", "status": "created", "error": None, "may_supersede": []}]
+    many = [{"text": "note"}] * 101
+    refused = await client.post(f"{MEMORIES}?may_supersede=true", json={"memories": many})
+    problem_of(refused, 422)
+    assert refused.json()["errors"][0]["loc"] == ["may_supersede"]
+    assert (await client.post(f"{MEMORIES}?may_supersede=false", json={"memories": many})).status_code == 201

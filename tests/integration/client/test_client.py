@@ -208,3 +208,14 @@ def test_a_document_that_cannot_be_read_says_why(ana: trivet.Client, tmp_path: P
     for given in ({}, {"text": "a", "path": empty}):
         with pytest.raises(trivet.InvalidInput, match="a text or a path"):
             ana.add_document(**given)  # type: ignore[arg-type]
+
+
+def test_more_than_one_batch_may_supersede(ana: trivet.Client) -> None:
+    """They are sent in batches of as many as the server compares, and results tell of it only where asked to."""
+    notes = [{"text": f"note {number}", "created_at": MAY} for number in range(101)]
+    old = {"id": "old", "text": "The bagpipe rehearsal is at the Ravenscourt hall on Tuesdays.", "created_at": MAY}
+    results = ana.add([*notes, old], may_supersede=True)
+    assert [result.may_supersede for result in results] == [[]] * 102
+    new = {"id": "new", "text": "The bagpipe rehearsal left the Ravenscourt hall for the barn."}
+    assert ana.add(new, may_supersede=True)[0].may_supersede == ["old"]
+    assert ana.add({"text": "Slugs ate the lettuce."})[0].may_supersede is msgspec.UNSET

@@ -1,0 +1,202 @@
+"""Older memories that a new one may make outdated, as both speak of the same thing: suggestions for `supersedes`.
+
+The likeness of two texts is the cosine of their own vectors plus a share of the rarity of the words that they have in
+common. By the cosine alone, half as many of the labelled pairs of benchmarks/corpus are found at the same share of writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from retrieval.index.columns import Columns
+from retrieval.index.query_vectors import QueryVectors
+from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
+from retrieval.index.slots import NO_SLOT
+from retrieval.index.strings import NONE
+from retrieval.index.terms import Postings
+from retrieval.ranking.dedup import deduplicate
+from retrieval.store import memories, namespaces
+from retrieval.store.memories import StoredMemory
+from retrieval.store.pool import Pool
+from retrieval.text.analysis import analyze, term_id
+from retrieval.text.normalized_text import without_speaker
+from retrieval.types.memory import AddResult
+from retrieval.types.search import SearchOptions
+
+MOST_SUGGESTED = 3
+"""Most ids suggested for one memory."""
+
+MOST_TERMS = 200
+"""Longer memories, in terms, are passages rather than statements: nothing is suggested for or of them."""
+
+MIN_RARITY = 1.25
+"""Least rarity of the shared words. A word that no other memory has counts 1."""
+
+_LEAST_RARITY = 0.25
+"""Words of less are in too many memories to be worth counting."""
+
+MAX_RARITY = 2.0
+"""More shared words do not make two texts more alike."""
+
+RARITY_SHARE = 0.3
+"""Weight of the rarity, relative to 1 for the cosine."""
+
+MIN_LIKENESS = 0.95
+
+_COMPARED = 30
+"""Memories with the rarest shared words whose vectors are compared."""
+
+_CHECKED = 2 * MOST_SUGGESTED
+"""Likest memories whose texts are read, as some may say the same in the same words."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A new memory with its slot and its terms."""
+
+    stored: StoredMemory
+    slot: int
+    terms: frozenset[int]
+
+
+class OutdatedMemories:
+    """Finds what new memories may make outdated."""
+
+    def __init__(self, pool: Pool, indexes: IndexRegistry) -> None:
+        self._pool = pool
+        self._indexes = indexes
+
+    async def suggest(self, name: str, results: Sequence[AddResult]) -> list[AddResult]:
+        """The results of a write; those of memories created or updated with `may_supersede`, the likest first.
+
+        Suggested are memories with an older time, of the same speaker, or both of none, in another session and
+        document, visible to a search of now, and neither questions nor the same words again.
+        """
+        written = [result.id for result in results if result.id and result.status in ("created", "updated")]
+        suggested = await self._of(name, written) if written else {}
+        return [
+            structs.replace(result, may_supersede=suggested.get(result.id, []))
+            if result.id and result.status in ("created", "updated")
+            else result
+            for result in results
+        ]
+
+    async def _of(self, name: str, ids: Sequence[str]) -> Mapping[str, list[str]]:
+        async with self._pool.connection() as conn:
+            namespace = await namespaces.find(conn, name)
+            stored = await memories.of_ids(conn, namespace.ns, ids)
+        terms = {each.doc: _terms(each, namespace.settings.language) for each in stored}
+        every = frozenset[int]().union(*terms.values())
+        snapshot = await self._indexes.current(name, lambda _: [*every])
+        columns = snapshot.index.memories
+        slots = columns.slots.of(np.array([each.doc for each in stored], np.int64)).tolist()
+        statements = [
+            _Statement(each, slot, terms[each.doc])
+            for each, slot in zip(stored, slots, strict=True)
+            if slot != NO_SLOT and _is_statement(columns, slot)
+        ]
+        likest = await self._likest(snapshot, statements)
+        return await self._without_repetitions(namespace.ns, statements, likest)
+
+    async def _likest(self, snapshot: NamespaceSnapshot, statements: Sequence[_Statement]) -> Mapping[int, list[str]]:
+        """The ids of the likest older memories, by the slot of the new one, best first."""
+        visible, _ = snapshot.index.memories.masks(SearchOptions(), now=snapshot.now)
+        shared = {}
+        for each in statements:
+            shared[each.slot] = _sharing_words(snapshot, visible, each)
+            await asyncio.sleep(0)  # let others run
+        slots = [*shared, *(slot for docs, _ in shared.values() for slot in docs.tolist())]
+        vectors = QueryVectors(self._pool, snapshot.index)
+        await vectors.read(list(dict.fromkeys(slots)))
+        return {slot: _alike(snapshot, vectors, slot, *found) for slot, found in shared.items()}
+
+    async def _without_repetitions(
+        self, ns: int, statements: Sequence[_Statement], likest: Mapping[int, Sequence[str]]
+    ) -> Mapping[str, list[str]]:
+        ids = sorted({memory_id for some in likest.values() for memory_id in some})
+        async with self._pool.connection() as conn:
+            stored = {each.memory.id: each for each in await memories.of_ids(conn, ns, ids)} if ids else {}
+        return {
+            each.stored.memory.id: [
+                memory_id
+                for memory_id in likest[each.slot]
+                if memory_id in stored and not _is_repetition(each.stored, stored[memory_id])
+            ][:MOST_SUGGESTED]
+            for each in statements
+        }
+
+
+def _terms(stored: StoredMemory, language: str) -> frozenset[int]:
+    text = without_speaker(stored.memory.text, stored.memory.speaker)
+    return frozenset(map(term_id, analyze(text, language)))
+
+
+def _is_statement(columns: Columns, slot: int) -> bool:
+    return bool(columns.alive[slot] and not columns.asks[slot] and columns.length[slot] <= MOST_TERMS)
+
+
+def _sharing_words(
+    snapshot: NamespaceSnapshot, visible: NDArray[np.bool_], new: _Statement
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The older memories that share the rarest words with a new one, by slot, and the rarity of these words."""
+    postings = _rare(snapshot.postings, new.terms)
+    if not postings:
+        return np.empty(0, np.int64), np.empty(0)
+    docs, places = np.unique(np.concatenate([docs for docs, _ in postings]), return_inverse=True)
+    counted = np.repeat([rarity for _, rarity in postings], [docs.size for docs, _ in postings])
+    rarity = np.bincount(places, counted).astype(np.float64)
+    kept = np.flatnonzero(rarity >= MIN_RARITY)
+    kept = kept[_may_be_outdated(snapshot.index.memories, visible, docs[kept], new.slot)]
+    rarest = kept[np.argsort(-rarity[kept], kind="stable")[:_COMPARED]]
+    return docs[rarest].astype(np.int64), rarity[rarest]
+
+
+def _rare(postings: Postings, terms: Collection[int]) -> list[tuple[NDArray[np.int32], float]]:
+    """The slots that have each rare term, and its rarity: 1 - ln(df + 1/2) / ln(N + 1)."""
+    scale = math.log(postings.memories + 1)
+    occurring = [postings.terms[term].docs for term in terms if term in postings.terms]
+    rated = [(docs, 1 - math.log(docs.size + 0.5) / scale) for docs in occurring]
+    return [(docs, rarity) for docs, rarity in rated if rarity >= _LEAST_RARITY]
+
+
+def _may_be_outdated(
+    columns: Columns, visible: NDArray[np.bool_], docs: NDArray[np.int32], new: int
+) -> NDArray[np.bool_]:
+    """Which of some memories are statements of the speaker of a new one, older, in other sessions and documents."""
+    mask = visible[docs] & ~columns.asks[docs] & (columns.length[docs] <= MOST_TERMS)
+    mask &= columns.created[docs] < columns.created[new]
+    mask &= columns.speakers.codes[docs] == columns.speakers.codes[new]
+    for column in (columns.sessions, columns.documents):
+        if (code := column.codes[new]) != NONE:
+            mask &= column.codes[docs] != code
+    return np.asarray(mask, np.bool_)
+
+
+def _alike(
+    snapshot: NamespaceSnapshot,
+    vectors: QueryVectors,
+    slot: int,
+    docs: NDArray[np.int64],
+    rarity: NDArray[np.float64],
+) -> list[str]:
+    """The ids of the memories that are alike enough, the likest first."""
+    own, *rows = vectors.rows_of([slot, *docs.tolist()])
+    known = np.array(rows, np.int64) != NO_SLOT
+    if own == NO_SLOT or not known.any():
+        return []
+    docs, places = docs[known], np.array(rows, np.int64)[known]
+    cosines = vectors.text_vectors[places] @ vectors.text_vectors[own]
+    likeness = cosines + RARITY_SHARE * np.minimum(rarity[known], MAX_RARITY)
+    best = [place for place in np.argsort(-likeness, kind="stable") if likeness[place] >= MIN_LIKENESS]
+    return snapshot.index.memories.ids.get(docs[best[:_CHECKED]])
+
+
+def _is_repetition(one: StoredMemory, other: StoredMemory) -> bool:
+    return len(deduplicate([one.memory, other.memory])) == 1
