@@ -62,7 +62,8 @@ def remembering(embed: Embed) -> Embed:
 
     def remember(texts: Sequence[str]) -> NDArray[np.float32]:
         new = [text for text in dict.fromkeys(texts) if text not in known]
-        known.update(zip(new, embed(new), strict=True))
+        if new:
+            known.update(zip(new, embed(new), strict=True))
         return np.stack([known[text] for text in texts])
 
     return remember

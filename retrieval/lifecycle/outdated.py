@@ -1,7 +1,8 @@
 """Older memories that a new one may make outdated, as both speak of the same thing: suggestions for `supersedes`.
 
 The likeness of two texts is the cosine of their own vectors plus a share of the rarity of the words that they have in
-common. By the cosine alone, half as many of the labelled pairs of benchmarks/corpus are found at the same share of writes.
+common. By the cosine alone, half as many of the labelled pairs of benchmarks/corpus were found at the same share of
+writes.
 """
 
 from __future__ import annotations
