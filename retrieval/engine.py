@@ -6,9 +6,11 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
@@ -23,7 +25,9 @@ from retrieval.answer.response import (
 )
 from retrieval.answer.selection import RankedMemory
 from retrieval.documents.service import DocumentService
+from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder
+from retrieval.embedding.embedders import Embedders, check_installed, is_installed, multilingual_embedder
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.entities.service import EntityService
 from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
@@ -53,7 +57,7 @@ from retrieval.store import changes, memories, migrate, namespaces, query_log, s
 from retrieval.store.bm25 import compaction
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.namespaces import check_name, check_new_name
-from retrieval.store.pool import Pool, open_pool, translated
+from retrieval.store.pool import Pool, connect, open_pool, translated
 from retrieval.text.analysis import resolve_language
 from retrieval.timings import Stopwatch
 from retrieval.types.memory import (
@@ -93,7 +97,7 @@ class Trivet:
         settings: Settings,
         url: str,
         pool: Pool,
-        embedder: CachedEmbedder,
+        embedders: Embedders,
         workers: WorkerPool,
         profiles: ProfileRegistry,
         models: ModelRegistry,
@@ -101,14 +105,14 @@ class Trivet:
     ) -> None:
         self.settings = settings
         self.postgres = postgres
-        self.embedder = embedder
+        self.embedders = embedders
         self._url = url
         self._pool = pool
         self.profiles = profiles
         self.models = models
         self.records = JournalService(pool)
         self._journal = Journal(pool)
-        self._ingest = Ingest(pool, embedder)
+        self._ingest = Ingest(pool, embedders)
         self.documents = DocumentService(pool, self._ingest)
         self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
@@ -118,7 +122,7 @@ class Trivet:
         self._pipeline = Pipeline(
             pool=pool,
             indexes=self._indexes,
-            embedder=embedder,
+            embedders=embedders,
             profile_registry=profiles,
             model_registry=models,
             retrievers={
@@ -149,13 +153,16 @@ class Trivet:
             url = await stack.enter_async_context(postgres.running()) if postgres else settings.database_url
             await migrate.migrate(url)
             pool = await stack.enter_async_context(open_pool(url, settings.pool_size))
-            onnx = OnnxEmbedder(
-                models / "embedder.onnx", models / "embedder.tokenizer.json", document_threads=os.cpu_count() or 1
+            threads = os.cpu_count() or 1
+            onnx = OnnxEmbedder(models / "embedder.onnx", models / "embedder.tokenizer.json", document_threads=threads)
+            cached = partial(
+                CachedEmbedder, max_entries=settings.embedding_cache_entries, max_age_s=settings.embedding_cache_age_s
             )
-            embedder = CachedEmbedder(
-                onnx, max_entries=settings.embedding_cache_entries, max_age_s=settings.embedding_cache_age_s
+            embedders = Embedders(
+                cached(onnx),
+                {multilingual.MODEL_NAME: lambda: cached(multilingual_embedder(document_threads=threads))},
             )
-            stack.push_async_callback(embedder.aclose)
+            stack.push_async_callback(embedders.aclose)
             await onnx.warm_up()
             model_registry = ModelRegistry(pool, models)
             profile_registry = ProfileRegistry(pool, model_registry, own=profiles)
@@ -167,7 +174,7 @@ class Trivet:
                 settings=settings,
                 url=url,
                 pool=pool,
-                embedder=embedder,
+                embedders=embedders,
                 workers=workers,
                 profiles=profile_registry,
                 models=model_registry,
@@ -184,12 +191,13 @@ class Trivet:
     async def put_namespace(self, name: str, settings: NamespaceSettings) -> NamespaceInfo:
         """Create a namespace or change its settings.
 
-        Raises InvalidInput for a bad name, an unknown language or profile or an invalid rule, Conflict if the language
-        of a namespace that has memories would change.
+        Raises InvalidInput for a bad name, an unknown language or profile, an embedder that is not installed or an
+        invalid rule, Conflict if the language or the embedder of a namespace that has memories would change.
         """
         check_new_name(name)
         check_storable(settings)
         resolve_language(settings.language)
+        check_installed(settings.embedder)
         await self.profiles.find(settings.profile)
         settings.graph_rules()
         async with self._pool.connection() as conn:
@@ -259,13 +267,17 @@ class Trivet:
         return await self._ingest.patch(namespace, memory_id, patch)
 
     async def prepare_import(self, namespace: str, settings: NamespaceSettings) -> None:
-        """Give the settings of an export to a namespace that has no memories; make it if it is not there."""
+        """Give the settings of an export to a namespace that has no memories; make it if it is not there.
+
+        One that is there keeps its embedder, so that memories can be moved from one embedder to another.
+        """
         try:
-            is_empty = not (await self.get_namespace(namespace)).memories
+            found = await self.get_namespace(namespace)
         except NotFound:
-            is_empty = True
-        if is_empty:
             await self.put_namespace(namespace, settings)
+            return
+        if not found.memories:
+            await self.put_namespace(namespace, replace(settings, embedder=found.settings.embedder))
 
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
@@ -318,7 +330,8 @@ class Trivet:
 
     async def candidate_inputs(self, answer: Answer, query: str) -> CandidateInputs | None:
         """The rescorer's inputs for the memories that the legs ranked, for training."""
-        embedding = await self.embedder.embed_query(query)
+        embedder = self.embedders.of(answer.namespace.settings.embedder)
+        embedding = await embedder.embed_query(query)
         vectors = QueryVectors(self._pool, answer.index)
         candidates = Candidates.from_rankings(answer.leg_rankings)
         await vectors.read(candidates.docs)
@@ -373,16 +386,26 @@ class Trivet:
         await self._indexes.aclose()
 
     async def readiness(self) -> dict[str, bool]:
-        """Whether the database answers in time, its schema is current, and models and namespaces are loaded."""
+        """Whether the database answers in time, its schema is current, and models and namespaces are loaded.
+
+        Models are those of each namespace: one whose embedder is not installed can neither be written nor compared.
+        """
         reachability = self._pool.reachability
         try:
             await reachability.check()
             async with asyncio.timeout(reachability.limit_s):
                 with translated():
-                    migrated = not await migrate.pending(self._url)
+                    async with await connect(self._url) as conn:
+                        migrated = not await migrate.pending(conn)
+                        used = await namespaces.embedders(conn) if migrated else {}
         except (StoreUnavailable, TimeoutError):
             return {"database": False, "migrations": False, "models": True, "namespaces": self._indexes.are_warm}
-        return {"database": True, "migrations": migrated, "models": True, "namespaces": self._indexes.are_warm}
+        return {
+            "database": True,
+            "migrations": migrated,
+            "models": all(map(is_installed, used)),
+            "namespaces": self._indexes.are_warm,
+        }
 
     async def load(self, namespace: str) -> None:
         """Load a namespace completely, so that no search of it is partial; raises NotFound if there is none."""

@@ -70,6 +70,10 @@ class ModelFileError(TrivetError):
     """A model file of this installation is missing or damaged."""
 
 
+class EmbedderMissing(ModelFileError):
+    """The embedder of a namespace is not installed."""
+
+
 class StoreError(TrivetError):
     """The database failed."""
 

@@ -19,6 +19,7 @@ from retrieval.answer.conversation import Conversation
 from retrieval.answer.hydration import TextReader
 from retrieval.answer.selection import Limits, RankedMemory, select
 from retrieval.embedding.cache import CachedEmbedder, Embedding
+from retrieval.embedding.embedders import Embedders
 from retrieval.errors import AllLegsFailed
 from retrieval.ids import uuid7
 from retrieval.index.namespace_index import NamespaceIndex
@@ -65,19 +66,29 @@ _RunningLeg = asyncio.Future[LegRanking | Degradation]
 
 
 class _Asked(NamedTuple):
-    """A request, the conversation that it is part of, and what was begun for it at once."""
+    """A request, the conversation that it is part of, and what was begun for it at once.
+
+    Attributes:
+        default_embedding: by the default embedder, for the classifier and for namespaces that have no other.
+    """
 
     request: SearchRequest
     conversation: Conversation
-    embedding: Embedding
+    default_embedding: Embedding
     pending_lookup: PendingLookup
     stopwatch: Stopwatch
 
 
 class _RequestContext(NamedTuple):
-    """Everything a search needs before its legs run; `degraded` lists the legs that cannot run on this snapshot."""
+    """Everything a search needs before its legs run.
+
+    Attributes:
+        embedding: the query's, by the namespace's embedder.
+        degraded: the legs that cannot run on this snapshot.
+    """
 
     asked: _Asked
+    embedding: Embedding
     snapshot: NamespaceSnapshot
     query_terms: QueryTerms
     view: SearchView
@@ -166,7 +177,7 @@ class Pipeline:
         *,
         pool: Pool,
         indexes: IndexRegistry,
-        embedder: CachedEmbedder,
+        embedders: Embedders,
         profile_registry: ProfileRegistry,
         model_registry: ModelRegistry,
         retrievers: Mapping[Leg, Retriever],
@@ -180,7 +191,7 @@ class Pipeline:
         self._pool = pool
         self._indexes = indexes
         self._entity_lookup = EntityLookup(pool)
-        self._embedder = embedder
+        self._embedders = embedders
         self._profile_registry = profile_registry
         self._model_registry = model_registry
         self._retrievers = retrievers
@@ -201,7 +212,7 @@ class Pipeline:
         check_storable(request)
         check_weights(request.weights)
         conversation = conversation or Conversation()
-        embedding = self._embedding(request, stopwatch)
+        embedding = self._embedding(self._embedders.default, request, stopwatch)
         ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
         with PendingLookup(self._entity_lookup, request.query, ahead=ahead) as pending_lookup:
             # The context holds its view until the answer is complete.
@@ -212,7 +223,7 @@ class Pipeline:
 
     async def _answer(self, leg_results: _LegResults) -> Answer:
         """Weigh, fuse, rescore and select from the legs' results."""
-        (request, conversation, _, _, stopwatch), snapshot, _, view, profile, _, _, time = leg_results.context
+        (request, conversation, _, _, stopwatch), _, snapshot, _, view, profile, _, _, time = leg_results.context
         prediction = leg_results.prediction
         weighting = leg_results.explicit or adaptive_weighting(prediction, profile)
         # The weights of an intent may be 0 for every leg that answered.
@@ -235,7 +246,8 @@ class Pipeline:
                 weighting = with_learned_weights(weighting, learned_weights, profile)
             fragment_share = 0.0
             if leg_results.explicit is None:
-                fragment_share = self._embedder.fragment_share(request.query)
+                embedder = self._embedders.of(snapshot.namespace.settings.embedder)
+                fragment_share = embedder.fragment_share(request.query)
                 weighting = allowing_for_fragments(weighting, fragment_share)
 
             async def fuse_and_select(rankings: Mapping[Leg, LegRanking]) -> list[RankedMemory]:
@@ -295,28 +307,31 @@ class Pipeline:
             profile = await self._profile_registry.find(request.profile or snapshot.namespace.settings.profile)
             learned = await self._model_registry.learned(profile.models)
         time = _named_time(request, snapshot, query_terms, view, profile)
-        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, (), time)
+        embedding = self._embedding_for(snapshot.namespace, asked)
+        return _RequestContext(asked, embedding, snapshot, query_terms, view, profile, learned, (), time)
 
     async def _partial_context(self, namespace: Namespace, asked: _Asked) -> _RequestContext:
         """The context of a query whose namespace is still being loaded."""
         request = asked.request
+        embedding = self._embedding_for(namespace, asked)
         query_terms = _query_terms(request, namespace.settings.language)
         profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
         learned = await self._model_registry.learned(profile.models)
         fan_out = _legs_fan_out(explicit_weighting(request.mode, request.weights, profile), profile, asked)
         try:
             snapshot, degraded = await self._partial.read(
-                namespace, request, query_terms, profile, asked.embedding, fan_out=fan_out
+                namespace, request, query_terms, profile, embedding, fan_out=fan_out
             )
         except TimeoutError as exc:
             raise AllLegsFailed("the namespace is still being read, and the database does not answer in time") from exc
         view = SearchView.from_request(snapshot, request)
         time = _named_time(request, snapshot, query_terms, view, profile)
-        return _RequestContext(asked, snapshot, query_terms, view, profile, learned, degraded, time)
+        return _RequestContext(asked, embedding, snapshot, query_terms, view, profile, learned, degraded, time)
 
     async def _ask(self, context: _RequestContext) -> _LegResults:
         """Run the legs and the classifier concurrently."""
-        (request, _, embedding, _, stopwatch), profile = context.asked, context.profile
+        (request, _, default_embedding, _, stopwatch), profile = context.asked, context.profile
+        embedding = context.embedding
         explicit = explicit_weighting(request.mode, request.weights, profile)
         legs = _weighing_legs(explicit, profile, request, missing={each.leg for each in context.degraded})
         running: dict[Leg, _RunningLeg] = {}
@@ -332,7 +347,7 @@ class Pipeline:
             await asyncio.sleep(0)  # let the tasks send their statements first
             for leg in inline:
                 running[leg].set_result(await self._run_leg(leg, query, context.time, reads=reads))
-            prediction = await self._classify(request, context.learned.classifier, embedding, stopwatch)
+            prediction = await self._classify(request, context.learned.classifier, default_embedding, stopwatch)
         vector = await embedding.or_none(timeout_s=0)
         outcomes = {leg: future.result() for leg, future in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
@@ -346,14 +361,14 @@ class Pipeline:
         self, context: _RequestContext, explicit: Weighting | None, running: Mapping[Leg, _RunningLeg]
     ) -> LegQuery:
         """The query as the legs get it, which may wait for the hits of those running."""
-        request, _, embedding, pending_lookup, stopwatch = context.asked
+        request, _, _, pending_lookup, stopwatch = context.asked
         snapshot, profile = context.snapshot, context.profile
         return LegQuery(
             snapshot=snapshot,
             view=context.view,
             text=request.query,
             query_terms=context.query_terms,
-            embedding=embedding,
+            embedding=context.embedding,
             filters=request.filters,
             exclude=request.exclude,
             as_of=request.as_of,
@@ -390,7 +405,7 @@ class Pipeline:
         self, leg_results: _LegResults, candidates: Candidates, evidence: QueryPerformanceFeatures
     ) -> Rescored | None:
         """Score the candidates with the rescorer; a failure is recorded in `degraded` and does not fail the search."""
-        (request, _, _, _, stopwatch), snapshot, _, _, profile, learned, _, _ = leg_results.context
+        (request, _, _, _, stopwatch), _, snapshot, _, _, profile, learned, _, _ = leg_results.context
         vectors, embedding = leg_results.vectors, leg_results.embedding
 
         async def rescored() -> Rescored | None:
@@ -420,11 +435,18 @@ class Pipeline:
         check_storable(query, ("query",))
         learned = await self._model_registry.learned(profile.models)
         request = SearchRequest(query=query)
-        embedding = self._embedding(request, stopwatch)
+        embedding = self._embedding(self._embedders.default, request, stopwatch)
         return await self._classify(request, learned.classifier, embedding, stopwatch)
 
-    def _embedding(self, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
-        return Embedding(self._embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
+    def _embedding(self, embedder: CachedEmbedder, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
+        return Embedding(embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
+
+    def _embedding_for(self, namespace: Namespace, asked: _Asked) -> Embedding:
+        """The query's embedding by the namespace's embedder; the one that has begun if that is the default one."""
+        embedder = self._embedders.of(namespace.settings.embedder)
+        if embedder is self._embedders.default:
+            return asked.default_embedding
+        return self._embedding(embedder, asked.request, asked.stopwatch)
 
     async def _classify(
         self, request: SearchRequest, classifier: IntentClassifier, embedding: Embedding, stopwatch: Stopwatch

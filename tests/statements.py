@@ -24,6 +24,7 @@ from postgres.prepared import PreparedStatement
 
 FOR_ALL_NAMESPACES = {
     "::text is null or n.name =": "lists them",
+    "from namespace where settings->>'embedder' <>": "says which embedders are needed",
     "from namespace where next_doc >=": "finds the largest, to read them before anybody asks",
     "from bm25_tail group by ns": "finds what is to be compacted",
     "delete from memory_change where at <": "forgets old changes of all",

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
+from retrieval.embedding.cache import CachedEmbedder, Embedder
+from retrieval.embedding.embedders import Embedders
+
 DIMENSIONS = 384
 HALF_PRECISION = 2e-3
 
@@ -37,6 +40,16 @@ class HashedEmbedder:
 
     async def aclose(self) -> None:
         """Hold nothing."""
+
+
+def hashed() -> Embedders:
+    """Hashed vectors for all namespaces."""
+    return uncached(HashedEmbedder())
+
+
+def uncached(embedder: Embedder) -> Embedders:
+    """One embedder for all namespaces, which remembers no query."""
+    return Embedders(CachedEmbedder(embedder, max_entries=0, max_age_s=0))
 
 
 def own_vector(text: str) -> NDArray[np.float32]:

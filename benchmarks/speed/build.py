@@ -21,6 +21,8 @@ from psycopg import sql
 from benchmarks.speed.corpus import LARGE, VERSION
 from benchmarks.speed.plan import SMALL_MEMORIES, BenchmarkPlan, Progress, large_name, small_name
 from benchmarks.speed.vectors import PreparedEmbedder, load_corpus, load_vectors, prepare
+from retrieval.embedding.cache import CachedEmbedder
+from retrieval.embedding.embedders import Embedders
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.ingest.service import Ingest
@@ -145,7 +147,7 @@ def _write_tasks(url: str, folder: Path, seed: int, chunks: Sequence[_Chunk]) ->
         written = 0
         embedder = PreparedEmbedder()
         async with open_pool(url, 1) as pool:
-            ingest = Ingest(pool, embedder)
+            ingest = Ingest(pool, Embedders(CachedEmbedder(embedder, max_entries=0, max_age_s=0)))
             for chunk in chunks:
                 made = list(corpus.memories(chunk.stream, chunk.start, chunk.stop))
                 embedder.prepare([memory.text for memory in made], vectors.of(chunk.stream, chunk.start, made))

@@ -71,7 +71,7 @@ class SearchController(Controller):
 
 def _observed(api: AppState, answer: Answer) -> Answer:
     """The answer, counted."""
-    embedder = api.engine.embedder
+    embedders = api.engine.embedders
     api.metrics.observe_answer(answer.timings_ms, answer.degraded)
-    api.metrics.observe_cache(hits=embedder.hits, misses=embedder.misses)
+    api.metrics.observe_cache(hits=embedders.hits, misses=embedders.misses)
     return answer

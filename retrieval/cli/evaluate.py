@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -26,7 +26,7 @@ from retrieval.profiles.profile import DEFAULT, Profile
 from retrieval.reporting.evaluation import print_macro, print_report
 from retrieval.settings import Settings
 from retrieval.text.languages import resolve_language
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName, NamespaceSettings
 
 
 def _parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[str]:
@@ -115,6 +115,13 @@ _lineup_options = gathered(
     show_default=True,
     callback=checked(resolve_language),
     help="Of the analysis.",
+)
+@click.option(
+    "--embedder",
+    type=click.Choice(get_args(EmbedderName)),
+    default=DEFAULT_EMBEDDER,
+    show_default=True,
+    help="Of the namespaces; multilingual-e5-small needs the extra `multilingual`.",
 )
 @click.option("--fresh/--keep", default=False, show_default=True, help="Store all anew, or use what is stored.")
 @settings_options

@@ -15,13 +15,19 @@ from retrieval.settings import Settings
 @settings_options
 @json_option
 def command(settings: Settings, as_json: bool) -> None:
-    """Show all namespaces with their counts and profiles."""
+    """Show all namespaces with their counts, embedders and profiles."""
     found = with_engine(settings, lambda engine: engine.list_namespaces())
     if as_json:
         print_json({"namespaces": found})
         return
-    table = Table("namespace", "memories", "entities", "relations", "profile", "created", box=None)
+    table = Table("namespace", "memories", "entities", "relations", "embedder", "profile", "created", box=None)
     for each in found:
         counts = (f"{each.memories:,}", f"{each.entities:,}", f"{each.relations:,}")
-        table.add_row(printable(each.name), *counts, each.settings.profile or "default", f"{each.created_at:%Y-%m-%d}")
+        table.add_row(
+            printable(each.name),
+            *counts,
+            each.settings.embedder,
+            each.settings.profile or "default",
+            f"{each.created_at:%Y-%m-%d}",
+        )
     console().print(table)

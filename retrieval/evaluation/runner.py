@@ -65,16 +65,17 @@ async def ingest(
     folder: EvaluationFolder,
     names: Names,
     *,
-    language: str | None = None,
+    settings: NamespaceSettings | None = None,
     fresh: bool = False,
     progress: Progress = lambda _: None,
 ) -> Ingestion:
     """Store the folder's corpus; rows already there with the same content are left as they are.
 
-    `language` None is what the namespaces have, or else the default; `fresh` deletes the namespaces first.
+    `settings` None is what the namespaces have, or else the default; `fresh` deletes the namespaces first.
 
     Raises:
-        Conflict: a namespace is there with another language.
+        Conflict: a namespace is there with another language or embedder.
+        InvalidInput: the embedder is not installed.
     """
     started = time.perf_counter()
     counts: Counter[str] = Counter()
@@ -83,8 +84,8 @@ async def ingest(
         name = names(namespace)
         if fresh:
             await _drop(engine, name)
-        if language is not None:
-            await _prepare(engine, name, language)
+        if settings is not None:
+            await _prepare(engine, name, settings)
         rows = [row for row in folder.corpus if row.namespace == namespace]
         for start in range(0, len(rows), BATCH):
             batch = rows[start : start + BATCH]
@@ -183,16 +184,22 @@ async def _drop(engine: Trivet, name: str) -> None:
         return
 
 
-async def _prepare(engine: Trivet, name: str, language: str) -> None:
-    """Have a namespace of this language."""
+async def _prepare(engine: Trivet, name: str, settings: NamespaceSettings) -> None:
+    """Have a namespace of this language and embedder."""
     try:
-        found = (await engine.get_namespace(name)).settings.language
+        found = (await engine.get_namespace(name)).settings
     except NotFound:
-        await engine.put_namespace(name, NamespaceSettings(language=language))
+        await engine.put_namespace(name, settings)
         return
-    if found != language:
+    if found.language != settings.language:
         raise Conflict(
-            f"namespace {name!r} is analysed as {found}, not {language}; delete it first (trivet eval --fresh)"
+            f"namespace {name!r} is analysed as {found.language}, not {settings.language}; "
+            "delete it first (trivet eval --fresh)"
+        )
+    if found.embedder != settings.embedder:
+        raise Conflict(
+            f"namespace {name!r} is embedded by {found.embedder}, not {settings.embedder}; "
+            "delete it first (trivet eval --fresh)"
         )
 
 

@@ -14,6 +14,7 @@ from retrieval.evaluation.runner import Ingestion, JudgedAnswer, Names, Progress
 from retrieval.evaluation.scores import Cell, ScoreTable, macro_cells, score_table, set_cells, stacked
 from retrieval.evaluation.summary import Figures, Provenance, Summary, running
 from retrieval.evaluation.systems import ADAPTIVE, ALL_STAGES, EQUAL_WEIGHTS, STAGE_PAIRS, Family, System, weighted_name
+from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName, NamespaceSettings
 
 if TYPE_CHECKING:
     from retrieval.engine import Trivet
@@ -24,7 +25,7 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationPlan:
-    """How folders are evaluated. `limit` queries are drawn by `seed`; None runs all."""
+    """How folders are stored and evaluated. `limit` queries are drawn by `seed`; None runs all."""
 
     systems: Sequence[System]
     limit: int | None
@@ -33,6 +34,7 @@ class EvaluationPlan:
     concurrency: int
     fresh: bool
     language: str
+    embedder: EmbedderName = DEFAULT_EMBEDDER
     budgets: tuple[int, ...] = ()
 
     @property
@@ -81,6 +83,7 @@ async def evaluate(
     summary = Summary(
         dataset=folder.name,
         language=plan.language,
+        embedder=plan.embedder,
         skipped=len(folder.queries) - len(folder.judged),
         sampled=len(queries) < len(folder.judged),
         namespaces=len({query.namespace for query in queries}),
@@ -124,14 +127,13 @@ def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], 
 async def _store(engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan, watch: Watch) -> Ingestion:
     """Store the corpus in every form that the systems ask; what became of the folder's own."""
     stored: dict[str, Ingestion] = {}
+    settings = NamespaceSettings(language=plan.language, embedder=plan.embedder)
     for system in sorted(plan.systems, key=lambda system: not system.sessions):
         prefix, form, names = _prefix(folder, system), _form(folder, system), _names(folder, system)
         if prefix in stored:
             continue
         with watch(f"{folder.name}: storing", len(form.corpus)) as progress:
-            stored[prefix] = await ingest(
-                engine, form, names, language=plan.language, fresh=plan.fresh, progress=progress
-            )
+            stored[prefix] = await ingest(engine, form, names, settings=settings, fresh=plan.fresh, progress=progress)
         await check_complete(engine, form, names, stored[prefix])
     return next(iter(stored.values()))
 

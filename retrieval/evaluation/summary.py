@@ -71,6 +71,7 @@ class Summary:
 
     dataset: str
     language: str
+    embedder: str
     skipped: int
     sampled: bool
     namespaces: int

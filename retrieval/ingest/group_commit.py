@@ -49,13 +49,14 @@ class GroupCommit:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._queues: dict[int, _Queue] = {}
+        self._queues: dict[tuple[int, str], _Queue] = {}
 
     async def store(self, namespace: Namespace, batch: WriteBatch, *, expected: Mapping[str, bytes]) -> Written:
         """Write a batch. A batch with expected fingerprints has its own transaction."""
         if expected or len(batch.analysed) > MOST_MEMORIES // 2:
             return await self._write(namespace, [batch], expected)
-        queue = self._queues.setdefault(namespace.ns, _Queue())
+        key = (namespace.ns, namespace.settings.embedder)  # which may change until there are memories
+        queue = self._queues.setdefault(key, _Queue())
         queue.waiting[batch] = None
         try:
             async with queue.turn:
@@ -65,7 +66,7 @@ class GroupCommit:
         finally:
             del queue.waiting[batch]
             if not queue.waiting:
-                del self._queues[namespace.ns]
+                del self._queues[key]
 
     async def _write_with_others(self, namespace: Namespace, batch: WriteBatch, queue: _Queue) -> Written:
         """Write a batch and those that fit; if that fails, this one alone and the others in their own turn."""

@@ -14,7 +14,7 @@ from classifier.traits import pack_traits
 from graph.extraction import extract
 from graph.statements import find_relations
 from graph.store import DocGraph, GivenEntity, GivenRelation
-from retrieval.embedding.cache import Embedder
+from retrieval.embedding.embedders import Embedders
 from retrieval.errors import CircularSupersession, Collided, Conflict, InvalidInput, NotFound
 from retrieval.ingest import transaction
 from retrieval.ingest.checks import Draft, canonical, check_meaning, drafts_of, fingerprint
@@ -39,6 +39,7 @@ from retrieval.types.memory import (
     UpdateReceipt,
     superseded_ids,
 )
+from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import NO_FILTERS, Filters
 from retrieval.validation import check_names, check_storable
 
@@ -61,9 +62,9 @@ _MET_ANOTHER_WRITER = (Collided, NotFound)
 class Ingest:
     """Adds, replaces and deletes memories. Every change is one transaction over all legs."""
 
-    def __init__(self, pool: Pool, embedder: Embedder) -> None:
+    def __init__(self, pool: Pool, embedders: Embedders) -> None:
         self._pool = pool
-        self._embedder = embedder
+        self._embedders = embedders
         self._writes = GroupCommit(pool)
         self._order = KeyedFifo()
         # Concurrent analyses would only compete with each other and the event loop for the GIL.
@@ -216,7 +217,7 @@ class Ingest:
             if len(kept) == len(drafts) == len(known):
                 return "unchanged"
             changed = [draft for draft in drafts if draft.id not in kept]
-            analysed = await self._analyse(changed, namespace.settings.language)
+            analysed = await self._analyse(changed, namespace.settings)
             await turn()
             async with self._pool.connection() as conn:
                 before = await transaction.replace_document(
@@ -271,7 +272,7 @@ class Ingest:
         changed = [draft for draft in drafts if fingerprints.get(draft.id) != draft.fingerprint]
         results = {draft.position: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
         if changed:
-            analysed = await self._analyse(changed, namespace.settings.language)
+            analysed = await self._analyse(changed, namespace.settings)
             before = [known[draft.id] for draft in changed if draft.id in known]
             now = [draft.input for draft in changed]
             batch = WriteBatch(
@@ -284,12 +285,13 @@ class Ingest:
             results |= {draft.position: _stored(draft, written) for draft in changed}
         return results
 
-    async def _analyse(self, drafts: Sequence[Draft], language: str) -> list[Analysed]:
+    async def _analyse(self, drafts: Sequence[Draft], settings: NamespaceSettings) -> list[Analysed]:
         now = datetime.now(UTC)
-        texts = [_embedded_text(draft.input) for draft in drafts]
+        texts = [embedded_text(draft.input) for draft in drafts]
         # The embedder releases the GIL while it computes.
         embeddings, analyses = await asyncio.gather(
-            self._embedder.embed_documents(texts), self._analyses(drafts, language, now)
+            self._embedders.of(settings.embedder).embed_documents(texts),
+            self._analyses(drafts, settings.language, now),
         )
         return [
             Analysed(
@@ -363,7 +365,8 @@ def _attributed_text(memory: MemoryInput) -> str:
     return f"{memory.speaker}: {memory.text}"
 
 
-def _embedded_text(memory: MemoryInput) -> str:
+def embedded_text(memory: MemoryInput) -> str:
+    """What the embedder is given of a memory: its title, its speaker and its text."""
     return f"{memory.title}\n{_attributed_text(memory)}" if memory.title else _attributed_text(memory)
 
 

@@ -78,7 +78,7 @@ async def store(
         UniqueViolation: another writer added one of the ids at the same time.
     """
     ns = namespace.ns
-    docs = await namespaces.allocate_docs(conn, ns, len(analysed))
+    docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = {item.draft.id: item for item in analysed}
     numbered = dict(zip(written, docs or (), strict=docs is not None))
     async with conn.transaction():
@@ -120,7 +120,7 @@ async def replace_document(
         UniqueViolation: another writer added one of the ids at the same time.
     """
     ns = namespace.ns
-    docs = await namespaces.allocate_docs(conn, ns, len(analysed))
+    docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = [item.draft.id for item in analysed]
     async with conn.transaction():
         if docs is None or not await namespaces.hold(conn, ns):

@@ -76,7 +76,7 @@ def headline(summary: Summary) -> str:
     return (
         f"{summary.dataset}: {summary.figures.queries} queries{sampled} in {summary.namespaces} namespaces{skipped}; "
         f"top {summary.top_k}, seed {summary.provenance.seed}, 95 % bootstrap intervals\n"
-        f"corpus ({summary.language}): {stored} in {summary.ingestion.seconds:.1f} s"
+        f"corpus ({summary.language}, {summary.embedder}): {stored} in {summary.ingestion.seconds:.1f} s"
     )
 
 

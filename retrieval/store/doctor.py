@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,9 +14,12 @@ from typing import LiteralString
 
 import psycopg
 
+from retrieval.embedding.embedders import is_installed
+from retrieval.embedding.multilingual import MISSING
 from retrieval.errors import StoreError
 from retrieval.installation import CHECKSUMS, REMEDY, checksums, fault_of, models_dir
 from retrieval.settings import Settings
+from retrieval.store import namespaces
 from retrieval.store.embedded.instance import running
 from retrieval.store.embedded.tuning import advice, server_settings
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
@@ -75,7 +78,7 @@ def check_models(folder: Path) -> Iterator[Finding]:
 
 
 async def check_database(db: Connection) -> list[Finding]:
-    """Check the server's version, pgvector, the migrations, the vector index, the settings and the clock."""
+    """Check the server's version, pgvector, migrations, namespaces' embedders, vector index, settings and clock."""
     version = db.info.server_version
     findings = [Finding("PostgreSQL", version >= LEAST_SERVER_VERSION, f"{version // 10_000}.{version % 10_000}")]
     extension = await (await db.execute(_EXTENSION)).fetchone()
@@ -84,7 +87,9 @@ async def check_database(db: Connection) -> list[Finding]:
         if extension
         else Finding("pgvector", False, "the extension is not created: run `trivet migrate`")
     )
-    findings.append(await _migrations(db))
+    findings.append(migrations := await _migrations(db))
+    if migrations.ok:
+        findings += [_embedder(name, used_by) for name, used_by in (await namespaces.embedders(db)).items()]
     findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
     # Advice only: Trivet works with any settings.
     findings.append(Finding("settings", True, "; ".join(advice(await server_settings(db))) or "fit"))
@@ -102,6 +107,13 @@ async def _migrations(db: Connection) -> Finding:
     if versions:
         return Finding("migrations", False, f"{len(versions)} to apply: run `trivet migrate`")
     return Finding("migrations", True, "all applied")
+
+
+def _embedder(name: str, used_by: Sequence[str]) -> Finding:
+    """Check that an embedder that some namespaces have chosen is installed."""
+    installed = is_installed(name)
+    used = f"of {', '.join(used_by)}{', ...' if len(used_by) == namespaces.MOST_NAMED else ''}"
+    return Finding(f"embedder {name}", installed, f"{used}: {'installed' if installed else MISSING}")
 
 
 def _index(rows: Iterable[tuple[str, bool]]) -> Finding:

@@ -11,8 +11,8 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.errors import Conflict, InvalidInput, NotFound
-from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.errors import Collided, Conflict, InvalidInput, NotFound
+from retrieval.types.namespace import DEFAULT_EMBEDDER, NamespaceInfo, NamespaceReceipt, NamespaceSettings
 from retrieval.validation import check_names
 
 _NAME = re.compile(r"[\w.:@+\-]{1,128}")
@@ -38,7 +38,7 @@ _HOLD = "select ns from namespace where ns = %(ns)s for key share"
 # flush, and WAL is flushed in order.
 _ALLOCATE = """
     update namespace set next_doc = next_doc + %(docs)s where ns = %(ns)s
-    returning next_doc - %(docs)s, set_config('synchronous_commit', 'off', true)
+    returning next_doc - %(docs)s, settings->>'embedder', set_config('synchronous_commit', 'off', true)
 """
 
 _COUNT_WRITTEN = "update namespace set next_doc = greatest(next_doc, %(docs)s) where ns = %(ns)s"
@@ -51,6 +51,14 @@ _LIST = """
         (select count(*) from mention t where t.ns = n.ns),
         (select count(*) from relation r where r.ns = n.ns)
     from namespace n where %(name)s::text is null or n.name = %(name)s order by n.name
+"""
+
+MOST_NAMED = 5
+"""Namespaces that are named where one of them would be enough."""
+
+_EMBEDDERS = """
+    select settings->>'embedder', (array_agg(name order by name))[:%(most)s] from namespace
+    where settings->>'embedder' <> %(default)s group by 1 order by 1
 """
 
 _LARGEST = "select name from namespace where next_doc >= %(least)s order by next_doc desc, ns limit 1000"
@@ -130,7 +138,7 @@ async def _one(conn: AsyncConnection[Any], statement: LiteralString, parameters:
 async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> None:
     """Create a namespace or change its settings.
 
-    Raises Conflict if the language would change although memories were analysed with the old one.
+    Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
     async with conn.transaction():
         namespace = await find_or_create(conn, name)
@@ -141,6 +149,11 @@ async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings
                 f"the language of namespace {name!r} is {namespace.settings.language!r} and stays so: "
                 "memories were analysed with it"
             )
+        if namespace.next_doc and namespace.settings.embedder != settings.embedder:
+            raise Conflict(
+                f"the embedder of namespace {name!r} is {namespace.settings.embedder!r} and stays so: memories were "
+                f"embedded with it; export them and import them into a namespace made with {settings.embedder!r}"
+            )
         await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(msgspec.to_builtins(settings))})
 
 
@@ -149,10 +162,19 @@ async def hold(conn: AsyncConnection[Any], ns: int) -> bool:
     return await (await conn.execute(_HOLD, {"ns": ns})).fetchone() is not None
 
 
-async def allocate_docs(conn: AsyncConnection[Any], ns: int, docs: int) -> range | None:
-    """Allocate ordinals, committed at once so that writers do not block each other; None if the namespace is gone."""
-    row = await (await conn.execute(_ALLOCATE, {"ns": ns, "docs": docs})).fetchone()
-    return None if row is None else range(row[0], row[0] + docs)
+async def allocate_docs(conn: AsyncConnection[Any], namespace: Namespace, docs: int) -> range | None:
+    """Allocate ordinals, committed at once so that writers do not block each other; None if the namespace is gone.
+
+    Once a namespace has ordinals, its embedder stays. Raises Collided if it is another than that of the `namespace`
+    by which the memories were embedded.
+    """
+    row = await (await conn.execute(_ALLOCATE, {"ns": namespace.ns, "docs": docs})).fetchone()
+    if row is None:
+        return None
+    first, embedder, _ = row
+    if (embedder or DEFAULT_EMBEDDER) != namespace.settings.embedder:
+        raise Collided(f"the embedder of namespace {namespace.name!r} was changed meanwhile")
+    return range(first, first + docs)
 
 
 async def count_written(conn: AsyncConnection[Any], ns: int, docs: int) -> None:
@@ -165,6 +187,12 @@ async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Seque
     rows = await (await conn.execute(_LIST, {"name": name})).fetchall()
     fields = NamespaceInfo.__struct_fields__
     return [msgspec.convert(dict(zip(fields, row, strict=True)), NamespaceInfo) for row in rows]
+
+
+async def embedders(conn: AsyncConnection[Any]) -> dict[str, list[str]]:
+    """The names of at most `MOST_NAMED` namespaces of each embedder but the default one, by embedder."""
+    rows = await (await conn.execute(_EMBEDDERS, {"default": DEFAULT_EMBEDDER, "most": MOST_NAMED})).fetchall()
+    return dict(rows)
 
 
 async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:

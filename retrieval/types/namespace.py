@@ -62,6 +62,8 @@ class CustomRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 RuleInput = SymmetricRule | InverseRule | TransitiveRule | CustomRule
+EmbedderName = Literal["all-MiniLM-L6-v2", "multilingual-e5-small"]
+DEFAULT_EMBEDDER: EmbedderName = "all-MiniLM-L6-v2"
 Redaction = Literal["email", "phone", "number", "url", "all"]
 
 
@@ -78,9 +80,13 @@ class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of a namespace. Its language of analysis is fixed by the first memory."""
+    """Settings of a namespace. Its language of analysis and its embedder are fixed by the first memory."""
 
     language: Annotated[str, Meta(max_length=32)] = "auto"
+    embedder: Annotated[
+        EmbedderName,
+        Meta(description="what makes vectors of texts; multilingual-e5-small needs the extra `multilingual`"),
+    ] = DEFAULT_EMBEDDER
     profile: Annotated[str, Meta(max_length=128)] | None = None
     rules: Annotated[
         Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from classifier.intents import Intent
 from retrieval.embedding.cache import CachedEmbedder, Embedder
+from retrieval.embedding.embedders import Embedders
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.errors import AllLegsFailed
 from retrieval.index.registry import IndexRegistry
@@ -31,6 +32,7 @@ from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg, Mode, SearchRequest
+from tests.turns import uncached
 
 DEADLINE_S = 1.0
 """Where a leg does not answer at all; the others have done so before."""
@@ -125,11 +127,6 @@ class SilentEmbedder(DeadEmbedder):
         raise AssertionError(text)
 
 
-def uncached(embedder: Embedder) -> CachedEmbedder:
-    """One that remembers nothing."""
-    return CachedEmbedder(embedder, max_entries=0, max_age_s=0)
-
-
 class Bench:
     """A pipeline over a real database, some of whose parts may be broken."""
 
@@ -160,7 +157,9 @@ class Bench:
         pipeline = Pipeline(
             pool=self.pool,
             indexes=self._indexes,
-            embedder=embedder if isinstance(embedder, CachedEmbedder) else uncached(embedder or self.embedder),
+            embedders=Embedders(embedder)
+            if isinstance(embedder, CachedEmbedder)
+            else uncached(embedder or self.embedder),
             profile_registry=ProfileRegistry(self.pool, self._model_registry, own=PROFILES),
             model_registry=self._model_registry,
             retrievers=retrievers,
@@ -176,7 +175,7 @@ async def bench(pool: Pool, embedder: OnnxEmbedder) -> Bench:
         MemoryInput(id="a", text="Caroline adopted Biscuit in Porto."),
         MemoryInput(id="b", text="Biscuit is a Maine Coon."),
     ]
-    await Ingest(pool, embedder).add("n", memories)
+    await Ingest(pool, uncached(embedder)).add("n", memories)
     return Bench(pool, embedder)
 
 
@@ -350,7 +349,7 @@ async def test_a_dead_embedder_takes_the_vector_leg_only(bench: Bench) -> None:
 async def test_a_write_without_embeddings_stores_nothing(bench: Bench) -> None:
     """Half a memory would be worse than an error."""
     with pytest.raises(ConnectionError):
-        await Ingest(bench.pool, DeadEmbedder()).add("n", [MemoryInput(id="c", text="Not stored.")])
+        await Ingest(bench.pool, uncached(DeadEmbedder())).add("n", [MemoryInput(id="c", text="Not stored.")])
     async with bench.pool.connection() as conn:
         row = await (await conn.execute("select count(*) from memory")).fetchone()
     assert row == (2,)

@@ -20,6 +20,7 @@ from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Filters, Leg
 from tests.snapshot import Ask, Indexed
+from tests.turns import uncached
 
 RETRIEVERS: Mapping[Leg, Callable[[Pool], Retriever]] = {
     Leg.VECTOR: VectorRetriever,
@@ -61,7 +62,7 @@ class Bench:
         self.leg = leg
         self._mirrored = Indexed(pool)
         self._embedder = embedder
-        self._ingest = Ingest(pool, embedder)
+        self._ingest = Ingest(pool, uncached(embedder))
         self._retriever = RETRIEVERS[leg](pool)
 
     async def add(self, *memories: MemoryInput, namespace: str = "n") -> None:

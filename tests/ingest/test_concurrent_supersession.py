@@ -14,7 +14,7 @@ from retrieval.store import changes
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 Do = Callable[[Ingest, str], Awaitable[object]]
 
@@ -32,7 +32,7 @@ async def servers(database_url: str) -> AsyncIterator[tuple[Ingest, Ingest]]:
     """Two ingests that know nothing of each other, as two server processes have them."""
     async with AsyncExitStack() as stack:
         pools = [await stack.enter_async_context(open_pool(database_url, 3)) for _ in range(2)]
-        one, other = (Ingest(pool, HashedEmbedder()) for pool in pools)
+        one, other = (Ingest(pool, hashed()) for pool in pools)
         yield one, other
 
 

@@ -17,7 +17,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.store.pool import open_pool
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Filters
-from tests.turns import HashedEmbedder, check_turns
+from tests.turns import check_turns, hashed
 
 PEOPLE = ["Ann Lee", "Bob Ray", "Caroline Brown", "Dan Weiss", "Eve Stone"]
 SHARED = [f"shared{at}" for at in range(12)]
@@ -29,7 +29,7 @@ async def processes(database_url: str) -> AsyncIterator[list[Ingest]]:
     """Two ingests that know nothing of each other, as two server processes have them."""
     async with AsyncExitStack() as stack:
         pools = [await stack.enter_async_context(open_pool(database_url, 6)) for _ in range(2)]
-        yield [Ingest(pool, HashedEmbedder()) for pool in pools]
+        yield [Ingest(pool, hashed()) for pool in pools]
 
 
 def memory(memory_id: str, rng: random.Random, **fields: Any) -> MemoryInput:

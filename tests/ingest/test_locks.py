@@ -16,7 +16,7 @@ from retrieval.store import changes, locking, namespaces
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Filters
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 FREE: LiteralString = "select id from memory for update skip locked"
 
@@ -28,7 +28,7 @@ WAITING: LiteralString = (
 @pytest.fixture
 async def ingest(pool: Pool) -> Ingest:
     """On a namespace `n` with the memories a, b and c; c has a tag."""
-    ingest = Ingest(pool, HashedEmbedder())
+    ingest = Ingest(pool, hashed())
     texts = [MemoryInput(id=each, text=f"text {each}", tags=["tagged"] if each == "c" else []) for each in "abc"]
     await ingest.add("n", texts)
     return ingest

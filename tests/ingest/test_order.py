@@ -21,7 +21,7 @@ from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.service import Ingest
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput
-from tests.turns import HashedEmbedder, check_turns, sessions_of, stored_turns
+from tests.turns import HashedEmbedder, check_turns, hashed, sessions_of, stored_turns, uncached
 
 
 class SlowAtFirst(HashedEmbedder):
@@ -39,7 +39,7 @@ class SlowAtFirst(HashedEmbedder):
 
 @pytest.fixture
 def ingest(pool: Pool) -> Ingest:
-    return Ingest(pool, SlowAtFirst())
+    return Ingest(pool, uncached(SlowAtFirst()))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_small_batches_that_wait_share_a_transaction(
     pool: Pool, transactions: list[list[str]], database_url: str
 ) -> None:
     """The first goes at once; those that came meanwhile go together, but no more than fit."""
-    ingest = Ingest(pool, HashedEmbedder())
+    ingest = Ingest(pool, hashed())
     batches = [[turn(f"w{writer} {at}", f"s{writer}") for at in range(8)] for writer in range(12)]
     answers = await asyncio.gather(*(ingest.add("n", batch) for batch in batches))
     assert all(one.status == "created" for answer in answers for one in answer)
@@ -95,7 +95,7 @@ async def test_one_that_the_database_refuses_fails_alone(
     pool: Pool, transactions: list[list[str]], database_url: str
 ) -> None:
     """Those who shared its transaction are written all the same."""
-    ingest = Ingest(pool, HashedEmbedder())
+    ingest = Ingest(pool, hashed())
     endless = random.Random(3).randbytes(20_000).hex()  # no index takes an id that long, and no request brings one
     batches = [[turn(f"m{at}", None)] for at in range(6)]
     batches.insert(3, [turn(endless, None)])
@@ -109,7 +109,7 @@ async def test_one_that_the_database_refuses_fails_alone(
 
 async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transactions: list[list[str]]) -> None:
     """The one that was writing for others is cancelled; they write themselves."""
-    ingest = Ingest(pool, HashedEmbedder())
+    ingest = Ingest(pool, hashed())
     calls = [asyncio.create_task(ingest.add("n", [turn(f"m{at}", None)])) for at in range(5)]
     for _ in range(1_000):
         if len(transactions) < 2:

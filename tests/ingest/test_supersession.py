@@ -13,12 +13,12 @@ from retrieval.ingest.service import Ingest
 from retrieval.store import memories, namespaces
 from retrieval.store.pool import Pool
 from retrieval.types.memory import AddResult, MemoryInput, MemoryPatch, as_superseded, superseded_ids
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 
 @pytest.fixture
 def ingest(pool: Pool) -> Ingest:
-    return Ingest(pool, HashedEmbedder())
+    return Ingest(pool, hashed())
 
 
 async def add(ingest: Ingest, *pairs: str) -> list[AddResult]:

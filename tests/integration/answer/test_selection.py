@@ -231,7 +231,7 @@ async def test_a_varied_answer_says_different_things(trivet: Trivet) -> None:
         answer = await asked(trivet, top_k=8, diversity=diversity, profile="open")
         assert len(set(ids(answer))) == 8
         assert ids(answer)[0] == ids(plain)[0]
-        vectors = await trivet.embedder.embed_documents([found.memory.text for found in answer.found])
+        vectors = await trivet.embedders.default.embed_documents([found.memory.text for found in answer.found])
         alike.append(float(np.triu(vectors @ vectors.T, 1).sum()))
         by_id = {found.memory.id: found for found in answer.found}
         ranks = {hit.id: at for at, hit in enumerate(answer.fused_rankings[Leg.VECTOR].hits, 1)}

@@ -23,7 +23,7 @@ from retrieval.store.pool import open_pool
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import SearchRequest
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 Queries = Callable[..., Result]
 ASKED = {"s1": ("Where was \x1b[31mCaroline?", "fact_lookup"), "s2": ("Who is Ana?", None)}
@@ -32,9 +32,7 @@ ASKED = {"s1": ("Where was \x1b[31mCaroline?", "fact_lookup"), "s2": ("Who is An
 async def _load_vectors(database_url: str) -> None:
     """Two searches of `n`, one judged, and one of another namespace without its text."""
     async with open_pool(database_url, 2) as pool:
-        await Ingest(pool, HashedEmbedder()).add(
-            "n", [MemoryInput(id="m1", text="one"), MemoryInput(id="m2", text="2")]
-        )
+        await Ingest(pool, hashed()).add("n", [MemoryInput(id="m1", text="one"), MemoryInput(id="m2", text="2")])
         journal, records = Journal(pool), JournalService(pool)
         async with pool.connection() as conn:
             await namespaces.put(conn, "n", NamespaceSettings(query_log=QueryLogSettings()))

@@ -36,7 +36,7 @@ async def test_a_text_of_a_million_characters_is_stored_and_its_terms_are_packed
     words = [f"w{number}" for number in range(90_000)] + ["often"] * 70_000
     random.Random(3).shuffle(words)
     text = " ".join(words)[: MAX_TEXT_CHARS - 20] + " quetzalcoatl"
-    trivet.embedder.embed_documents = HashedEmbedder().embed_documents  # type: ignore[method-assign]
+    trivet.embedders.default.embed_documents = HashedEmbedder().embed_documents  # type: ignore[method-assign]
     await trivet.add("n", [MemoryInput(id="book", text=text), MemoryInput(id="note", text="often w7")])
 
     async def check() -> None:

@@ -183,7 +183,7 @@ async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
     """Though no vector of it was read yet: the query's own is late."""
     writer, reader = servers
     await writer.add("n", [MemoryInput(id="new", text=AFTER)])
-    embedder, done, search = reader.embedder._inner, asyncio.Event(), Bm25Retriever.search
+    embedder, done, search = reader.embedders.default._inner, asyncio.Event(), Bm25Retriever.search
     embed = embedder.embed_query
 
     async def late(text: str) -> Any:

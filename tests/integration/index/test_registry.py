@@ -41,7 +41,7 @@ from retrieval.text.time.periods import calendar_terms
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Exclude, Filters, SearchRequest
 from tests.graph_edges import latest_edges, weightiest_edges
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 NAMES = (f"n{number}" for number in itertools.count())
 WORDS = ("harbour", "boats", "Ida", "paints", "Größe", "北京", "Porto", "rarely")
@@ -61,7 +61,7 @@ class Process:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.ingest = Ingest(pool, HashedEmbedder())
+        self.ingest = Ingest(pool, hashed())
         self.indexes = IndexRegistry(pool, most_bytes=2**30)
 
     async def snapshot(self, name: str = "n", terms: Sequence[int] = TERMS) -> NamespaceSnapshot:

@@ -21,7 +21,7 @@ from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import Filters, SearchRequest
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 AS_OF = datetime(2024, 5, 1, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ AS_OF = datetime(2024, 5, 1, tzinfo=UTC)
 @pytest.fixture
 async def records(pool: Pool) -> JournalService:
     """On namespaces `n` and `other`, which have the memories a, b and c each."""
-    ingest = Ingest(pool, HashedEmbedder())
+    ingest = Ingest(pool, hashed())
     for name in ("n", "other"):
         await ingest.add(name, [MemoryInput(id=memory_id, text=f"text {memory_id}") for memory_id in "abc"])
     return JournalService(pool)
@@ -184,7 +184,7 @@ async def test_what_is_refused(
 
 
 async def test_memories_of_another_namespace_do_not_exist(records: JournalService, pool: Pool) -> None:
-    await Ingest(pool, HashedEmbedder()).add("other", [MemoryInput(id="secret", text="secret")])
+    await Ingest(pool, hashed()).add("other", [MemoryInput(id="secret", text="secret")])
     with pytest.raises(InvalidInput, match="no memory 'secret'"):
         await records.add_feedback("n", said(relevant=["secret"]))
 
@@ -231,7 +231,7 @@ async def test_relevant_memories_by_search(records: JournalService, pool: Pool) 
     await records.add_feedback("n", said(relevant=["a"]))
     await records.add_feedback("other", said(search_id="s3", relevant=["a"]))
     assert await records.relevant_by_search("n") == {"s1": ["a", "c"], "s2": []}
-    await Ingest(pool, HashedEmbedder()).delete("n", "a")
+    await Ingest(pool, hashed()).delete("n", "a")
     assert await records.relevant_by_search("n") == {"s1": ["c"], "s2": []}
     assert (await records.read_feedback("n"))[0].relevant == ["a", "b"], "as it was said"
 

@@ -18,7 +18,7 @@ from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
 from tests.snapshot import Ask, Indexed
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 QUERY = "Which instrument does she practise?"
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -48,7 +48,7 @@ class Bench:
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
-        self.ingest = Ingest(pool, HashedEmbedder())
+        self.ingest = Ingest(pool, hashed())
         self._mirrored = Indexed(pool)
 
     async def add(self, *memories: MemoryInput, namespace: str = "n") -> None:

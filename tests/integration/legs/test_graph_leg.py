@@ -26,7 +26,7 @@ from retrieval.store.pool import Pool
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
 from retrieval.types.search import Filters, Leg
 from tests.snapshot import Ask, Indexed
-from tests.turns import HashedEmbedder, own_vector
+from tests.turns import hashed, own_vector
 
 NS = 7
 TEXTS = {
@@ -264,7 +264,7 @@ class Chats:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._ingest = Ingest(pool, HashedEmbedder())
+        self._ingest = Ingest(pool, hashed())
         self._leg = Walks(pool, bounds=Bounds(time_s=10))
 
     async def add(self, *memories: MemoryInput, namespace: str = "n") -> None:

@@ -39,8 +39,9 @@ STORED = units(1, SIZE)
 @pytest.fixture
 async def indexed(pool: Pool) -> Indexed:
     async with pool.connection() as conn:
-        ns = (await find_or_create(conn, "n")).ns
-        await allocate_docs(conn, ns, SIZE)
+        namespace = await find_or_create(conn, "n")
+        ns = namespace.ns
+        await allocate_docs(conn, namespace, SIZE)
         await insert(
             conn,
             ns,

@@ -229,14 +229,14 @@ async def test_what_is_known_of_the_candidates(engine: Trivet) -> None:
     assert [known.has_title[at[each]] for each in ("t0", "d0")] == [False, True]
     assert known.titled[at["d0"]] == pytest.approx(2 / 3), "in and Rome are asked for, walks are not"
     assert known.titled[at["t0"]] == 0.0
-    embedding = await engine.embedder.embed_query(QUERY)
+    embedding = await engine.embedders.default.embed_query(QUERY)
     assert known.vectors is not None
     np.testing.assert_allclose(np.linalg.norm(known.vectors, axis=1), 1.0, atol=1e-3)
     np.testing.assert_allclose(known.own, known.vectors @ embedding, atol=1e-6)
     cosines = {hit.id: hit.score for hit in answer.leg_rankings[Leg.VECTOR].hits}
     for memory_id, cosine in cosines.items():
         assert known.mixed[at[memory_id]] == pytest.approx(cosine, abs=2e-3)
-    [own] = await engine.embedder.embed_documents([f"Ana: {SAID[2][2]}"])
+    [own] = await engine.embedders.default.embed_documents([f"Ana: {SAID[2][2]}"])
     np.testing.assert_allclose(known.vectors[at["t2"]], own, atol=2e-3)
     for share in (known.covered, known.shared, known.rarest):
         assert share[at["t0"]] > 0
@@ -296,7 +296,7 @@ async def test_without_an_embedding_what_the_other_legs_found_is_ordered(
         failed.set_exception(ConnectionError(f"no embedder for {len(text)} characters"))
         return failed
 
-    monkeypatch.setattr(engine.embedder, "begin", silent)
+    monkeypatch.setattr(engine.embedders.default, "begin", silent)
     answer = await searched(engine, explain=True)
     assert [each.leg for each in answer.degraded] == ["vector"]
     assert answer.explanation

@@ -17,7 +17,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.store.migrate import Applied, Migration, bundled, migrate, outstanding, pending
 from retrieval.store.pool import open_pool
 from retrieval.types.memory import MemoryInput
-from tests.turns import HashedEmbedder, check_turns, own_vector, sessions_of, stored_turns
+from tests.turns import check_turns, hashed, own_vector, sessions_of, stored_turns
 
 FIRST = Migration(version=1, name="first", sql="create table a (x integer); create table b (x integer)")
 SECOND = Migration(version=2, name="second", sql="alter table a add y integer")
@@ -116,7 +116,7 @@ async def test_turns_of_the_first_release_get_their_places_and_context(empty_dat
     assert [(turn.id, turn.place) for turn in sessions["by time"]] == [("early", 0), ("late", 1), ("same time", 2)]
     assert [turn.id for turn in sessions["by position"]] == ["first", "Z", "a", "b", "é"]
     async with open_pool(empty_database_url, 1) as pool:
-        ingest = Ingest(pool, HashedEmbedder())
+        ingest = Ingest(pool, hashed())
         await ingest.add("n", [MemoryInput(id="next", text="next", session_id="by time")])
         await ingest.delete("n", "late")
     del turns["late"]

@@ -18,12 +18,12 @@ from retrieval.store import turns as turn_table
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
-from tests.turns import HashedEmbedder, check_turns, sessions_of, stored_turns
+from tests.turns import check_turns, hashed, sessions_of, stored_turns
 
 
 @pytest.fixture
 def ingest(pool: Pool) -> Ingest:
-    return Ingest(pool, HashedEmbedder())
+    return Ingest(pool, hashed())
 
 
 def turn(memory_id: str, session_id: str | None = "s", position: int | None = None, **fields: Any) -> MemoryInput:
@@ -163,7 +163,7 @@ class Meter:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self.ingest = Ingest(pool, HashedEmbedder())
+        self.ingest = Ingest(pool, hashed())
 
     async def rows_read(self, *batch: MemoryInput) -> tuple[int, ...]:
         """How many rows of `memory` and of `turn` the database reads to write a batch."""
@@ -213,7 +213,7 @@ async def test_plans_made_while_the_tables_were_empty_serve_full_ones(meter: Met
 async def writers(database_url: str) -> AsyncIterator[Ingest]:
     """An ingest with as many connections as there are writers."""
     async with open_pool(database_url, 8) as pool:
-        yield Ingest(pool, HashedEmbedder())
+        yield Ingest(pool, hashed())
 
 
 async def test_eight_writers_of_one_session(writers: Ingest, database_url: str) -> None:

@@ -21,7 +21,7 @@ from retrieval.store import namespaces
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
 from tests.conftest import PostgresServer
-from tests.turns import HashedEmbedder
+from tests.turns import hashed
 
 NAMES = ["Ana", "Bela", "Cleo Vale", "Dora Vale", "Emil"]
 IDS = [f"m{number}" for number in range(3)]
@@ -72,7 +72,7 @@ class Workbench:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._ingest = Ingest(pool, HashedEmbedder())
+        self._ingest = Ingest(pool, hashed())
         self.service = EntityService(pool, IndexRegistry(pool, most_bytes=2**30))
 
     async def start_anew(self) -> None:

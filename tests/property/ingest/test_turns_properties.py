@@ -15,7 +15,7 @@ from retrieval.store import namespaces
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
-from tests.turns import HashedEmbedder, check_turns
+from tests.turns import check_turns, hashed
 
 IDS = [f"{letter}{number}" for letter in "aBé" for number in range(4)]
 SESSIONS = st.sampled_from(["s", "t", None])
@@ -104,7 +104,7 @@ class Workbench:
         self.runner = asyncio.Runner()
         self._opening = open_pool(database_url, 1)
         self.pool: Pool = self.runner.run(self._opening.__aenter__())
-        self.ingest = Ingest(self.pool, HashedEmbedder())
+        self.ingest = Ingest(self.pool, hashed())
 
     def close(self) -> None:
         self.runner.run(self._opening.__aexit__(None, None, None))

@@ -79,6 +79,7 @@ def result(
     summary = Summary(
         dataset=dataset,
         language="auto",
+        embedder="all-MiniLM-L6-v2",
         skipped=1,
         sampled=False,
         namespaces=2,

