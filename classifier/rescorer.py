@@ -1,4 +1,4 @@
-"""Reorders the fused candidates of a query with boosted trees over their features, as far as that helps on the kind."""
+"""Orders the fused candidates of a query by boosted trees over their features, and tells how likely each answers it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ class Rescored:
 
     Attributes:
         scores: by id, of the `top_rows` candidates; only their order within the query is meaningful.
+        relevance: by id, of all candidates: the calibrated probability that it answers the query.
         in_domain: similarity of the memories to those of the training data, in [0, 1]; 0 is unlike all of them.
         share: how far to follow the order, in [0, 1]: wholly on memories like those of the training data, on others as
             far as it helped on sets that it had not seen.
     """
 
     scores: dict[str, float]
+    relevance: dict[str, float]
     in_domain: float
     share: float
 
@@ -82,6 +84,8 @@ class Rescorer:
             },
         )
         self._trees = Trees(model, len(CANDIDATE_FEATURES))
+        self._relevance = Trees(model, len(CANDIDATE_FEATURES), "relevance")
+        self._slope, self._offset = (model.floats(name, 1).item() for name in ("slope", "offset"))
         self._guard = CorpusGuard(model, len(CORPUS_FEATURES))
         self._share = ShareModel(model, len(CORPUS_FEATURES))
 
@@ -91,9 +95,12 @@ class Rescorer:
         """Score the candidates of a query, at least one; `positions` as in `describe`."""
         described = describe(evidence, known, positions)
         scores = self._trees.scores(described.rows, described.top_rows)
+        logits = self._relevance.scores(described.rows, np.arange(len(described.rows)))
+        relevance = 1 / (1 + np.exp(-(self._slope * logits + self._offset)))
         in_domain, unseen = self._guard.in_domain(described.corpus), self._share.share(described.corpus)
         return Rescored(
             scores=dict(zip(map(known.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
+            relevance=dict(zip(known.ids, relevance.tolist(), strict=True)),
             in_domain=in_domain,
             share=unseen + (1 - unseen) * in_domain,
         )
@@ -102,17 +109,17 @@ class Rescorer:
 class Trees:
     """A sum of trees with conditions "feature <= threshold", in arrays laid out for the compiled kernel."""
 
-    def __init__(self, model: ModelArrays, features: int) -> None:
-        """Read the arrays made by `classifier.training.trees.tree_arrays`.
+    def __init__(self, model: ModelArrays, features: int, name: str = "tree") -> None:
+        """Read the arrays of that name made by `classifier.training.trees.tree_arrays`.
 
         Raises:
             ModelMismatch: arrays are missing or for other features.
         """
-        starts = model.array("tree_starts", np.int64, -1)
+        starts = model.array(f"{name}_starts", np.int64, -1)
         if not starts.size or starts[0] != 0 or (np.diff(starts) < 0).any():
             raise ModelMismatch("its trees do not follow each other")
         conditions = int(starts[-1])
-        columns = model.array("tree_features", np.int32, conditions)
+        columns = model.array(f"{name}_features", np.int32, conditions)
         if ((columns < 0) | (columns >= features)).any():
             raise ModelMismatch(f"its trees have other features than {features}")
         self._features = features
@@ -120,9 +127,9 @@ class Trees:
         self._arrays = (
             starts,
             columns,
-            model.floats("tree_thresholds", conditions),
-            model.array("tree_masks", np.uint32, conditions),
-            model.floats("tree_leaves", self._trees, MOST_LEAVES),
+            model.floats(f"{name}_thresholds", conditions),
+            model.array(f"{name}_masks", np.uint32, conditions),
+            model.floats(f"{name}_leaves", self._trees, MOST_LEAVES),
         )
         self._addresses = [native.address(array) for array in self._arrays]
 

@@ -34,6 +34,7 @@ from retrieval.profiles.profile import Profile
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import cut_noise, truncate
+from retrieval.ranking.relevance import check_relevance, relevant
 from retrieval.ranking.rescoring import candidate_inputs, favouring_period
 from retrieval.ranking.timeliness import NamedTime, joined
 from retrieval.ranking.weighting import (
@@ -69,7 +70,7 @@ class _Asked(NamedTuple):
     """A request, the conversation that it is part of, and what was begun for it at once.
 
     Attributes:
-        default_embedding: by the default embedder, for the classifier and for namespaces that have no other.
+        default_embedding: by the default embedder, for namespaces that have no other and for most classifiers.
     """
 
     request: SearchRequest
@@ -96,6 +97,12 @@ class _RequestContext(NamedTuple):
     learned: LoadedModels
     degraded: Sequence[Degradation]
     time: NamedTime | None
+
+    @property
+    def classified(self) -> Embedding:
+        """The query's embedding by the embedder that the classifier reads."""
+        own = self.learned.classifier_embedder == self.snapshot.namespace.settings.embedder
+        return self.embedding if own else self.asked.default_embedding
 
 
 class _LegResults(NamedTuple):
@@ -168,6 +175,10 @@ class Answer:
         """Its index, which later searches may update."""
         return self.snapshot.index
 
+    def relevance(self, memory_id: str) -> float | None:
+        """The probability that a memory that was found answers the query; None if no rescorer ran."""
+        return None if self.rescored is None else self.rescored.relevance.get(memory_id, 0.0)
+
 
 class Pipeline:
     """Answers searches; stateless apart from its parts."""
@@ -233,6 +244,7 @@ class Pipeline:
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
         candidates = Candidates.from_rankings(truncate(leg_results.rankings, fan_out))
         limits, rescores = Limits.from_request(request, profile), wants_rescoring(request, profile)
+        check_relevance(request.min_relevance, rescores=rescores)
         async with TextReader(self._pool, snapshot, request, conversation) as reader:
             wants_vectors = rescores or limits.diversity
             # Missing vectors are read first: prefetching would hold a second connection meanwhile.
@@ -256,6 +268,8 @@ class Pipeline:
                     order = candidates.rank(fused, rescored)
                     if time:
                         order = time.first(order, candidates)
+                    if request.min_relevance is not None and rescored is not None:
+                        order = relevant(order, candidates, rescored, time, at_least=request.min_relevance)
                 with stopwatch.span("hydrate"):
                     return await select(reader, order, candidates, rankings, leg_results.vectors, limits)
 
@@ -305,7 +319,7 @@ class Pipeline:
                     raise AllLegsFailed("graph: the namespace is still being read") from exc
             view = SearchView.from_request(snapshot, request)
             profile = await self._profile_registry.find(request.profile or snapshot.namespace.settings.profile)
-            learned = await self._model_registry.learned(profile.models)
+            learned = await self._model_registry.learned(profile.models, snapshot.namespace.settings.embedder)
         time = _named_time(request, snapshot, query_terms, view, profile)
         embedding = self._embedding_for(snapshot.namespace, asked)
         return _RequestContext(asked, embedding, snapshot, query_terms, view, profile, learned, (), time)
@@ -316,7 +330,7 @@ class Pipeline:
         embedding = self._embedding_for(namespace, asked)
         query_terms = _query_terms(request, namespace.settings.language)
         profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
-        learned = await self._model_registry.learned(profile.models)
+        learned = await self._model_registry.learned(profile.models, namespace.settings.embedder)
         fan_out = _legs_fan_out(explicit_weighting(request.mode, request.weights, profile), profile, asked)
         try:
             snapshot, degraded = await self._partial.read(
@@ -330,7 +344,7 @@ class Pipeline:
 
     async def _ask(self, context: _RequestContext) -> _LegResults:
         """Run the legs and the classifier concurrently."""
-        (request, _, default_embedding, _, stopwatch), profile = context.asked, context.profile
+        (request, _, _, _, stopwatch), profile = context.asked, context.profile
         embedding = context.embedding
         explicit = explicit_weighting(request.mode, request.weights, profile)
         legs = _weighing_legs(explicit, profile, request, missing={each.leg for each in context.degraded})
@@ -347,7 +361,7 @@ class Pipeline:
             await asyncio.sleep(0)  # let the tasks send their statements first
             for leg in inline:
                 running[leg].set_result(await self._run_leg(leg, query, context.time, reads=reads))
-            prediction = await self._classify(request, context.learned.classifier, default_embedding, stopwatch)
+            prediction = await self._classify(request, context.learned.classifier, context.classified, stopwatch)
         vector = await embedding.or_none(timeout_s=0)
         outcomes = {leg: future.result() for leg, future in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}

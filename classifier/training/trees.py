@@ -43,27 +43,28 @@ def grow(
     rows: Floats,
     relevant: Floats,
     weights: Floats,
-    sizes: Sequence[int],
+    sizes: Sequence[int] | None,
     rising: Sequence[bool],
     options: TreeOptions,
 ) -> lightgbm.Booster:
-    """Grow trees by LambdaMART, whose gradients are weighted by the change in nDCG when two candidates are swapped.
+    """Grow trees that order the candidates of a query, or without `sizes` that tell the logit of their relevance.
 
-    Burges, "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
+    The order by LambdaMART, whose gradients are weighted by the change in nDCG when two candidates are swapped: Burges,
+    "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
 
     Args:
         rows: features, shape (candidates, features), grouped by query.
         relevant: 1 or 0 per candidate.
         weights: the query's weight, per candidate.
-        sizes: number of candidates per query, in order.
+        sizes: number of candidates per query, in order; None to learn each candidate's relevance by itself.
         rising: per feature, whether the score must not decrease with it.
         options: the hyperparameters.
     """
     import lightgbm  # needs the system's OpenMP runtime (Debian: libgomp1), which only training should require
 
+    ordering = {"objective": "lambdarank", "lambdarank_truncation_level": 20}
     parameters = {
-        "objective": "lambdarank",
-        "lambdarank_truncation_level": 20,
+        **({"objective": "binary"} if sizes is None else ordering),
         "learning_rate": options.rate,
         "num_leaves": options.leaves,
         "min_data_in_leaf": options.least_in_leaf,
@@ -78,7 +79,7 @@ def grow(
         "num_threads": 1,  # the same order of summation on every machine
         "verbose": -1,
     }
-    data = lightgbm.Dataset(rows, relevant, weight=weights, group=list(sizes))
+    data = lightgbm.Dataset(rows, relevant, weight=weights, group=None if sizes is None else list(sizes))
     return lightgbm.train(parameters, data, options.trees)
 
 
@@ -115,13 +116,13 @@ def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
     return helper.make_node(TREES, [rows], [scores], domain="ai.onnx.ml", **attributes)
 
 
-def tree_arrays(node: NodeProto, features: int) -> dict[str, NDArray[Any]]:
+def tree_arrays(node: NodeProto, features: int, name: str) -> dict[str, NDArray[Any]]:
     """The trees in the layout of `classifier.rescorer.Trees`.
 
     Returns:
-        `tree_starts`, shape (trees + 1,): the first condition of each tree. Per condition, each before those of its
-        subtrees and the true subtree first, `tree_features`, `tree_thresholds` and `tree_masks`: one bit per leaf that
-        remains if the condition is false. `tree_leaves`, shape (trees, MOST_LEAVES).
+        `{name}_starts`, shape (trees + 1,): the first condition of each tree. Per condition, each before those of its
+        subtrees and the true subtree first, `{name}_features`, `{name}_thresholds` and `{name}_masks`: one bit per leaf
+        that remains if the condition is false. `{name}_leaves`, shape (trees, MOST_LEAVES).
 
     Raises:
         ValueError: the node is not a sum of trees over these features, or a tree is too large.
@@ -140,11 +141,11 @@ def tree_arrays(node: NodeProto, features: int) -> dict[str, NDArray[Any]]:
     conditions = [condition for each, _ in laid_out for condition in each]
     columns, thresholds, masks = zip(*conditions, strict=True) if conditions else ((), (), ())
     return {
-        "tree_starts": np.cumsum([0, *(len(each) for each, _ in laid_out)], dtype=np.int64),
-        "tree_features": np.array(columns, np.int32),
-        "tree_thresholds": np.array(thresholds, np.float32),
-        "tree_masks": np.array(masks, np.uint32),
-        "tree_leaves": np.array([each + [0.0] * (MOST_LEAVES - len(each)) for _, each in laid_out], np.float32),
+        f"{name}_starts": np.cumsum([0, *(len(each) for each, _ in laid_out)], dtype=np.int64),
+        f"{name}_features": np.array(columns, np.int32),
+        f"{name}_thresholds": np.array(thresholds, np.float32),
+        f"{name}_masks": np.array(masks, np.uint32),
+        f"{name}_leaves": np.array([each + [0.0] * (MOST_LEAVES - len(each)) for _, each in laid_out], np.float32),
     }
 
 

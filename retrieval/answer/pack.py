@@ -21,6 +21,7 @@ OVER_BUDGET = "over_budget"
 SOURCE_CAP = "source_cap"
 SAID_BEFORE = "in_messages"
 EMPTY = "empty"
+NOT_RELEVANT = "not_relevant"
 DUPLICATE_OF = "duplicate_of:"
 
 LONGEST_SHARE = 6

@@ -14,7 +14,7 @@ from postgres.arrays import array_text
 from postgres.prepared import Parameters, PreparedStatement, fetch_pipelined
 from retrieval.answer.excerpt import excerpt
 from retrieval.answer.hydration import TextReader
-from retrieval.answer.pack import SAID_BEFORE, Packed, pack
+from retrieval.answer.pack import NOT_RELEVANT, SAID_BEFORE, Packed, pack
 from retrieval.answer.pack_formats import PackCandidate
 from retrieval.answer.selection import Limits, RankedMemory, within_cap
 from retrieval.answer.token_counter import TokenCounter
@@ -23,11 +23,13 @@ from retrieval.index.columns import NEVER, Columns
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import SearchView
 from retrieval.pipeline import Answer
+from retrieval.ranking.relevance import check_relevance, is_relevant
+from retrieval.ranking.weighting import wants_rescoring
 from retrieval.store.memories import HydratedMemory
 from retrieval.store.pool import Pool, translated
 from retrieval.store.turns import PLACES
 from retrieval.text.normalized_text import without_speaker
-from retrieval.types.search import ContextRequest, DroppedItem, SearchRequest
+from retrieval.types.search import MIN_PACK_RELEVANCE, ContextRequest, DroppedItem, SearchRequest
 
 # Entities of other types are words of the texts, or shown with them already.
 _NAMES = PreparedStatement("""
@@ -51,11 +53,13 @@ class Packer:
     async def pack(self, answer: Answer, search: SearchRequest, request: ContextRequest) -> Packed:
         """The pack of an answer to `search`, which was made for `request`.
 
-        Raises StoreUnavailable if the database cannot be read.
+        Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance that is not known.
         """
+        check_relevance(request.min_relevance, rescores=wants_rescoring(search, answer.profile))
         cap = Limits.from_request(request, answer.profile).source_cap
         with answer.stopwatch.span("pack"):
-            found = within_cap(answer.found, cap=cap, top_k=request.top_k)
+            relevant, others = _by_relevance(answer, request.min_relevance)
+            found = within_cap(relevant, cap=cap, top_k=request.top_k)
             candidates = await self._candidates(answer, found, search)
             packed = await asyncio.to_thread(  # counting the tokens of long texts is slow
                 pack,
@@ -68,7 +72,8 @@ class Packer:
                 source_cap=cap,
             )
         said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
-        return replace(packed, dropped=[*packed.dropped, *said])
+        irrelevant = [DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others]
+        return replace(packed, dropped=[*packed.dropped, *irrelevant, *said])
 
     def _shorten(self, query: str, language: str, text: str, max_tokens: int) -> str | None:
         return excerpt(text, query, language, max_tokens=max_tokens, count=self._count)
@@ -110,6 +115,20 @@ class Packer:
             )
             for each in found
         ]
+
+
+def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemory], list[RankedMemory]]:
+    """The memories found that are relevant enough, and the others."""
+    rescored, time = answer.rescored, answer.named_time
+    if rescored is None:
+        return list(answer.found), []
+    at_least = MIN_PACK_RELEVANCE if least is None else least
+    relevant: list[RankedMemory] = []
+    others: list[RankedMemory] = []
+    for each in answer.found:
+        shown = is_relevant(rescored, time, each.memory.id, each.doc, at_least=at_least)
+        (relevant if shown else others).append(each)
+    return relevant, others
 
 
 def _candidate(memory: HydratedMemory, **details: Any) -> PackCandidate:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from retrieval.answer.conversation import query_of
-from retrieval.answer.pack import Packed
+from retrieval.answer.pack import NOT_RELEVANT, Packed
 from retrieval.answer.selection import CHOICE, RankedMemory
 from retrieval.answer.snippet import snippet
 from retrieval.journal.query_log import Searched
@@ -29,6 +29,7 @@ from retrieval.types.search import (
     SearchResult,
 )
 
+NOTHING_RELEVANT = "nothing_relevant"
 _NAMES = {leg: leg.value for leg in Leg}  # `Enum.value` is a slow property
 
 
@@ -49,9 +50,15 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
         items=packed.items,
         dropped=packed.dropped,
         related=packed.related,
+        reason=NOTHING_RELEVANT if _lacks_relevant(packed) else UNSET,
         results=search_results(answer, request) if request.explain else UNSET,
         **_about(answer, request),
     )
+
+
+def _lacks_relevant(packed: Packed) -> bool:
+    """Whether the pack is empty because nothing that was found is relevant."""
+    return not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
 
 
 def unknown_namespace(request: ContextRequest, timings_ms: dict[str, float]) -> ContextResponse:
@@ -100,7 +107,7 @@ def searched(answer: Answer, request: SearchRequest, shown: Sequence[RankedMemor
 def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]:
     """The memories found, with each leg's evidence."""
     language = answer.namespace.settings.language
-    return [_result(found, request, language) for found in answer.found]
+    return [_result(found, answer.relevance(found.memory.id), request, language) for found in answer.found]
 
 
 def rounded_weights(answer: Answer) -> dict[str, float]:
@@ -127,14 +134,14 @@ def as_search(request: ContextRequest) -> SearchRequest:
 
     The packer caps the sources and reports what it dropped; more memories are asked for to take their place.
     """
-    own = ("query", "source_cap", "top_k")
+    own = ("query", "source_cap", "top_k", "min_relevance")
     fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
     query = request.query or query_of(request.messages)
     top_k = request.top_k if request.source_cap is None else min(CHOICE * request.top_k, MAX_TOP_K)
     return SearchRequest(query=query, top_k=top_k, source_cap=top_k, **fields)
 
 
-def _result(found: RankedMemory, request: SearchRequest, language: str) -> SearchResult:
+def _result(found: RankedMemory, relevance: float | None, request: SearchRequest, language: str) -> SearchResult:
     memory = found.memory
     return SearchResult(
         id=memory.id,
@@ -149,6 +156,7 @@ def _result(found: RankedMemory, request: SearchRequest, language: str) -> Searc
         tags=memory.tags,
         metadata=memory.metadata,
         score=found.score,
+        relevance=None if relevance is None else round(relevance, 4),
         fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
         legs={
             _NAMES[leg]: LegEvidence(rank=rank, score=hit.score, path=list(hit.path) if hit.path else None, why=hit.why)

@@ -74,7 +74,7 @@ _FILTERS = {
 
 _PLAIN = (
     *("top_k", "mode", "weights", "intent", "profile", "rrf_k", "as_of", "include_superseded"),
-    *("min_similarity", "ef_search", "max_hops", "rescore"),
+    *("min_similarity", "min_relevance", "ef_search", "max_hops", "rescore"),
     *("query_timestamp", "source_cap", "diversity"),
 )
 """Options that are called as the request's fields are."""
@@ -125,6 +125,7 @@ search_options = gathered(
         click.option("--diversity", type=click.FloatRange(0, 1), help="0: relevance alone; 1: unlike those before."),
         click.option("--include-superseded", is_flag=True, help="Also memories that others replaced."),
         click.option("--min-similarity", type=click.FloatRange(-1, 1), help="Least cosine similarity."),
+        click.option("--min-relevance", type=click.FloatRange(0, 1), help="Least relevance."),
         click.option("--ef-search", type=click.IntRange(1, 200), help="Breadth of the vector index's search."),
         click.option("--max-hops", type=click.IntRange(0, MAX_HOPS), help="How far the graph leg goes."),
         click.option("--rescore/--no-rescore", default=None, help="The learned last step, on or off."),

@@ -20,6 +20,7 @@ from retrieval.profiles.profile import Models
 from retrieval.single_flight import SingleFlight
 from retrieval.store import profiles as store
 from retrieval.store.pool import Pool
+from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 
 ModelKind = Literal["intent", "weights", "rescorer"]
 
@@ -30,15 +31,23 @@ LOADERS: Mapping[ModelKind, Callable[[Path], Any]] = {
 }
 """Loads a model file, by kind."""
 
+MULTILINGUAL_INTENT = "intent.multilingual.onnx"
+"""Takes the place of the shipped classifier where the namespace's embedder is the multilingual one."""
+
 _STORED = "sha256:"
 _FILE_NAME = re.compile(r"[\w\-][\w.\-]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadedModels:
-    """The loaded models of a profile."""
+    """The loaded models of a profile.
+
+    Attributes:
+        classifier_embedder: the embedder whose vectors the classifier reads.
+    """
 
     classifier: IntentClassifier
+    classifier_embedder: EmbedderName
     leg_weights: LegWeightModel
     rescorer: Rescorer | None
 
@@ -53,15 +62,17 @@ class ModelRegistry:
         self._open: dict[tuple[str, str], Any] = {}
         self._opening: SingleFlight[tuple[str, str], Any] = SingleFlight()
 
-    async def learned(self, models: Models) -> LoadedModels:
-        """The loaded models; missing ones are loaded in a thread.
+    async def learned(self, models: Models, embedder: EmbedderName = DEFAULT_EMBEDDER) -> LoadedModels:
+        """The loaded models for namespaces of an embedder; missing ones are loaded in a thread.
 
         Raises:
             InvalidInput: there is no such model, or it is not of its kind for this version; names the kind.
             ModelFileError: it came with Trivet and is missing or damaged.
         """
+        reads_it = embedder != DEFAULT_EMBEDDER and models.intent == Models().intent
         return LoadedModels(
-            classifier=await self._find("intent", models.intent),
+            classifier=await self._find("intent", MULTILINGUAL_INTENT if reads_it else models.intent),
+            classifier_embedder=embedder if reads_it else DEFAULT_EMBEDDER,
             leg_weights=await self._find("weights", models.weights),
             rescorer=await self._find("rescorer", models.rescorer) if models.rescorer else None,
         )

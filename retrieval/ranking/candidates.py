@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -28,6 +28,16 @@ class RankedCandidates(NamedTuple):
     scores: list[float]
     fused_ranks: list[int]
     fused_scores: list[float]
+
+    def at(self, places: Sequence[int]) -> RankedCandidates:
+        """Those at some places of the order, in the order of the places."""
+        numbers, scores, fused_ranks, fused_scores = self
+        return RankedCandidates(
+            [numbers[place] for place in places],
+            [scores[place] for place in places],
+            [fused_ranks[place] for place in places],
+            fused_scores,
+        )
 
 
 @dataclass(frozen=True, slots=True)

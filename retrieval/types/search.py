@@ -14,6 +14,7 @@ from retrieval.types.memory import MAX_TEXT_CHARS, Kind, Label, MemoryId, Metada
 from retrieval.types.tables import Tabular
 
 MAX_TOP_K = 200
+MIN_PACK_RELEVANCE = 0.01
 MAX_HOPS = 4
 
 
@@ -109,6 +110,9 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         | None
     ) = None
     rescore: Annotated[bool | None, Meta(description="learned rescoring on or off; null: as the profile says")] = None
+    min_relevance: (
+        Annotated[float, Meta(ge=0, le=1, description="least relevance of a result; needs the rescorer")] | None
+    ) = None
     source_cap: (
         Annotated[int, Meta(ge=1, le=200, description="most memories of one session or document; null: the profile's")]
         | None
@@ -156,6 +160,9 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     tags: list[str]
     metadata: dict[str, Any]
     score: float
+    relevance: Annotated[
+        float | None, Meta(description="calibrated probability that it answers the query; null if no rescorer ran")
+    ]
     fused: FusedEvidence
     legs: dict[str, LegEvidence]
     duplicates: list[str] | UnsetType = UNSET
@@ -237,6 +244,13 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
     format: PackFormat = "markdown"
     order: Annotated[PackOrder, Meta(description="of the entries, which are selected by relevance")] = "relevance"
     top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 30
+    min_relevance: (
+        Annotated[
+            float,
+            Meta(ge=0, le=1, description=f"least relevance of what is shown; null: {MIN_PACK_RELEVANCE}, 0: all fits"),
+        ]
+        | None
+    ) = None
 
 
 class PackItem(Struct, frozen=True, kw_only=True):
@@ -275,7 +289,9 @@ class ContextResponse(Tabular, Struct, frozen=True, kw_only=True):
     timings_ms: dict[str, float]
     search_id: Annotated[str, Meta(description="identifies this search, also in feedback")] = ""
     explanation: Explanation | UnsetType = UNSET
-    reason: Annotated[str | UnsetType, Meta(description="why the pack is empty: `unknown_namespace`")] = UNSET
+    reason: Annotated[
+        str | UnsetType, Meta(description="why the pack is empty: `unknown_namespace`, `nothing_relevant`")
+    ] = UNSET
 
     def table_rows(self) -> list[dict[str, Any]]:
         """A row for each memory in the pack."""

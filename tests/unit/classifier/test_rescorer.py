@@ -62,6 +62,9 @@ def test_it_says_what_onnx_runtime_says_of_the_features_of_the_foremost_candidat
     assert rescored.scores == {
         some.known.ids[at]: float(score) for at, score in zip(described.top_rows, scores[:, 0], strict=True)
     }
+    [relevance] = session.run(["relevance"], inputs | {"candidates": described.rows})
+    expected = dict(zip(some.known.ids, relevance[:, 0].tolist(), strict=True))
+    assert rescored.relevance == pytest.approx(expected, abs=1e-6)
     assert rescored.in_domain == pytest.approx(float(in_domain[0]), abs=1e-5)
     assert rescored.share == pytest.approx(float(share[0]), abs=1e-5)
 
@@ -116,7 +119,8 @@ def test_another_kind_of_model_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["known", "directions", "far", "neighbours", "share_mean", "linear", "levels", "tree_leaves"]
+    "name",
+    ["known", "directions", "far", "neighbours", "share_mean", "linear", "levels", "tree_leaves", "relevance_leaves"],
 )
 def test_a_model_without_one_of_its_arrays_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     whole = read_arrays(model, {})

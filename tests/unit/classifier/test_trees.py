@@ -173,7 +173,7 @@ def test_a_tree_with_too_many_leaves_and_another_operator_are_refused() -> None:
     with pytest.raises(ValueError, match=str(MOST_LEAVES)):
         arrays_of(model_of(attributes_of([chain(MOST_LEAVES + 1)])))
     with pytest.raises(ValueError, match="Abs"):
-        tree_arrays(helper.make_node("Abs", ["rows"], ["scores"]), FEATURES)
+        tree_arrays(helper.make_node("Abs", ["rows"], ["scores"]), FEATURES, "tree")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""Which candidates are relevant enough to be shown."""
+
+from __future__ import annotations
+
+from classifier.rescorer import Rescored
+from retrieval.errors import InvalidInput
+from retrieval.ranking.candidates import Candidates, RankedCandidates
+from retrieval.ranking.timeliness import NamedTime
+
+
+def check_relevance(min_relevance: float | None, *, rescores: bool) -> None:
+    """Raise InvalidInput for a bound on what will not be known."""
+    if min_relevance is not None and not rescores:
+        raise InvalidInput("needs the rescorer, which this request or its profile does without", loc=("min_relevance",))
+
+
+def relevant(
+    order: RankedCandidates, candidates: Candidates, rescored: Rescored, time: NamedTime | None, *, at_least: float
+) -> RankedCandidates:
+    """The candidates that are relevant enough, in the same order."""
+    return order.at(
+        [
+            place
+            for place, number in enumerate(order.numbers)
+            if is_relevant(rescored, time, candidates.ids[number], candidates.docs[number], at_least=at_least)
+        ]
+    )
+
+
+def is_relevant(rescored: Rescored, time: NamedTime | None, memory_id: str, doc: int, *, at_least: float) -> bool:
+    """Whether a memory is relevant enough, or of the time for which the query asks, which the rescorer does not see."""
+    if time is not None and time.certain and time.eligible[doc]:
+        return True
+    return rescored.relevance.get(memory_id, 0.0) >= at_least
