@@ -107,6 +107,32 @@ async def test_a_cancelled_call_leaves_the_threads_to_others(embedder: Multiling
     assert (await asyncio.wait_for(embedder.embed_documents(["a short note"]), 30)).shape == (1, 384)
 
 
+async def test_a_long_text_counts_by_all_its_windows_and_most_by_the_first(embedder: MultilingualEmbedder) -> None:
+    about_wine = "Die Lese beginnt im September, und der Most gärt in Fässern aus Eiche. " * 12
+    about_trains = "Ночной поезд отходит в одиннадцать и приходит утром. " * 24
+    both, wine, trains = await embedder.embed_documents([about_wine + about_trains, about_wine, about_trains])
+    assert np.linalg.norm(both) == pytest.approx(1, abs=1e-5)
+    assert wine @ trains < 0.2 < both @ trains < 0.7 < both @ wine
+    [alone] = await embedder.embed_documents([about_wine + about_trains])
+    np.testing.assert_array_equal(both, alone)
+
+
+async def test_a_query_counts_by_its_first_window(embedder: MultilingualEmbedder) -> None:
+    pieces = embedder._engine.token_count
+    long = "Where did my sister put the keys of the cellar? " * 50
+    [first, *rest] = multilingual.windows_of(long, pieces)
+    assert rest
+    np.testing.assert_array_equal(await embedder.embed_query(long), await embedder.embed_query(first))
+
+
+@settings(max_examples=25)
+@given(st.text(max_size=400), st.integers(0, 2000))
+def test_windows_are_the_text(text: str, pieces: int) -> None:
+    windows = multilingual.windows_of(text, lambda _: pieces)
+    assert "".join(windows) == text
+    assert 1 <= len(windows) <= max(1, -(-pieces // multilingual.WINDOW_PIECES))
+
+
 async def test_no_text_is_in_fragments(embedder: MultilingualEmbedder) -> None:
     assert {embedder.fragment_share(text) for text in OF_ONE_THING.values()} == {0}
 
