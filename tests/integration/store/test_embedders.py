@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from retrieval.api.app import create_app
 from retrieval.embedding import multilingual
 from retrieval.engine import Trivet
 from retrieval.errors import AllLegsFailed, Collided, Conflict, EmbedderMissing, InvalidInput
@@ -15,6 +16,7 @@ from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Mode, SearchRequest
+from tests.serving import client_of, settings_for
 
 pytest.importorskip(multilingual.PACKAGE)
 
@@ -157,3 +159,16 @@ async def test_where_it_is_installed(chosen: Trivet, database_url: str) -> None:
         each for each in await examine(Settings(database_url=database_url)) if each.name.startswith("embedder")
     ]
     assert (finding.ok, finding.detail) == (True, "of e5: installed")
+
+
+async def test_over_http(chosen: Trivet, database_url: str, uninstalled: None) -> None:
+    async with client_of(create_app(settings_for(database_url))) as client:
+        path = "/v1/namespaces/e5"
+        problem = (await client.post(f"{path}/memories", json={"memories": [{"id": "x", "text": "x"}]})).json()
+        assert (problem["status"], "pip install 'trivet[multilingual]'" in problem["detail"]) == (503, True)
+        problem = (await client.put("/v1/namespaces/new", json={"embedder": "multilingual-e5-small"})).json()
+        assert (problem["status"], problem["errors"][0]["loc"]) == (422, ["embedder"])
+        assert (await client.put(path, json={})).status_code == 409
+        response = await client.post(f"{path}/search", json={"query": "Der Zahnarzt"})
+        assert (response.status_code, response.json()["results"][0]["id"]) == (200, "de")
+        assert (await client.get("/health/ready")).status_code == 503
