@@ -113,7 +113,7 @@ class Trivet:
         self.records = JournalService(pool)
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedders)
-        self.documents = DocumentService(pool, self._ingest)
+        self.documents = DocumentService(pool, self._ingest, embedders)
         self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)

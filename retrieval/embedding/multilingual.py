@@ -110,16 +110,25 @@ class MultilingualEmbedder:
         """None: the vocabulary has the words of the languages that the model was trained on."""
         return 0.0
 
+    def count_pieces(self, text: str) -> int:
+        """The word pieces of a text, without those of its prefix and its ends."""
+        words = normalised(text).strip()
+        return self._pieces(words) - self._pieces("") + 1 if words else 0  # the space after the prefix is the one
+
     async def aclose(self) -> None:
         """Stop all threads after the running texts; drop waiting ones."""
         self._document_threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
 
+    def _pieces(self, text: str) -> int:
+        """The word pieces of a normalised text, its prefix and its ends included."""
+        return int(self._engine.token_count(text))
+
     def _windows(self, texts: Sequence[str]) -> list[list[str]]:
-        return [windows_of(normalised(text), self._engine.token_count) for text in texts]
+        return [windows_of(normalised(text), self._pieces) for text in texts]
 
     def _query_vector(self, text: str) -> NDArray[np.float32]:
-        [first, *_] = windows_of(normalised(text), self._engine.token_count)
+        [first, *_] = windows_of(normalised(text), self._pieces)
         return _unit(self._engine.query(first) - self._query_mean)
 
     def _document_vector(self, window: str) -> NDArray[np.float32]:

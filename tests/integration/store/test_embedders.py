@@ -13,6 +13,7 @@ from retrieval.settings import Settings
 from retrieval.store import namespaces, vectors
 from retrieval.store.doctor import examine
 from retrieval.store.pool import Pool
+from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Mode, SearchRequest
@@ -83,6 +84,16 @@ async def test_changed_memories_and_documents_are_embedded_alike(chosen: Trivet,
     assert np.max(inputs.own) == pytest.approx(float((stored.vectors @ query).max()), abs=1e-2)
 
 
+async def test_documents_are_cut_by_the_pieces_of_the_embedder(chosen: Trivet) -> None:
+    """The default one reads Russian letter by letter, so that its chunks have a line or two."""
+    text = "Ночной поезд отходит в одиннадцать и приходит в Казань рано утром. " * 60
+    receipts = [await chosen.documents.put(name, DocumentInput(id="d", text=text)) for name in ("e5", "mini", "new")]
+    in_e5, in_mini, in_new = [receipt.chunks for receipt in receipts]
+    assert in_e5 * 2 < in_mini == in_new
+    assert (await chosen.documents.get("e5", "d")).text == text
+    assert (await chosen.documents.put("e5", DocumentInput(id="d", text=text))).status == "unchanged"
+
+
 async def test_a_namespace_that_is_still_being_read_is_asked_by_its_embedder(
     chosen: Trivet, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +147,8 @@ async def test_where_it_is_not_installed(chosen: Trivet, database_url: str, unin
     async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as without:
         with pytest.raises(EmbedderMissing, match="not installed: pip install"):
             await without.add("e5", [MemoryInput(id="new", text="Not stored.")])
+        with pytest.raises(EmbedderMissing, match="not installed: pip install"):
+            await without.documents.put("e5", DocumentInput(id="new", text="Not stored."))
         response = await without.search("e5", SearchRequest(query="Der Zahnarzt"))
         assert response.results[0].id == "de"
         [degraded] = response.degraded

@@ -133,6 +133,11 @@ def test_windows_are_the_text(text: str, pieces: int) -> None:
     assert 1 <= len(windows) <= max(1, -(-pieces // multilingual.WINDOW_PIECES))
 
 
+async def test_pieces_are_counted_without_prefix_and_ends(embedder: MultilingualEmbedder) -> None:
+    assert [embedder.count_pieces(text) for text in ("", "house", "猫")] == [0, 1, 2]  # a mark of words, and the cat
+    assert 0 < embedder.count_pieces(OF_ONE_THING["ru"]) < len(OF_ONE_THING["ru"]) / 2
+
+
 async def test_no_text_is_in_fragments(embedder: MultilingualEmbedder) -> None:
     assert {embedder.fragment_share(text) for text in OF_ONE_THING.values()} == {0}
 
