@@ -54,6 +54,11 @@ def address(array: NDArray[Any]) -> int:
         return array.ctypes.data
 
 
+def is_old_x86() -> bool:
+    """Whether this processor is one of x86's without AVX2, on which other packages' libraries may not run."""
+    return len(LEVELS) > 1 and function("trivet_cpu_level", result=ctypes.c_int)() == 0
+
+
 @cache
 def _library(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
     least = _load(LEVELS[0], kind)

@@ -70,7 +70,7 @@ from retrieval.types.memory import (
     SharedPatch,
     UpdateReceipt,
 )
-from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import EmbedderName, NamespaceInfo, NamespaceReceipt, NamespaceSettings
 from retrieval.types.search import (
     NO_FILTERS,
     ClassifyRequest,
@@ -113,7 +113,7 @@ class Trivet:
         self.records = JournalService(pool)
         self._journal = Journal(pool)
         self._ingest = Ingest(pool, embedders)
-        self.documents = DocumentService(pool, self._ingest)
+        self.documents = DocumentService(pool, self._ingest, embedders)
         self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
@@ -278,6 +278,17 @@ class Trivet:
             return
         if not found.memories:
             await self.put_namespace(namespace, replace(settings, embedder=found.settings.embedder))
+
+    async def choose_embedder(self, namespace: str, embedder: EmbedderName) -> None:
+        """Give an embedder to a namespace without memories; make it if it is not there.
+
+        Raises InvalidInput if the embedder is not installed, Conflict if there are memories of another one.
+        """
+        try:
+            settings = (await self.get_namespace(namespace)).settings
+        except NotFound:
+            settings = NamespaceSettings()
+        await self.put_namespace(namespace, replace(settings, embedder=embedder))
 
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS

@@ -119,6 +119,9 @@ class PreparedEmbedder:
     def fragment_share(self, _text: str) -> float:
         raise NotImplementedError("prepared vectors are of documents")
 
+    def count_pieces(self, _text: str) -> int:
+        raise NotImplementedError("prepared vectors are of texts that need no cutting")
+
     async def aclose(self) -> None:
         await asyncio.sleep(0)
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 from zoneinfo import ZoneInfo
 
 import click
@@ -31,6 +31,7 @@ from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.lifecycle.export import MARK, read_header
 from retrieval.settings import Settings
 from retrieval.types.memory import AddResult, MemoryInput
+from retrieval.types.namespace import EmbedderName
 
 DOCUMENT = "document"
 """The format of a file that is put as one document."""
@@ -138,6 +139,11 @@ _context_options = gathered(
     show_default=True,
     help="What FILE is; auto tells it by its content.",
 )
+@click.option(
+    "--embedder",
+    type=click.Choice(get_args(EmbedderName)),
+    help="Of the namespace, which must have no memories yet or this embedder.  [default: as it is]",
+)
 @_context_options
 @settings_options
 @json_option
@@ -145,6 +151,7 @@ def command(
     file: IO[bytes],
     namespace: str | None,
     format_: str,
+    embedder: EmbedderName | None,
     context: ImportContext,
     settings: Settings,
     as_json: bool,
@@ -161,6 +168,8 @@ def command(
     with _seekable(file) as seekable:
         source = ImportFile(seekable, os.path.basename(file.name) if os.path.isfile(file.name) else None)
         name = _format_of(source, file.name, context) if format_ == "auto" else format_
+        if embedder:
+            with_engine(settings, lambda engine: engine.choose_embedder(namespace or "default", embedder))
         if name == DOCUMENT:
             import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
             return

@@ -16,7 +16,9 @@ from tokenizers import Tokenizer
 
 from retrieval.answer.token_counter import TOKENIZER_FILE
 from retrieval.documents.extraction import extract
+from retrieval.documents.pieces import CountedPieces, PieceMeasure, TokenizerPieces
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, TextChunk
+from retrieval.embedding.embedders import Embedders
 from retrieval.embedding.onnx import MAX_PIECES
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.ids import uuid7
@@ -35,6 +37,7 @@ from retrieval.types.document import (
     DocumentReceipt,
 )
 from retrieval.types.memory import MemoryInput
+from retrieval.types.namespace import DEFAULT_EMBEDDER
 from retrieval.validation import check_names, check_storable
 
 OWN_KEY = "document"
@@ -60,17 +63,35 @@ class ChunkInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class DocumentService:
     """The documents of all namespaces. A document is its chunks, which are memories like others."""
 
-    def __init__(self, pool: Pool, ingest: Ingest) -> None:
+    def __init__(self, pool: Pool, ingest: Ingest, embedders: Embedders) -> None:
         self._pool = pool
         self._ingest = ingest
+        self._embedders = embedders
         self._reading = asyncio.Semaphore(MOST_READERS)
 
     @cached_property
-    def _splitter(self) -> DocumentSplitter:
+    def _default_splitter(self) -> DocumentSplitter:
         tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
         tokenizer.no_padding()
         tokenizer.no_truncation()
-        return DocumentSplitter(tokenizer)
+        return DocumentSplitter(TokenizerPieces(tokenizer))
+
+    async def _splitter(self, namespace: str) -> DocumentSplitter:
+        """Cuts by the pieces of a namespace's embedder, the default one where there is no such namespace yet.
+
+        Raises:
+            ModelFileError: the embedder cannot be opened.
+        """
+        try:
+            async with self._pool.connection() as conn:
+                embedder = (await namespaces.find(conn, namespace)).settings.embedder
+        except NotFound:
+            embedder = DEFAULT_EMBEDDER
+        if embedder == DEFAULT_EMBEDDER:
+            return self._default_splitter
+        count = self._embedders.of(embedder).count_pieces
+        count("")  # raises here what it may not raise while a text is split
+        return DocumentSplitter(CountedPieces(count))
 
     async def put(self, namespace: str, document: DocumentInput) -> DocumentReceipt:
         """Add or replace a document; nobody sees a part of it, and the same content writes nothing.
@@ -78,12 +99,14 @@ class DocumentService:
         Raises:
             InvalidInput: a bad name, or a document that cannot be read.
             Conflict: another memory has the id of one of its chunks.
+            ModelFileError: the namespace's embedder cannot be opened.
         """
         namespaces.check_new_name(namespace)
         check_storable(document)
         check_names(id=document.id)
         if OWN_KEY in document.metadata:
             raise InvalidInput(f"must not have the key {OWN_KEY!r}: it is Trivet's own", loc=("metadata",))
+        splitter = await self._splitter(namespace)
         content = await asyncio.to_thread(_content_of, document)
         try:
             async with self._reading:
@@ -91,12 +114,12 @@ class DocumentService:
         except InvalidInput as exc:
             field = "content_base64" if document.text is None else "text"
             raise InvalidInput(str(exc), loc=exc.loc or (field,)) from exc
-        chunks = await asyncio.to_thread(self._splitter.split, extracted.text, extracted.structure)
+        chunks = await asyncio.to_thread(splitter.split, extracted.text, extracted.structure)
         document_id = document.id or uuid7()
         is_titled = bool(chunks) and extracted.structure != "code"
         title = document.title or extracted.title or next(iter(chunks[0].headings if is_titled else ()), None)
         info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
-        memories = await asyncio.to_thread(self._memories, document_id, document, info, chunks)
+        memories = await asyncio.to_thread(_memories, document_id, document, info, chunks, splitter.measure)
         status = await self._ingest.replace_document(namespace, document_id, memories)
         return DocumentReceipt(document_id=document_id, chunks=len(memories), status=status)
 
@@ -147,41 +170,43 @@ class DocumentService:
         check_storable(document_id, ("id",))
         await self._ingest.delete_document(namespace, document_id)
 
-    def _memories(
-        self, document_id: str, document: DocumentInput, info: ChunkInfo, chunks: Sequence[TextChunk]
-    ) -> Sequence[MemoryInput]:
-        """The chunks as memories; their ids are the document's and their position."""
-        paths = list(dict.fromkeys(chunk.headings for chunk in chunks))
-        titles = dict(zip(paths, self._titles(info.title, paths), strict=True))
-        return [
-            MemoryInput(
-                id=f"{document_id}#{position}",
-                text=chunk.text,
-                kind="chunk",
-                title=titles[chunk.headings],
-                document_id=document_id,
-                position=position,
-                created_at=document.created_at,
-                tags=document.tags,
-                metadata={
-                    **document.metadata,
-                    OWN_KEY: msgspec.to_builtins(msgspec.structs.replace(info, headings=list(chunk.headings))),
-                },
-            )
-            for position, chunk in enumerate(chunks)
-        ]
 
-    def _titles(self, title: str | None, paths: Sequence[Sequence[str]]) -> Sequence[str | None]:
-        """The document's title and the headings below it, as far as they leave room in the embedder's window."""
-        whole = [list(dict.fromkeys(filter(None, (title, *path)))) for path in paths]
-        shown = []
-        for path in whole:
-            candidates = [path, [*path[:1], *path[-1:]], path[-1:]]
-            texts = [_BETWEEN_HEADINGS.join(candidate) for candidate in candidates]
-            sizes = self._splitter.measure(texts)
-            fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= TITLE_PIECES]
-            shown.append((fitting[0] if fitting else self._splitter.head(texts[-1], TITLE_PIECES))[:1_000] or None)
-        return shown
+def _memories(
+    document_id: str, document: DocumentInput, info: ChunkInfo, chunks: Sequence[TextChunk], measure: PieceMeasure
+) -> Sequence[MemoryInput]:
+    """The chunks as memories; their ids are the document's and their position."""
+    paths = list(dict.fromkeys(chunk.headings for chunk in chunks))
+    titles = dict(zip(paths, _titles(info.title, paths, measure), strict=True))
+    return [
+        MemoryInput(
+            id=f"{document_id}#{position}",
+            text=chunk.text,
+            kind="chunk",
+            title=titles[chunk.headings],
+            document_id=document_id,
+            position=position,
+            created_at=document.created_at,
+            tags=document.tags,
+            metadata={
+                **document.metadata,
+                OWN_KEY: msgspec.to_builtins(msgspec.structs.replace(info, headings=list(chunk.headings))),
+            },
+        )
+        for position, chunk in enumerate(chunks)
+    ]
+
+
+def _titles(title: str | None, paths: Sequence[Sequence[str]], measure: PieceMeasure) -> Sequence[str | None]:
+    """The document's title and the headings below it, as far as they leave room in the embedder's window."""
+    whole = [list(dict.fromkeys(filter(None, (title, *path)))) for path in paths]
+    shown = []
+    for path in whole:
+        candidates = [path, [*path[:1], *path[-1:]], path[-1:]]
+        texts = [_BETWEEN_HEADINGS.join(candidate) for candidate in candidates]
+        sizes = measure.sizes(texts)
+        fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= TITLE_PIECES]
+        shown.append((fitting[0] if fitting else measure.head(texts[-1], TITLE_PIECES))[:1_000] or None)
+    return shown
 
 
 def _content_of(document: DocumentInput) -> bytes:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from semantic_text_splitter import MarkdownSplitter, TextSplitter
-from tokenizers import Tokenizer
+from semantic_text_splitter import TextSplitter
+
+from retrieval.documents.pieces import PieceMeasure
 
 Structure = Literal["markdown", "text", "code"]
 """How a text shows its structure: Markdown; paragraphs and underlined headings; indented definitions."""
@@ -52,14 +53,17 @@ class TextChunk(NamedTuple):
 
 
 class DocumentSplitter:
-    """Splits texts into chunks of at most `pieces` word pieces; the chunks of a text, joined, are the text."""
+    """Splits texts into chunks of at most `pieces` word pieces; the chunks of a text, joined, are the text.
 
-    def __init__(self, tokenizer: Tokenizer, *, pieces: int = CHUNK_PIECES) -> None:
-        """Measure with the embedder's tokenizer, which must not truncate."""
-        self._tokenizer = tokenizer
+    Attributes:
+        measure: what it counts with.
+    """
+
+    def __init__(self, measure: PieceMeasure, *, pieces: int = CHUNK_PIECES) -> None:
+        """`measure` counts in the word pieces of the embedder that the chunks are for."""
         self._pieces = pieces
-        self._markdown = MarkdownSplitter.from_huggingface_tokenizer(tokenizer, pieces, trim=False)
-        self._plain = TextSplitter.from_huggingface_tokenizer(tokenizer, pieces, trim=False)
+        self._markdown, self._plain = measure.splitters(pieces)
+        self.measure = measure
         # What takes the splitters quadratic time, as ten thousand ">" do, takes them little in small pieces.
         self._blocks = TextSplitter(MAX_CHUNK_CHARS, trim=False)
 
@@ -74,21 +78,12 @@ class DocumentSplitter:
         chunks = self._joined(sections)
         return [*_located(chunks, found)]
 
-    def measure(self, texts: Sequence[str]) -> list[int]:
-        """The number of word pieces of each text, without those that mark its beginning and end."""
-        return [len(encoding.ids) for encoding in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
-
-    def head(self, text: str, pieces: int) -> str:
-        """The first word pieces of a text."""
-        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
-        return text[: offsets[pieces - 1][1]] if len(offsets) > pieces else text
-
     def _joined(self, sections: Iterable[Sequence[str]]) -> list[str]:
         """The parts of all sections; small and blank ones are joined with a neighbour, rather of their own section."""
         parts = [(part, number == 0) for section in sections for number, part in enumerate(section)]
         chunks: list[str] = []
         held = 0
-        for (part, begins), size in zip(parts, self.measure([part for part, _ in parts]), strict=True):
+        for (part, begins), size in zip(parts, self.measure.sizes([part for part, _ in parts]), strict=True):
             last = chunks[-1] if chunks else ""
             fits = held + size <= self._pieces + SMALL_PIECES and len(last) + len(part) <= MAX_CHUNK_CHARS
             is_small = held < SMALL_PIECES or (size < SMALL_PIECES and not begins)

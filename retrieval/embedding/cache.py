@@ -38,6 +38,9 @@ class Embedder(Protocol):
     def fragment_share(self, text: str) -> float:
         """The share of a query that the model reads letter by letter or not at all, in [0, 1]."""
 
+    def count_pieces(self, text: str) -> int:
+        """The word pieces that the model reads a text in, without those that mark its beginning and end."""
+
     async def aclose(self) -> None:
         """Release threads and connections; the embedder cannot be used afterwards."""
 
@@ -108,6 +111,10 @@ class CachedEmbedder:
     def fragment_share(self, text: str) -> float:
         """The share of a query that the model reads in fragments; not cached."""
         return self._inner.fragment_share(text)
+
+    def count_pieces(self, text: str) -> int:
+        """The word pieces of a text; not cached."""
+        return self._inner.count_pieces(text)
 
     async def aclose(self) -> None:
         """Cancel running computations, clear the cache and close the provider."""

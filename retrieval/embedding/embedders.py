@@ -72,6 +72,10 @@ class UnusableEmbedder:
         """None, as nothing is compared."""
         return 0.0
 
+    def count_pieces(self, _text: str) -> int:
+        """Raise the cause."""
+        raise type(self._cause)(*self._cause.args)
+
     async def aclose(self) -> None:
         """Nothing is open."""
 

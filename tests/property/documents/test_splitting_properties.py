@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from retrieval.answer.token_counter import TOKENIZER_FILE
+from retrieval.documents.pieces import TokenizerPieces
 from retrieval.documents.splitting import (
     CHUNK_PIECES,
     MAX_CHUNK_CHARS,
@@ -37,7 +38,7 @@ def splitter() -> DocumentSplitter:
     tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return DocumentSplitter(tokenizer)
+    return DocumentSplitter(TokenizerPieces(tokenizer))
 
 
 @settings(deadline=None)
@@ -47,7 +48,7 @@ def test_chunks_are_the_text_and_fit_the_window(text: str, structure: Structure)
     chunks = splitter().split(text, structure)
     assert "".join(chunk.text for chunk in chunks) == (text if text.strip() else "")
     assert all(chunk.text.strip() for chunk in chunks)
-    for chunk, size in zip(chunks, splitter().measure([chunk.text for chunk in chunks]), strict=True):
+    for chunk, size in zip(chunks, splitter().measure.sizes([chunk.text for chunk in chunks]), strict=True):
         assert size <= CHUNK_PIECES + SMALL_PIECES
         assert len(chunk.text.strip()) <= MAX_CHUNK_CHARS
 

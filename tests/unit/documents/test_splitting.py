@@ -6,6 +6,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from retrieval.answer.token_counter import TOKENIZER_FILE
+from retrieval.documents.pieces import CountedPieces, TokenizerPieces
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, headings
 from retrieval.installation import models_dir
 
@@ -38,7 +39,7 @@ def splitter() -> DocumentSplitter:
     tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return DocumentSplitter(tokenizer)
+    return DocumentSplitter(TokenizerPieces(tokenizer))
 
 
 def test_chunks_of_markdown_know_their_headings(splitter: DocumentSplitter) -> None:
@@ -92,9 +93,21 @@ def test_sentences_stay_whole(splitter: DocumentSplitter) -> None:
     chunks = splitter.split("".join(sentences), "text")
     assert len(chunks) > 4
     assert all(chunk.text in "".join(sentences) and chunk.text.strip()[-1] == "." for chunk in chunks)
-    assert max(splitter.measure([chunk.text for chunk in chunks])) <= CHUNK_PIECES + SMALL_PIECES
+    assert max(splitter.measure.sizes([chunk.text for chunk in chunks])) <= CHUNK_PIECES + SMALL_PIECES
+
+
+def test_pieces_may_be_counted_by_a_function() -> None:
+    """As the word pieces of embedders whose tokenizer is their own are."""
+    by_words = DocumentSplitter(CountedPieces(lambda text: len(text.split())), pieces=10)
+    chunks = [chunk.text for chunk in by_words.split("One more sentence of six words. " * 200, "text")]
+    assert "".join(chunks) == "One more sentence of six words. " * 200
+    assert max(by_words.measure.sizes(chunks)) <= 10 + SMALL_PIECES
+    assert [by_words.measure.head("one two three", pieces) for pieces in (1, 2, 3, 4)] == [
+        "one", "one two", "one two three", "one two three",
+    ]  # fmt: skip
+    assert by_words.measure.head("", 2) == ""
 
 
 def test_the_head_of_a_text_has_so_many_pieces(splitter: DocumentSplitter) -> None:
-    assert splitter.head("one two three", 2) == "one two"
-    assert splitter.head("one two", 2) == "one two"
+    assert splitter.measure.head("one two three", 2) == "one two"
+    assert splitter.measure.head("one two", 2) == "one two"

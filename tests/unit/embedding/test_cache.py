@@ -37,6 +37,9 @@ class CountingEmbedder:
     def fragment_share(self, text: str) -> float:
         return len(text) / 10
 
+    def count_pieces(self, text: str) -> int:
+        return len(text)
+
     async def aclose(self) -> None:
         self.closed = True
 

@@ -107,6 +107,37 @@ async def test_a_cancelled_call_leaves_the_threads_to_others(embedder: Multiling
     assert (await asyncio.wait_for(embedder.embed_documents(["a short note"]), 30)).shape == (1, 384)
 
 
+async def test_a_long_text_counts_by_all_its_windows_and_most_by_the_first(embedder: MultilingualEmbedder) -> None:
+    about_wine = "Die Lese beginnt im September, und der Most gärt in Fässern aus Eiche. " * 12
+    about_trains = "Ночной поезд отходит в одиннадцать и приходит утром. " * 24
+    both, wine, trains = await embedder.embed_documents([about_wine + about_trains, about_wine, about_trains])
+    assert np.linalg.norm(both) == pytest.approx(1, abs=1e-5)
+    assert wine @ trains < 0.2 < both @ trains < 0.7 < both @ wine
+    [alone] = await embedder.embed_documents([about_wine + about_trains])
+    np.testing.assert_array_equal(both, alone)
+
+
+async def test_a_query_counts_by_its_first_window(embedder: MultilingualEmbedder) -> None:
+    pieces = embedder._engine.token_count
+    long = "Where did my sister put the keys of the cellar? " * 50
+    [first, *rest] = multilingual.windows_of(long, pieces)
+    assert rest
+    np.testing.assert_array_equal(await embedder.embed_query(long), await embedder.embed_query(first))
+
+
+@settings(max_examples=25)
+@given(st.text(max_size=400), st.integers(0, 2000))
+def test_windows_are_the_text(text: str, pieces: int) -> None:
+    windows = multilingual.windows_of(text, lambda _: pieces)
+    assert "".join(windows) == text
+    assert 1 <= len(windows) <= max(1, -(-pieces // multilingual.WINDOW_PIECES))
+
+
+async def test_pieces_are_counted_without_prefix_and_ends(embedder: MultilingualEmbedder) -> None:
+    assert [embedder.count_pieces(text) for text in ("", "house", "猫")] == [0, 1, 2]  # a mark of words, and the cat
+    assert 0 < embedder.count_pieces(OF_ONE_THING["ru"]) < len(OF_ONE_THING["ru"]) / 2
+
+
 async def test_no_text_is_in_fragments(embedder: MultilingualEmbedder) -> None:
     assert {embedder.fragment_share(text) for text in OF_ONE_THING.values()} == {0}
 
@@ -143,6 +174,12 @@ async def test_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
         await missing.embed_query("a")
     with pytest.raises(EmbedderMissing, match="pip install"):
         await missing.embed_documents(["a"])
+
+
+async def test_a_processor_that_cannot_run_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multilingual, "is_old_x86", lambda: True)
+    with pytest.raises(ModelFileError, match="needs a processor with AVX2"):
+        await multilingual_embedder(document_threads=1).embed_query("a")
 
 
 async def test_damaged_means_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
