@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from os import PathLike
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
-from retrieval.types.entity import EntityPage, EntityPaths, EntitySummary, Neighborhood
+from retrieval.types.entity import EntityAliases, EntityPage, EntityPaths, EntitySummary, MergeReceipt, Neighborhood
 from retrieval.types.memory import MAX_COMPARED, AddResult, ForgetReceipt, Memory, UpdateReceipt
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
@@ -256,6 +256,28 @@ class AsyncClient:
     async def neighbors(self, id: str, *, namespace: str | None = None, **fields: Any) -> Neighborhood:
         """The entities around one; `fields` are `hops`, `limit`, `words`, `filters` and others."""
         return await self._send(calls.neighbors(self._named(namespace), id, fields))
+
+    async def change_aliases(
+        self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), namespace: str | None = None
+    ) -> EntityAliases:
+        """Give an entity aliases by hand and take such aliases away; returns all that it has then.
+
+        Raises:
+            Conflict: an alias is the name of another entity; merge the two.
+        """
+        return await self._send(calls.change_aliases(self._named(namespace), id, add, remove))
+
+    async def merge_entity(self, id: str, into: str, *, namespace: str | None = None) -> MergeReceipt:
+        """Make an entity and the one of the id `into` one, shown as that one; `merge_id` of the answer undoes it.
+
+        Raises:
+            Conflict: they are one already.
+        """
+        return await self._send(calls.merge_entity(self._named(namespace), id, into))
+
+    async def undo_merge(self, merge_id: str, *, namespace: str | None = None) -> None:
+        """Undo one merge; those made before and after it stay. `entity(id).merged` has the merges of an entity."""
+        await self._send(calls.undo_merge(self._named(namespace), merge_id))
 
     async def paths(self, source: str, target: str, *, namespace: str | None = None, **fields: Any) -> EntityPaths:
         """The shortest paths between two entities; `fields` are `max_hops`, `limit`, `words`, `filters` and others."""

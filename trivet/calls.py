@@ -17,7 +17,7 @@ from msgspec import UNSET, Struct, UnsetType
 from retrieval.documents.files import document_of
 from retrieval.ids import uuid7
 from retrieval.types.document import Document, DocumentPage, DocumentReceipt
-from retrieval.types.entity import EntityList, EntityPage, EntityPaths, Neighborhood
+from retrieval.types.entity import EntityAliases, EntityList, EntityPage, EntityPaths, MergeReceipt, Neighborhood
 from retrieval.types.memory import (
     AddResult,
     ForgetReceipt,
@@ -286,6 +286,23 @@ def entity(namespace: str, entity_id: str, fields: Mapping[str, Any]) -> Call[En
 def neighbors(namespace: str, entity_id: str, fields: Mapping[str, Any]) -> Call[Neighborhood]:
     """Read the entities around one."""
     return Call("GET", _path(namespace, "entities", entity_id, "neighbors"), Neighborhood, params=_params(fields))
+
+
+def change_aliases(namespace: str, entity_id: str, added: Sequence[str], removed: Sequence[str]) -> Call[EntityAliases]:
+    """Give and take aliases; an entity that only an alias kept is gone without it, so taking one is not repeated."""
+    path = _path(namespace, "entities", entity_id, "aliases")
+    return Call("POST", path, EntityAliases, {"add": added, "remove": removed}, is_repeatable=not removed)
+
+
+def merge_entity(namespace: str, entity_id: str, into: str) -> Call[MergeReceipt]:
+    """Merge an entity into another; sent twice, the second answer would be that they are one already."""
+    path = _path(namespace, "entities", entity_id, "merge")
+    return Call("POST", path, MergeReceipt, {"into": into}, is_repeatable=False)
+
+
+def undo_merge(namespace: str, merge_id: str) -> Call[None]:
+    """Undo a merge; sent twice, the second answer would be that there is none."""
+    return Call("DELETE", _path(namespace, "merges", merge_id), type(None), is_repeatable=False)
 
 
 def paths(namespace: str, fields: Mapping[str, Any]) -> Call[EntityPaths]:

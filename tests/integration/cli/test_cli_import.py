@@ -6,6 +6,8 @@ import asyncio
 import io
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -58,6 +60,26 @@ def summary(trivet: Cli, file: Path, *options: str, status: int = 0) -> dict[str
 def turns_of(name: str) -> list[TalkTurn]:
     """What was said in an export, with the program's own names of speakers."""
     return talk({"chatgpt": ("user", "ChatGPT"), "claude": ("user", "Claude")}.get(name, ("Nora", "Ivo")))
+
+
+def test_an_importing_process_does_not_import_networkx(database_url: str, tmp_path: Path) -> None:
+    """It takes 13 MB, and only questions about the graph need it."""
+    file = tmp_path / "notes.jsonl"
+    file.write_text('{"text": "Nora moved to Porto with Ivo."}\n')
+    code = (
+        "import sys; from retrieval.cli import main; main(['import', sys.argv[1]], standalone_mode=False); "
+        "print('onnxruntime' in sys.modules, 'networkx' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)],
+        env={**os.environ, "TRIVET_DATABASE_URL": database_url},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "1 created" in done.stdout
+    assert done.stdout.endswith("True False\n")
 
 
 @pytest.mark.parametrize("name", EXPORTS)

@@ -95,6 +95,52 @@ def test_entities_their_neighbours_and_paths(ana: trivet.Client) -> None:
         ana.paths(ids[names[0]], ids[names[0]])
 
 
+def test_an_entity_is_given_aliases_and_loses_them(ana: trivet.Client) -> None:
+    ana.add({"id": "m1", "text": "They met.", "entities": [{"name": "Robert Quill"}, {"name": "Nora Vane"}]})
+    ids = {entity.name: entity.id for entity in ana.entities()}
+    robert = ids["Robert Quill"]
+    given = ana.change_aliases(robert, add=["Bertie", "The Captain"])
+    assert (given.id, sorted(given.aliases)) == (robert, ["Bertie", "The Captain"])
+    assert [entity.id for entity in ana.entities(q="captain")] == [robert]
+    assert ana.change_aliases(robert, remove=["The Captain"]).aliases == ["Bertie"]
+    assert ana.entity(robert).aliases == ["Bertie"]
+    with pytest.raises(trivet.Conflict, match="Nora Vane"):
+        ana.change_aliases(robert, add=["Nora Vane"])
+    with pytest.raises(trivet.InvalidInput, match="aliases"):
+        ana.change_aliases(robert)
+    with pytest.raises(trivet.InvalidInput):
+        ana.change_aliases(robert, add="Bert")
+    with pytest.raises(trivet.NotFound):
+        ana.change_aliases("0" * 16, add=["Nobody"])
+
+
+def test_entities_are_merged_and_told_apart_again(ana: trivet.Client) -> None:
+    ana.add(
+        [
+            {"id": "m1", "text": "A boat was built.", "entities": [{"name": "Robert Quill"}]},
+            {"id": "m2", "text": "A boat was sold.", "entities": [{"name": "Bertie Quill"}]},
+        ]
+    )
+    ids = {entity.name: entity.id for entity in ana.entities()}
+    robert, bertie = ids["Robert Quill"], ids["Bertie Quill"]
+    receipt = ana.merge_entity(bertie, into=robert)
+    assert (receipt.entity.id, receipt.entity.name, receipt.entity.mentions) == (robert, "Robert Quill", 2)
+    page = ana.entity(bertie)
+    assert (page.id, sorted(memory.id for memory in page.memories)) == (robert, ["m1", "m2"])
+    assert [(merge.merge_id, merge.id, merge.name) for merge in page.merged] == [
+        (receipt.merge_id, bertie, "Bertie Quill")
+    ]
+    with pytest.raises(trivet.Conflict):
+        ana.merge_entity(bertie, into=robert)
+    ana.undo_merge(receipt.merge_id)
+    assert [memory.id for memory in ana.entity(bertie).memories] == ["m2"]
+    assert ana.entity(robert).merged == []
+    with pytest.raises(trivet.NotFound):
+        ana.undo_merge(receipt.merge_id)
+    with pytest.raises(trivet.NotFound):
+        ana.merge_entity(bertie, into=robert, namespace="ben")
+
+
 def test_what_a_speaker_said_is_forgotten(ana: trivet.Client) -> None:
     ana.add([{"id": "m1", "text": "I moved.", "speaker": "Ines"}, {"id": "m2", "text": "Ines likes tea."}])
     receipt = ana.forget(speaker="Ines", dry_run=True)
