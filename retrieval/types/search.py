@@ -162,7 +162,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     score: float
     relevance: Annotated[
         float | None, Meta(description="calibrated probability that it answers the query; null if no rescorer ran")
-    ]
+    ] = None
     fused: FusedEvidence
     legs: dict[str, LegEvidence]
     duplicates: list[str] | UnsetType = UNSET

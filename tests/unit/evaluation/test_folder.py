@@ -142,7 +142,6 @@ def result(id_: str, score: float, duplicates: list[str] | msgspec.UnsetType = m
         tags=[],
         metadata={},
         score=score,
-        relevance=None,
         fused=FusedEvidence(rank=1, score=score),
         legs={},
         duplicates=duplicates,
