@@ -14,7 +14,7 @@ from retrieval.types.memory import MAX_TEXT_CHARS, Kind, Label, MemoryId, Metada
 from retrieval.types.tables import Tabular
 
 MAX_TOP_K = 200
-MIN_PACK_RELEVANCE = 0.01
+MIN_PACK_RELEVANCE = 0.005
 MAX_HOPS = 4
 
 
