@@ -120,7 +120,7 @@ def explanation(answer: Answer) -> Explanation:
     return Explanation(
         weights=answer.weighting.reason,
         rescoring=in_words(answer.rescored) if answer.rescored else None,
-        time=answer.named_time.reason if answer.named_time else None,
+        time=in_time.reason if (in_time := answer.named_time or answer.state_order) else None,
         rrf_k=answer.rrf_k,
         fan_out=answer.fan_out,
         legs={

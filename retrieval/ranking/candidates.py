@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from classifier.query_performance import LegScores
 from classifier.rescorer import Rescored
 from retrieval.legs.base import LegRanking
@@ -28,6 +31,16 @@ class RankedCandidates(NamedTuple):
     scores: list[float]
     fused_ranks: list[int]
     fused_scores: list[float]
+
+    def reordered(self, scores: NDArray[np.float64]) -> RankedCandidates:
+        """The same candidates by other scores, given in the present order; ties stay in it."""
+        order = np.argsort(-scores, kind="stable").tolist()
+        return RankedCandidates(
+            [self.numbers[at] for at in order],
+            scores[order].tolist(),
+            [self.fused_ranks[at] for at in order],
+            self.fused_scores,
+        )
 
     def at(self, places: Sequence[int]) -> RankedCandidates:
         """Those at some places of the order, in the order of the places."""

@@ -1,4 +1,4 @@
-"""The time that a query names: which memories are of it, and how they come first."""
+"""The time that a query asks for: a named one, how things are now, or how they were; and what comes first for it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from retrieval.legs.query_terms import GRACE, QueryTerms
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.text.time.periods import Period
 from retrieval.text.time.sessions import LAST
+from retrieval.text.time.states import AskedState, find_state
 
 PERIOD_SHARE = 0.1
 """What a memory of the query's period gains if the query also says what about, as a share of the best score.
@@ -25,6 +26,12 @@ More would hide what was told later than it happened; chosen on development conv
 
 SESSION_SHARE = 0.3
 """The same for a session that the query counts: what was told in it was not told later."""
+
+STATE_SHARE = 0.6
+"""What the latest of all memories found gains where the query asks for now, the earliest where it asks for before.
+
+As a share of its score; chosen on development conversations (docs/decisions/0021-latest-statements.md).
+"""
 
 Mask = NDArray[np.bool_]
 
@@ -92,13 +99,7 @@ class NamedTime:
         if self.alone:
             gain += self.preferred[docs]
         scores = np.array(ranked.scores) + self.weight * self._share * ranked.scores[0] * gain
-        order = np.argsort(-scores, kind="stable").tolist()
-        return RankedCandidates(
-            [ranked.numbers[at] for at in order],
-            scores[order].tolist(),
-            [ranked.fused_ranks[at] for at in order],
-            ranked.fused_scores,
-        )
+        return ranked.reordered(scores)
 
     @property
     def reason(self) -> str:
@@ -106,6 +107,61 @@ class NamedTime:
         if self.alone:
             return "the query asks for a time alone, so the memories of that time come first"
         return "the query names a time, so the memories of that time rank higher"
+
+
+@dataclass(frozen=True, slots=True)
+class StateOrder:
+    """The order for a query that asks how things are now, or how they were before they changed.
+
+    Of several statements about the same the latest is so now, and legs that compare words and meaning cannot tell which
+    that is.
+
+    Attributes:
+        created: by slot, microseconds since 2000.
+        weight: the profile's `period_weight`.
+    """
+
+    asked: AskedState
+    created: NDArray[np.int64]
+    weight: float
+
+    @classmethod
+    def from_query(cls, text: str, memories: Columns, weight: float) -> StateOrder | None:
+        """None if the query does not say which state it asks for."""
+        asked = find_state(text) if weight else None
+        return None if asked is None else cls(asked, memories.created.values, weight)
+
+    def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:
+        """The order with later memories nearer to the top, or earlier ones where the query asks for those.
+
+        score'(d) = score(d) * (1 + weight * STATE_SHARE * older(d)), see `older_shares`.
+        """
+        scores = np.array(ranked.scores)
+        created = self.created[np.array(candidates.docs, np.int64)[ranked.numbers]]
+        older = older_shares(scores, self.asked * created)
+        return ranked.reordered(scores * (1 + self.weight * STATE_SHARE * older))
+
+    @property
+    def reason(self) -> str:
+        """What it did, for `explain`."""
+        if self.asked is AskedState.LATEST:
+            return "the query asks how things are now, so later memories rank higher"
+        return "the query asks how things were before, so earlier memories rank higher"
+
+
+def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each memory, the share of the others' scores that older ones have; those of the same time count half.
+
+    Args:
+        scores: positive, shape (n,).
+        times: shape (n,), in any unit; negative ones make it the share of newer memories.
+    """
+    moments, places = np.unique(times, return_inverse=True)
+    at_moment = np.bincount(places, scores, moments.size)
+    older = (np.cumsum(at_moment) - at_moment)[places] + (at_moment[places] - scores) / 2
+    others = scores.sum() - scores
+    shares: NDArray[np.float64] = np.divide(older, others, out=np.zeros(scores.size), where=others > 0)
+    return shares
 
 
 def joined(everything: LegRanking, of_time: LegRanking, count: int) -> LegRanking:

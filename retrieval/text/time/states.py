@@ -1,0 +1,50 @@
+"""Whether a question asks how things are now, or how they were before they changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import IntEnum
+
+from graph.stopwords import data_lines
+
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_ORDER = re.compile(r"\b(?:before or after|after or before)\b", re.IGNORECASE)
+"""Asks for the order of two events, neither of which was replaced by the other."""
+
+_MOST_WORDS = 40
+"""Longer messages tell how things are rather than ask for it."""
+
+
+class AskedState(IntEnum):
+    """Which of several statements about the same a question asks for."""
+
+    EARLIER = -1
+    LATEST = 1
+
+
+def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
+    """Matches any phrase; where words are written with spaces between them, whole words only."""
+    return re.compile(
+        "|".join(re.escape(each) if _UNSPACED.match(each) else rf"\b{re.escape(each)}(?!\w)" for each in phrases),
+        re.IGNORECASE,
+    )
+
+
+_NOW, _BEFORE = (_any_of(data_lines(name)) for name in ("asks_for_now", "asks_for_before"))
+
+
+def find_state(query: str) -> AskedState | None:
+    """The state that a query asks for; None if it does not say.
+
+    >>> find_state("Where does Maria live these days?").name
+    'LATEST'
+    >>> find_state("Where did Maria live before she moved?").name
+    'EARLIER'
+    >>> find_state("Where does Maria live?")
+    """
+    if len(query.split()) > _MOST_WORDS:
+        return None
+    if _BEFORE.search(query):
+        return None if _ORDER.search(query) else AskedState.EARLIER
+    return AskedState.LATEST if _NOW.search(query) else None

@@ -1,0 +1,69 @@
+"""Of several statements about the same: the latest where a question asks for now, the first where it asks for then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from msgspec import structs
+
+from retrieval.engine import Trivet
+from retrieval.profiles.schema import ProfileInput
+from retrieval.types.memory import MemoryInput
+from retrieval.types.search import SearchRequest, SearchResponse
+
+NS = "moves"
+CITIES = ("Lisbon", "Porto", "Madrid", "Bilbao", "Lyon")
+STATEMENTS = [
+    MemoryInput(
+        id=city,
+        text=f"Maria has moved house and lives in {city}.",
+        speaker="Maria",
+        session_id=city,
+        created_at=datetime(2019 + year, 5, 1, tzinfo=UTC),
+    )
+    for year, city in enumerate(CITIES)
+]
+
+
+async def asked(trivet: Trivet, query: str, **options: object) -> SearchResponse:
+    return await trivet.search(NS, structs.replace(SearchRequest(query=query, explain=True), **options))
+
+
+async def test_the_latest_statement_comes_first_where_the_question_asks_for_now(trivet: Trivet) -> None:
+    await trivet.add(NS, STATEMENTS)
+    now = await asked(trivet, "In which city does Maria live now?")
+    assert now.results[0].id == CITIES[-1]
+    assert now.explanation
+    assert now.explanation.time == "the query asks how things are now, so later memories rank higher"
+
+
+async def test_the_first_statement_comes_first_where_the_question_asks_for_then(trivet: Trivet) -> None:
+    await trivet.add(NS, [STATEMENTS[0], STATEMENTS[-1]])
+    then = await asked(trivet, "In which city did Maria live originally?")
+    assert [result.id for result in then.results] == [CITIES[0], CITIES[-1]]
+    assert then.explanation
+    assert then.explanation.time == "the query asks how things were before, so earlier memories rank higher"
+
+
+async def test_what_was_latest_then(trivet: Trivet) -> None:
+    await trivet.add(NS, STATEMENTS)
+    then = await asked(trivet, "Where does Maria live now?", as_of=datetime(2021, 7, 1, tzinfo=UTC))
+    assert then.results[0].id == "Madrid"
+
+
+async def test_other_questions_and_a_named_time_are_left_alone(trivet: Trivet) -> None:
+    await trivet.add(NS, STATEMENTS)
+    other = await asked(trivet, "Where does Maria live?")
+    assert other.explanation
+    assert other.explanation.time is None
+    named = await asked(trivet, "Where does Maria live now, since May 2019?")
+    assert named.explanation
+    assert named.explanation.time == "the query names a time, so the memories of that time rank higher"
+
+
+async def test_a_profile_switches_it_off(trivet: Trivet) -> None:
+    await trivet.add(NS, STATEMENTS)
+    await trivet.profiles.put("timeless", ProfileInput(period_weight=0.0))
+    off = await asked(trivet, "Where does Maria live now?", profile="timeless@1")
+    assert off.explanation
+    assert off.explanation.time is None

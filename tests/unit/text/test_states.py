@@ -1,0 +1,60 @@
+"""Whether a query asks how things are now, or how they were."""
+
+import pytest
+
+from retrieval.text.time.states import AskedState, find_state
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Where does Maria live now?",
+        "what is Gordon's going rate AT THE MOMENT",
+        "Who kept the dog in the end?",
+        "Wo wohnt Maria jetzt?",
+        "Où travaille Ana actuellement ?",
+        "¿En qué calle vive Nuria actualmente?",
+        "Dove abita adesso?",
+        "Onde mora agora?",
+        "где Рома живёт сейчас",
+        "نجلاء عايشة فين حاليا؟",
+        "बबलू की salary अभी क्या है",
+        "老爸现在吃的降压药是哪种",
+        "哲の腰、いまどうなってる?",
+        "지금 어디 살아?",
+    ],
+)
+def test_it_asks_for_now(query: str) -> None:
+    assert find_state(query) is AskedState.LATEST
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Which car did I fancy before the Ibiza?",
+        "Where did they originally want to marry?",
+        "Where did Maria live before she moved to where she is now?",
+        "Wo hat Maria früher gewohnt?",
+        "Où habitait Ana avant ?",
+        "以前、どこに住んでいた?",
+        "她以前住在哪里",
+    ],
+)
+def test_it_asks_for_before(query: str) -> None:
+    assert find_state(query) is AskedState.EARLIER
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "Where does Maria live?",
+        "Who knows the snowman?",  # no word of its own
+        "Did Tom leave before or after Ana came?",
+        "the sleep current of the probe",
+        "今年の夏",
+        "We moved the desks now and I am glad of it. " * 5 + "What is next?",
+    ],
+)
+def test_it_does_not_say(query: str) -> None:
+    assert find_state(query) is None
