@@ -1,0 +1,129 @@
+import "./style.css";
+
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+
+import { type Namespace, call, whenRefused } from "./api";
+import { Ask } from "./ask/ask";
+import { Graph } from "./graph/graph";
+import { KeyForm } from "./key_form";
+import { useLoaded } from "./loading";
+import { Memories } from "./memories/memories";
+import { type Route, go, href, useRoute } from "./route";
+import { State } from "./state/state";
+import { useStored } from "./stored";
+import { Tune } from "./tune/tune";
+import { Failure } from "./ui/failure";
+import { Toasts } from "./ui/toasts";
+
+/** What each view is given; `reload` reads the namespaces' sizes again after a write. */
+export interface ViewProps {
+  namespace: string;
+  route: Route;
+  namespaces: Namespace[];
+  reload: () => void;
+}
+
+const VIEWS: readonly { id: string; title: string; view: ComponentType<ViewProps> }[] = [
+  { id: "ask", title: "Ask", view: Ask },
+  { id: "graph", title: "Graph", view: Graph },
+  { id: "memories", title: "Memories", view: Memories },
+  { id: "tune", title: "Tune", view: Tune },
+  { id: "state", title: "State", view: State },
+];
+
+export function App() {
+  const route = useRoute();
+  const [needsKey, setNeedsKey] = useState(false);
+  const loaded = useLoaded((signal) => call<{ namespaces: Namespace[] }>("/v1/namespaces", { signal }), [needsKey]);
+  useEffect(() => whenRefused(() => setNeedsKey(true)), []);
+  const namespaces = loaded.data?.namespaces ?? [];
+  const namespace = route.namespace || (namespaces[0]?.name ?? "");
+  const current = VIEWS.find(({ id }) => id === route.view) ?? VIEWS[0]!;
+  useEffect(() => {
+    document.title = `${current.title}${namespace ? ` · ${namespace}` : ""} · Trivet`;
+  }, [current, namespace]);
+  if (needsKey) return <KeyForm onAccepted={() => setNeedsKey(false)} />;
+  const View = current.view;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={focusMain}>
+        Skip to content
+      </a>
+      <header class="bar">
+        <a class="brand" href={href(namespace, "ask")}>
+          <img src="/console/icon.svg" alt="" width="22" height="22" /> Trivet
+        </a>
+        <nav aria-label="Views">
+          {VIEWS.map(({ id, title }) => (
+            <a key={id} href={href(namespace, id)} aria-current={id === current.id ? "page" : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+        <label class="namespace">
+          <span>Namespace</span>
+          <select value={namespace} onChange={(event) => go(href(event.currentTarget.value, current.id))}>
+            {namespaces.map(({ name }) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+            {namespaces.every(({ name }) => name !== namespace) && <option value={namespace}>{namespace}</option>}
+          </select>
+        </label>
+        <ThemeSwitch />
+      </header>
+      <main id="main" tabIndex={-1}>
+        {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
+        {loaded.data && !namespace && <Empty />}
+        {namespace && (
+          <View
+            key={`${namespace}/${current.id}`}
+            namespace={namespace}
+            route={route}
+            namespaces={namespaces}
+            reload={loaded.reload}
+          />
+        )}
+      </main>
+      <Toasts />
+    </>
+  );
+}
+
+function focusMain(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function Empty() {
+  return (
+    <section class="page">
+      <h1>Nothing stored yet</h1>
+      <p>
+        A namespace appears with its first memory. Add one: <code>trivet add "Dana moved to Porto." -n notes</code>, or
+        fill one from a file: <code>trivet import chat.json -n notes</code>. Then{" "}
+        <button type="button" class="link" onClick={() => location.reload()}>
+          look again
+        </button>
+        .
+      </p>
+    </section>
+  );
+}
+
+const THEMES = ["auto", "light", "dark"] as const;
+
+function ThemeSwitch() {
+  const [theme, setTheme] = useStored<(typeof THEMES)[number]>(localStorage, "theme", "auto");
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = theme;
+  }, [theme]);
+  const advance = (): void => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!);
+  return (
+    <button type="button" class="theme quiet" onClick={advance} aria-label={`Colours: ${theme}. Change`}>
+      {theme === "auto" ? "◐" : theme === "light" ? "○" : "●"}
+    </button>
+  );
+}

@@ -1,0 +1,69 @@
+import type { Answer } from "../api";
+import { count } from "../format";
+import { href } from "../route";
+import { Head } from "../ui/head";
+import { Copy } from "./copy";
+
+const REASONS: Record<string, string> = {
+  over_budget: "does not fit",
+  source_cap: "enough of its source",
+  not_relevant: "hardly relevant",
+  empty: "no words",
+};
+
+/** The text that a model would see, and what each entry costs. */
+export function Pack({ namespace, answer }: { namespace: string; answer: Answer }) {
+  const { context, tokens_used, max_tokens, items, dropped } = answer;
+  return (
+    <section class="pack panel">
+      <div class="row spread">
+        <h2>Context pack</h2>
+        <Copy text={context} label="Copy the pack" />
+      </div>
+      <p class="budget">
+        <meter min={0} max={max_tokens} value={tokens_used} aria-label="Tokens used" />
+        <span class="number">
+          {count(tokens_used)} of {count(max_tokens)} tokens
+        </span>
+      </p>
+      {context ? (
+        <pre tabIndex={0} aria-label="Text of the pack">
+          {context}
+        </pre>
+      ) : (
+        <p class="soft">
+          Empty{answer.reason === "nothing_relevant" ? ": nothing stored is relevant enough to show a model" : ""}.
+        </p>
+      )}
+      <details>
+        <summary>Tokens by entry</summary>
+        <table>
+          <Head columns={["Entry", "#Tokens"]} />
+          <tbody>
+            {items.map(({ id, citation, tokens, needed_by }) => (
+              <tr key={id}>
+                <td>
+                  {citation} <a href={href(namespace, "memories", id)}>{id}</a>
+                  {needed_by && <span class="soft"> beside {needed_by}</span>}
+                </td>
+                <td class="number">{tokens}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+      {dropped.length > 0 && (
+        <details>
+          <summary>{dropped.length} left out</summary>
+          <ul class="dropped">
+            {dropped.map(({ id, reason }) => (
+              <li key={id}>
+                <a href={href(namespace, "memories", id)}>{id}</a> {REASONS[reason] ?? reason.replace("_of:", " of ")}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,25 @@
+// Numbers and times as the console writes them.
+
+const NUMBER = new Intl.NumberFormat("en-GB");
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
+
+export const count = (value: number): string => NUMBER.format(value);
+export const percent = (share: number): string => `${Math.round(share * 100)}%`;
+export const day = (time: string): string => DAY.format(new Date(time));
+export const clock = (time: string): string => TIME.format(new Date(time));
+export const dayAndTime = (time: string): string => `${day(time)}, ${clock(time)}`;
+
+/** The first moment of a date as a date field has it; undefined for an empty one. */
+export const midnight = (date: string): string | undefined => (date ? `${date}T00:00:00Z` : undefined);
+
+/** 1 as "1st". */
+export function ordinal(n: number): string {
+  const ending = n % 100 > 10 && n % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
+  return `${n}${ending}`;
+}
+
+/** "1 memory", "2 memories". */
+export const counted = (n: number, one: string, many: string): string => `${count(n)} ${n === 1 ? one : many}`;
+
+export const milliseconds = (ms: number): string => (ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`);

@@ -1,0 +1,181 @@
+import "./graph.css";
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+
+import { type EntityEdge, type EntitySummary, type Neighborhood, call, within } from "../api";
+import type { ViewProps } from "../app";
+import { go, href } from "../route";
+import { Failure } from "../ui/failure";
+import { EntityCard } from "./entity_card";
+import { EntitySearch } from "./entity_search";
+import { Filters, type GraphFilters, NO_FILTERS, requestFilters } from "./filters";
+import { findEntities } from "./find_entities";
+import { type GraphInView, emptyGraph, filtered, merged, mergedNeighborhood, typesOf } from "./model";
+import { PathForm, type Paths, PathSteps } from "./paths";
+import { Picture } from "./picture";
+
+const START = 80;
+const NEIGHBORS = 30;
+
+/** The entities of a namespace and what joins them, as a picture and as a list that says the same. */
+export function Graph({ namespace, route }: ViewProps) {
+  const selected = route.id || undefined;
+  const target = route.query.get("to") ?? undefined;
+  const memory = route.query.get("memory") ?? undefined;
+  const names = route.query.get("path") ?? undefined;
+  const [graph, setGraph] = useState(emptyGraph);
+  const [filters, setFilters] = useState<GraphFilters>(NO_FILTERS);
+  const [hovered, setHovered] = useState<string>();
+  const [path, setPath] = useState<ReadonlySet<string>>(new Set());
+  const [paths, setPaths] = useState<Paths>();
+  const [error, setError] = useState<Error>();
+
+  const read = async (work: () => Promise<(graph: GraphInView) => GraphInView>): Promise<void> => {
+    try {
+      const change = await work();
+      setGraph(change);
+      setError(undefined);
+    } catch (failure) {
+      setError(failure as Error);
+    }
+  };
+  const query = requestFilters(filters);
+  const overview = (): Promise<void> =>
+    read(async () => {
+      const whole = await call<{ nodes: EntitySummary[]; edges: EntityEdge[] }>(within(namespace, "graph"), {
+        query: { ...query, limit: START },
+      });
+      return () => merged(emptyGraph(), whole.nodes, whole.edges);
+    });
+  const expand = (id: string, from?: GraphInView): Promise<void> =>
+    read(async () => {
+      const around = await call<Neighborhood>(within(namespace, "entities", id, "neighbors"), {
+        query: { ...query, hops: 1, limit: NEIGHBORS, words: true },
+      });
+      return (before) => mergedNeighborhood(from ?? before, around);
+    });
+
+  useEffect(() => {
+    setPath(new Set());
+    setPaths(undefined);
+    if (names) void showNames(names.split("|"));
+    else if (selected && target) void showPaths(selected, target);
+    else if (!selected) void overview();
+    else if (!graph.nodes.has(selected)) void expand(selected);
+  }, [namespace, selected, target, names]);
+  useEffect(() => {
+    if (filters.request === 0) return;
+    void (selected ? expand(selected, emptyGraph()) : overview());
+  }, [filters.request]);
+
+  /** The way that brought a memory in: Ask knows it by names. */
+  const showNames = (wanted: string[]): Promise<void> =>
+    read(async () => {
+      const found = await Promise.all(wanted.map((name) => entityNamed(namespace, name)));
+      const entities = found.filter((entity) => entity !== undefined);
+      const around = await Promise.all(
+        entities.map(({ id }) =>
+          call<Neighborhood>(within(namespace, "entities", id, "neighbors"), { query: { limit: 12, words: true } }),
+        ),
+      );
+      setPath(new Set(entities.map(({ id }) => id)));
+      return () => around.reduce(mergedNeighborhood, merged(emptyGraph(), entities, []));
+    });
+  const showPaths = (source: string, to: string): Promise<void> =>
+    read(async () => {
+      const found = await call<Paths>(within(namespace, "paths"), { query: { source, target: to, words: true } });
+      setPaths(found);
+      setPath(new Set(found.paths[0]?.entities.map(({ id }) => id)));
+      const parts = found.paths.flatMap(({ edges }) => edges);
+      return (before) => merged(before, found.paths.flatMap(({ entities }) => entities), parts, source);
+    });
+
+  const shown = useMemo(
+    () => filtered(graph, filters.hidden, filters.relationsOnly),
+    [graph, filters.hidden, filters.relationsOnly],
+  );
+  const lit = useMemo(() => ({ selected, hovered, path, memory }), [selected, hovered, path, memory]);
+  const select = (id: string): void => go(href(namespace, "graph", id));
+  return (
+    <div class="graph">
+      <h1 class="visually-hidden">Graph</h1>
+      <Picture
+        graph={shown}
+        lit={lit}
+        onHover={setHovered}
+        onSelect={select}
+        onExpand={(id) => void expand(id)}
+        onOpenMemory={(id) => go(href(namespace, "memories", id))}
+      />
+      <aside class="graph-side" aria-label="Entities">
+        <EntitySearch namespace={namespace} />
+        {error && <Failure error={error} onRetry={() => void (selected ? expand(selected) : overview())} />}
+        {names && <Way namespace={namespace} names={names.split("|")} memory={memory} />}
+        {paths && <PathSteps namespace={namespace} paths={paths} />}
+        {selected ? (
+          <EntityCard
+            key={selected}
+            namespace={namespace}
+            id={selected}
+            graph={shown}
+            onExpand={() => void expand(selected)}
+            onHover={setHovered}
+          />
+        ) : (
+          <Overview namespace={namespace} graph={shown} onHover={setHovered} />
+        )}
+        {selected && <PathForm namespace={namespace} source={selected} />}
+        <Filters filters={filters} types={typesOf(graph)} onChange={setFilters} />
+        <p class="hint">
+          <a href={`/v1/namespaces/${encodeURIComponent(namespace)}/graph?format=graphml`} download="graph.graphml">
+            Download as GraphML
+          </a>
+        </p>
+      </aside>
+    </div>
+  );
+}
+
+async function entityNamed(namespace: string, name: string): Promise<EntitySummary | undefined> {
+  const entities = await findEntities(namespace, name, { words: true, limit: 50 });
+  return entities.find((entity) => entity.name === name) ?? entities[0];
+}
+
+/** The way from the question to a memory, as Ask showed it. */
+function Way({ namespace, names, memory }: { namespace: string; names: string[]; memory: string | undefined }) {
+  return (
+    <section class="panel">
+      <h2>How the memory was found</h2>
+      <p>
+        {["question", ...names].join(" → ")} →{" "}
+        {memory ? <a href={href(namespace, "memories", memory)}>{memory}</a> : "memory"}
+      </p>
+    </section>
+  );
+}
+
+interface OverviewProps {
+  namespace: string;
+  graph: GraphInView;
+  onHover: (id: string | undefined) => void;
+}
+
+/** The entities in view as links, the most mentioned first. */
+function Overview({ namespace, graph, onHover }: OverviewProps) {
+  const entities = [...graph.nodes.values()].sort((a, b) => b.mentions - a.mentions);
+  return (
+    <section class="panel">
+      <h2>{entities.length} entities in view</h2>
+      <ul class="entity-list">
+        {entities.map(({ id, name, type, mentions }) => (
+          <li key={id} onMouseEnter={() => onHover(id)} onMouseLeave={() => onHover(undefined)}>
+            <a href={href(namespace, "graph", id)}>{name}</a>
+            <span class="hint">
+              {type}, {mentions}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

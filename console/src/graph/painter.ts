@@ -1,0 +1,181 @@
+// Draws the graph on a canvas: 300 entities and 5,000 memories at 60 frames a second (benchmarks/console_frames.py). As
+// SVG they would be thousands of elements to lay out anew in every frame.
+
+import type { GraphInView, Link, Node } from "./model";
+
+export interface View {
+  x: number;
+  y: number;
+  scale: number;
+}
+
+export interface Lit {
+  /** The entity whose page is open. */
+  selected: string | undefined;
+  hovered: string | undefined;
+  /** Entities on a path that is shown; empty: all are equal. */
+  path: ReadonlySet<string>;
+  memory: string | undefined;
+}
+
+interface Colours {
+  ink: string;
+  soft: string;
+  line: string;
+  strong: string;
+  surface: string;
+  accent: string;
+  graph: string;
+}
+
+/** The style sheet's colours as a canvas understands them: computed, one after the other, as the element's own. */
+export function coloursOf(element: HTMLElement): Colours {
+  const read = (name: string): string => {
+    element.style.color = `var(${name})`;
+    return getComputedStyle(element).color;
+  };
+  return {
+    ink: read("--ink"),
+    soft: read("--ink-soft"),
+    line: read("--line"),
+    strong: read("--line-strong"),
+    surface: read("--surface"),
+    accent: read("--accent"),
+    graph: read("--graph"),
+  };
+}
+
+export const radius = (node: Node): number => 3.5 + 1.32 * Math.log2(1 + node.mentions);
+
+/** Where a memory lies: between the two entities that it joins, evenly with the others of the edge. */
+export function memoryPlace({ source, target, evidence }: Link, i: number): [number, number] {
+  const share = (i + 1) / (evidence.length + 1);
+  const bow = Math.min(10, 2 * evidence.length) * Math.sin(Math.PI * share);
+  const [dx, dy] = [target.x! - source.x!, target.y! - source.y!];
+  const length = Math.hypot(dx, dy) || 1;
+  return [source.x! + dx * share - (dy / length) * bow, source.y! + dy * share + (dx / length) * bow];
+}
+
+export class Painter {
+  readonly #context: CanvasRenderingContext2D;
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private colours: Colours = coloursOf(canvas),
+  ) {
+    this.#context = canvas.getContext("2d")!;
+  }
+
+  readColours(): void {
+    this.colours = coloursOf(this.canvas);
+  }
+
+  draw(graph: GraphInView, view: View, lit: Lit): void {
+    const context = this.#context;
+    const density = devicePixelRatio;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    if (this.canvas.width !== width * density || this.canvas.height !== height * density) {
+      this.canvas.width = width * density;
+      this.canvas.height = height * density;
+    }
+    context.setTransform(density, 0, 0, density, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.translate(width / 2 + view.x, height / 2 + view.y);
+    context.scale(view.scale, view.scale);
+    this.#links(graph, lit);
+    this.#memories(graph, view, lit);
+    this.#nodes(graph, lit);
+    this.#labels(graph, view, lit);
+  }
+
+  #links({ links }: GraphInView, lit: Lit): void {
+    const context = this.#context;
+    const plain = new Path2D();
+    const relations = new Path2D();
+    const bright = new Path2D();
+    for (const link of links.values()) {
+      const path = isLit(link, lit) ? bright : link.type ? relations : plain;
+      path.moveTo(link.source.x!, link.source.y!);
+      path.lineTo(link.target.x!, link.target.y!);
+    }
+    context.strokeStyle = this.colours.strong;
+    context.globalAlpha = 0.35;
+    context.lineWidth = 0.7;
+    context.stroke(plain);
+    context.globalAlpha = 1;
+    context.lineWidth = 1.2;
+    context.stroke(relations);
+    context.lineWidth = 2;
+    context.strokeStyle = this.colours.graph;
+    context.stroke(bright);
+  }
+
+  #memories({ links }: GraphInView, view: View, lit: Lit): void {
+    const context = this.#context;
+    const size = 1.6 / Math.sqrt(view.scale);
+    context.fillStyle = this.colours.soft;
+    for (const link of links.values())
+      for (let i = 0; i < link.evidence.length; i++) {
+        const [x, y] = memoryPlace(link, i);
+        const isOne = link.evidence[i] === lit.memory;
+        if (isOne) context.fillStyle = this.colours.accent;
+        const half = isOne ? 3 * size : size;
+        context.fillRect(x - half, y - half, 2 * half, 2 * half);
+        if (isOne) context.fillStyle = this.colours.soft;
+      }
+  }
+
+  #nodes({ nodes }: GraphInView, lit: Lit): void {
+    const context = this.#context;
+    const hasPath = lit.path.size > 0;
+    for (const node of nodes.values()) {
+      const isBright = node.id === lit.selected || lit.path.has(node.id);
+      context.beginPath();
+      context.arc(node.x!, node.y!, radius(node), 0, 2 * Math.PI);
+      context.fillStyle = isBright ? this.colours.graph : hasPath ? this.colours.line : this.#colourOf(node);
+      context.fill();
+      context.lineWidth = node.id === lit.selected ? 3 : 1.5;
+      context.strokeStyle = node.id === lit.selected ? this.colours.ink : this.colours.surface;
+      context.stroke();
+    }
+  }
+
+  /** Speakers and words differ from names; the list says each type in words. */
+  #colourOf({ type }: Node): string {
+    if (type === "speaker" || type === "person") return this.colours.accent;
+    return type === "term" || type === "date" ? this.colours.strong : this.colours.soft;
+  }
+
+  /** Names of the entities most mentioned, as many as the scale has room for, and of those that are lit. */
+  #labels({ nodes, links }: GraphInView, view: View, lit: Lit): void {
+    const context = this.#context;
+    const named = [...nodes.values()].sort((a, b) => b.mentions - a.mentions).slice(0, 16 * view.scale ** 2 + 4);
+    const shown = new Set(named);
+    for (const node of nodes.values())
+      if (lit.path.has(node.id) || node.id === lit.hovered || node.id === lit.selected) shown.add(node);
+    if (lit.selected)
+      for (const { source, target } of links.values())
+        if ((source.id === lit.selected || target.id === lit.selected) && nodes.size < 80) {
+          shown.add(source);
+          shown.add(target);
+        }
+    const size = 12 / view.scale;
+    context.font = `${size}px ${getComputedStyle(this.canvas).fontFamily}`;
+    context.textBaseline = "middle";
+    context.lineWidth = 3 / view.scale;
+    context.lineJoin = "round";
+    for (const node of shown) {
+      const [x, y] = [node.x! + radius(node) + 3 / view.scale, node.y!];
+      context.strokeStyle = this.colours.surface;
+      context.strokeText(node.name, x, y);
+      context.fillStyle = this.colours.ink;
+      context.fillText(node.name, x, y);
+    }
+  }
+}
+
+/** An edge is lit between two neighbours on a path, and from the entity that the pointer is on. */
+function isLit({ source, target }: Link, lit: Lit): boolean {
+  if (lit.path.size > 0) return lit.path.has(source.id) && lit.path.has(target.id);
+  return lit.hovered !== undefined && (source.id === lit.hovered || target.id === lit.hovered);
+}

@@ -1,0 +1,73 @@
+import { useState } from "preact/hooks";
+
+import type { EntityEdge, EntitySummary } from "../api";
+import { counted } from "../format";
+import { useLoaded } from "../loading";
+import { go, href } from "../route";
+import { attempt, notify } from "../ui/toasts";
+import { findEntities } from "./find_entities";
+
+export interface Paths {
+  paths: { entities: EntitySummary[]; edges: EntityEdge[] }[];
+  truncated: boolean;
+}
+
+/** How two entities are connected, step by step, with the memories that say so. */
+export function PathSteps({ namespace, paths }: { namespace: string; paths: Paths }) {
+  if (paths.paths.length === 0) return <p class="panel">No path of at most three steps joins them.</p>;
+  return (
+    <section class="panel">
+      <h2>How they are connected</h2>
+      {paths.paths.map(({ entities, edges }) => (
+        <ol key={entities.map(({ id }) => id).join(" ")} class="path-steps">
+          {edges.map((edge, i) => (
+            <li key={i}>
+              <a href={href(namespace, "graph", entities[i]!.id)}>{entities[i]!.name}</a>{" "}
+              <span class="soft">{edge.type?.replaceAll("_", " ") ?? "and"}</span>{" "}
+              <a href={href(namespace, "graph", entities[i + 1]!.id)}>{entities[i + 1]!.name}</a>{" "}
+              <span class="hint">in {counted(edge.memories, "memory", "memories")}:</span>{" "}
+              {edge.evidence[0] && (
+                <a class="hint" href={href(namespace, "memories", edge.evidence[0])}>
+                  {edge.evidence[0]}
+                </a>
+              )}
+            </li>
+          ))}
+        </ol>
+      ))}
+    </section>
+  );
+}
+
+/** Choose a second entity, to see how the first is connected with it. */
+export function PathForm({ namespace, source }: { namespace: string; source: string }) {
+  const [text, setText] = useState("");
+  const { data } = useLoaded(
+    async (signal) => (text ? findEntities(namespace, text, { limit: 8, signal }) : undefined),
+    [namespace, text],
+  );
+  // Asked anew: whoever types fast is ahead of the suggestions.
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    void attempt(async () => {
+      const entities = await findEntities(namespace, text, { limit: 8 });
+      const found = entities.find(({ name }) => name.toLowerCase() === text.toLowerCase()) ?? entities[0];
+      if (found) go(href(namespace, "graph", source, { to: found.id }));
+      else notify(`There is no entity “${text}”`);
+    });
+  };
+  return (
+    <form class="path-form" onSubmit={submit}>
+      <label>
+        <span>How is it connected with</span>
+        <input list="second-entity" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
+      <datalist id="second-entity">
+        {data?.map(({ id, name }) => (
+          <option key={id} value={name} />
+        ))}
+      </datalist>
+      <button type="submit">Show</button>
+    </form>
+  );
+}

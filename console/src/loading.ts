@@ -1,0 +1,53 @@
+// Reading from the API in a view: what came, whether more is under way, and what went wrong.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+
+export interface Loaded<T> {
+  data: T | undefined;
+  error: Error | undefined;
+  isLoading: boolean;
+  reload: () => void;
+}
+
+/** Load when the view appears and whenever `inputs` change; an older answer never replaces a newer one. */
+export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
+  const [state, setState] = useState<{ data?: T; error?: Error; isLoading: boolean }>({ isLoading: true });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const controller = new AbortController();
+    setState(({ data }) => ({ ...(data === undefined ? {} : { data }), isLoading: true }));
+    load(controller.signal).then(
+      (data) => controller.signal.aborted || setState({ data, isLoading: false }),
+      (error: Error) => controller.signal.aborted || setState({ error, isLoading: false }),
+    );
+    return () => controller.abort();
+  }, [...inputs, turn]);
+  const reload = useCallback(() => setTurn((n) => n + 1), []);
+  return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
+}
+
+/**
+ * Run at most one request at a time, and then the newest that was asked for meanwhile.
+ *
+ * A slider moves more often than a server answers: so each answer is of the place where the slider was a moment ago,
+ * and the last one of where it stopped.
+ */
+export function useLatest<A>(run: (argument: A) => Promise<void>): (argument: A) => void {
+  const state = useRef<{ isRunning: boolean; next: A | undefined }>({ isRunning: false, next: undefined });
+  const work = useRef(run);
+  work.current = run;
+  return useCallback((argument: A) => {
+    const current = state.current;
+    current.next = argument;
+    if (current.isRunning) return;
+    current.isRunning = true;
+    void (async () => {
+      while (current.next !== undefined) {
+        const next = current.next;
+        current.next = undefined;
+        await work.current(next);
+      }
+      current.isRunning = false;
+    })();
+  }, []);
+}

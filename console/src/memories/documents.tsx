@@ -1,0 +1,89 @@
+import { useMemo } from "preact/hooks";
+
+import { call, within } from "../api";
+import { counted, day } from "../format";
+import { useLoaded } from "../loading";
+import { href } from "../route";
+import { Failure } from "../ui/failure";
+import { MoreButton } from "./more_button";
+import { usePages } from "./pages";
+
+interface DocumentInfo {
+  id: string;
+  title: string | null;
+  created_at: string;
+  chunks: number;
+}
+
+interface Document extends Omit<DocumentInfo, "chunks"> {
+  text: string;
+  chunks: { id: string; position: number; headings: string[]; start: number; end: number }[];
+}
+
+/** The documents of a namespace. */
+export function Documents({ namespace }: { namespace: string }) {
+  const pages = usePages<DocumentInfo>(async (cursor, signal) => {
+    const query = { limit: 100, ...(cursor ? { cursor } : {}) };
+    const { documents, next_cursor } = await call<{ documents: DocumentInfo[]; next_cursor: string | null }>(
+      within(namespace, "documents"),
+      { query, signal },
+    );
+    return { rows: documents, next: next_cursor };
+  });
+  const { rows, error, isLoading } = pages;
+  return (
+    <div class="page">
+      <p class="row links">
+        <a href={href(namespace, "memories")}>All memories</a>
+      </p>
+      <h1>Documents</h1>
+      {error && <Failure error={error} onRetry={pages.retry} />}
+      {rows.length === 0 && !isLoading && !error && (
+        <p class="soft">
+          None yet. <code>trivet import handbook.md -n {namespace}</code> adds one.
+        </p>
+      )}
+      <ul class="memory-list" aria-label="Documents" aria-busy={isLoading} ref={pages.list}>
+        {rows.map(({ id, title, created_at, chunks }) => (
+          <li key={id} class="row spread">
+            <a href={href(namespace, "memories", "", { document: id })}>{title ?? id}</a>
+            <span class="hint">
+              {counted(chunks, "chunk", "chunks")}, {day(created_at)}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <MoreButton pages={pages} />
+    </div>
+  );
+}
+
+/** A document as it was put, with the borders of its chunks. */
+export function DocumentText({ namespace, document }: { namespace: string; document: string }) {
+  const { data, error, reload } = useLoaded(
+    (signal) => call<Document>(within(namespace, "documents", document), { signal }),
+    [namespace, document],
+  );
+  // The server counts characters, JavaScript halves of some of them.
+  const characters = useMemo(() => Array.from(data?.text ?? ""), [data]);
+  return (
+    <div class="page document">
+      <p class="row links">
+        <a href={href(namespace, "memories", "documents")}>All documents</a>
+        <a href={href(namespace, "memories", "", { in_document: document })}>As a list</a>
+      </p>
+      <h1>{data?.title ?? document}</h1>
+      {error && <Failure error={error} onRetry={reload} />}
+      <ol class="chunks">
+        {data?.chunks.map(({ id, headings, start, end }) => (
+          <li key={id}>
+            <p class="hint">
+              <a href={href(namespace, "memories", id)}>{id}</a> {headings.join(" › ")}
+            </p>
+            <p class="chunk-text">{characters.slice(start, end).join("")}</p>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}

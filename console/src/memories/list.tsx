@@ -1,0 +1,130 @@
+import { useState } from "preact/hooks";
+
+import { type Result, call, within } from "../api";
+import { count, counted } from "../format";
+import { href } from "../route";
+import { Failure } from "../ui/failure";
+import { notify } from "../ui/toasts";
+import { FilterForm } from "./filter_form";
+import { MemoryRow, type Row } from "./memory_row";
+import { MoreButton } from "./more_button";
+import { type Page, type Pages, usePages } from "./pages";
+import { filtersOf } from "./query";
+import { listMemories, readWhole, removeWithUndo } from "./store";
+import { Timeline } from "./timeline";
+
+const BEST = 100;
+
+interface Props {
+  namespace: string;
+  query: URLSearchParams;
+  onChanged: () => void;
+}
+
+/** All memories page by page, or with words the best that a search finds. */
+export function MemoryList({ namespace, query, onChanged }: Props) {
+  const words = query.get("words")?.trim() ?? "";
+  const filters = filtersOf(query);
+  const pages = usePages<Row>(async (cursor, signal): Promise<Page<Row>> => {
+    if (words) {
+      const body = { query: words, top_k: BEST, filters };
+      const { results } = await call<{ results: Result[] }>(within(namespace, "search"), { method: "POST", body, signal });
+      return { rows: results, next: null };
+    }
+    const { memories, next_cursor } = await listMemories(namespace, filters, cursor, signal);
+    return { rows: memories, next: next_cursor };
+  });
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const choose = (id: string, isChosen: boolean): void => {
+    const others = [...chosen].filter((one) => one !== id);
+    setChosen(new Set(isChosen ? [...others, id] : others));
+  };
+  const { rows } = pages;
+  return (
+    <div class="page memories">
+      <header class="row spread">
+        <h1>Memories</h1>
+        <nav class="row" aria-label="Memories">
+          <a class="button" href={href(namespace, "memories", "new")}>
+            Add
+          </a>
+          <a href={href(namespace, "memories", "documents")}>Documents</a>
+          <a href={href(namespace, "memories", "forget")}>Forget somebody</a>
+        </nav>
+      </header>
+      <FilterForm namespace={namespace} query={query} />
+      <Timeline namespace={namespace} query={query} />
+      {pages.error && <Failure error={pages.error} onRetry={pages.retry} />}
+      <div class="list-head row spread">
+        <p class="hint" role="status">
+          {summary(pages, words)}
+        </p>
+        <Choice namespace={namespace} pages={pages} chosen={chosen} setChosen={setChosen} onChanged={onChanged} />
+      </div>
+      <ul class="memory-list" aria-label="Memories" aria-busy={pages.isLoading} ref={pages.list}>
+        {rows.map((memory) => (
+          <MemoryRow
+            key={memory.id}
+            namespace={namespace}
+            memory={memory}
+            isChosen={chosen.has(memory.id)}
+            onChoose={(isChosen) => choose(memory.id, isChosen)}
+          />
+        ))}
+      </ul>
+      <MoreButton pages={pages} />
+    </div>
+  );
+}
+
+/** How much of what there is the list shows, and in what order. */
+function summary({ rows, hasMore, isLoading, error }: Pages<Row>, words: string): string {
+  if (rows.length === 0) return isLoading ? "Reading…" : error ? "" : "None found.";
+  if (words) {
+    const shown = rows.length < BEST ? `${count(rows.length)} found` : `The best ${BEST}`;
+    return `${shown}, best first. Superseded and expired ones are left out.`;
+  }
+  return `${hasMore ? `The first ${count(rows.length)}` : `All ${count(rows.length)}`}, in the order in which they were stored.`;
+}
+
+interface ChoiceProps {
+  namespace: string;
+  pages: Pages<Row>;
+  chosen: ReadonlySet<string>;
+  setChosen: (chosen: ReadonlySet<string>) => void;
+  onChanged: () => void;
+}
+
+/** Choosing all rows, and deleting the chosen ones. */
+function Choice({ namespace, pages, chosen, setChosen, onChanged }: ChoiceProps) {
+  const [isBusy, setIsBusy] = useState(false);
+  const { rows, setRows } = pages;
+  if (rows.length === 0) return null;
+  const remove = async (): Promise<void> => {
+    setIsBusy(true);
+    try {
+      // What a search finds lacks some fields: each is read whole before it goes.
+      await removeWithUndo(namespace, await readWhole(namespace, [...chosen]), (gone) => {
+        setRows(gone.size ? rows.filter(({ id }) => !gone.has(id)) : rows);
+        setChosen(new Set());
+        onChanged();
+      });
+    } catch (error) {
+      notify((error as Error).message);
+    }
+    setIsBusy(false);
+  };
+  const isAll = chosen.size === rows.length;
+  return (
+    <div class="row">
+      {chosen.size > 0 && (
+        <button type="button" class="danger" disabled={isBusy} onClick={() => void remove()}>
+          Delete {counted(chosen.size, "memory", "memories")}
+        </button>
+      )}
+      <button type="button" onClick={() => setChosen(new Set(isAll ? [] : rows.map(({ id }) => id)))}>
+        {isAll ? "Choose none" : "Choose all shown"}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,62 @@
+import type { Memory } from "../api";
+import { clock, count, day } from "../format";
+import { useLoaded } from "../loading";
+import { href } from "../route";
+import { Failure } from "../ui/failure";
+import { SessionsBeside } from "./sessions_beside";
+import { allMemories } from "./store";
+
+const MOST = 2_000;
+
+interface Props {
+  namespace: string;
+  session: string;
+}
+
+/** A session read as the chat that it was. */
+export function Session({ namespace, session }: Props) {
+  const { data, error, reload } = useLoaded(
+    (signal) => allMemories(namespace, { session_id: [session] }, signal, MOST),
+    [namespace, session],
+  );
+  const turns = [...(data ?? [])].sort(
+    (a, b) => (a.position ?? 0) - (b.position ?? 0) || a.created_at.localeCompare(b.created_at),
+  );
+  return (
+    <div class="page session">
+      <p class="row links">
+        <a href={href(namespace, "memories")}>All memories</a>
+        <a href={href(namespace, "memories", "", { in_session: session })}>As a list</a>
+      </p>
+      <h1>Session {session}</h1>
+      {error && <Failure error={error} onRetry={reload} />}
+      {data && turns.length === 0 && <p class="soft">It has no memories.</p>}
+      {turns.length >= MOST && <p class="hint">Only {count(turns.length)} of its memories are shown.</p>}
+      <ol class="chat">
+        {turns.map((turn, i) => (
+          <Turn key={turn.id} namespace={namespace} turn={turn} before={turns[i - 1]} />
+        ))}
+      </ol>
+      {turns.length > 0 && <SessionsBeside namespace={namespace} session={session} />}
+    </div>
+  );
+}
+
+function Turn({ namespace, turn, before }: { namespace: string; turn: Memory; before: Memory | undefined }) {
+  const { id, speaker, text, created_at } = turn;
+  const name = speaker ? `${speaker}: ` : "";
+  const isSameDay = before !== undefined && day(before.created_at) === day(created_at);
+  const isSameSpeaker = isSameDay && before.speaker === speaker;
+  return (
+    <li>
+      {!isSameDay && <h2 class="chat-day">{day(created_at)}</h2>}
+      {!isSameSpeaker && speaker && <p class="chat-speaker">{speaker}</p>}
+      <p class="chat-turn">
+        <span>{name && text.startsWith(name) ? text.slice(name.length) : text}</span>
+        <a class="hint" href={href(namespace, "memories", id)} aria-label={`${clock(created_at)}, open ${id}`}>
+          {clock(created_at)}
+        </a>
+      </p>
+    </li>
+  );
+}

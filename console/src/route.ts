@@ -1,0 +1,46 @@
+// Where the reader is, kept in the address after `#`: #/NAMESPACE/VIEW/ID?name=value
+
+import { useEffect, useState } from "preact/hooks";
+
+export interface Route {
+  namespace: string;
+  view: string;
+  id: string;
+  query: URLSearchParams;
+}
+
+/** What an address means that somebody may have typed: a part that is not well escaped stands for itself. */
+function unescaped(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function parseRoute(hash: string): Route {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const [namespace = "", view = "", ...id] = path.split("/").map(unescaped);
+  return { namespace, view: view || "ask", id: id.join("/"), query: new URLSearchParams(query) };
+}
+
+/** A link's target. */
+export function href(namespace: string, view: string, id = "", query: Record<string, string> = {}): string {
+  const path = [namespace, view, ...(id ? [id] : [])].map(encodeURIComponent).join("/");
+  const search = new URLSearchParams(query).toString();
+  return `#/${path}${search ? `?${search}` : ""}`;
+}
+
+export function go(target: string): void {
+  location.hash = target;
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => parseRoute(location.hash));
+  useEffect(() => {
+    const follow = () => setRoute(parseRoute(location.hash));
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  return route;
+}

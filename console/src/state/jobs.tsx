@@ -1,0 +1,73 @@
+import { useEffect } from "preact/hooks";
+
+import { call } from "../api";
+import { count, dayAndTime, percent } from "../format";
+import { useLoaded } from "../loading";
+import { Failure } from "../ui/failure";
+import { Head } from "../ui/head";
+import { Scrolling } from "../ui/scrolling";
+
+interface Job {
+  id: string;
+  kind: "import" | "reembed";
+  namespace: string;
+  state: "running" | "done" | "failed" | "interrupted";
+  done: number;
+  total: number | null;
+  started_at: string;
+  error: string | null;
+}
+
+const REFRESH_MS = 1_000;
+const SHOWN = 10;
+
+/** What is under way and what was: read again with every tick, and each second while something runs. */
+export function Jobs({ tick }: { tick: number }) {
+  const loaded = useLoaded((signal) => call<{ jobs: Job[] }>("/v1/jobs", { signal }), [tick]);
+  const jobs = loaded.data?.jobs ?? [];
+  useEffect(() => {
+    if (loaded.isLoading || !jobs.some(({ state }) => state === "running")) return;
+    const timer = setTimeout(loaded.reload, REFRESH_MS);
+    return () => clearTimeout(timer);
+  }, [loaded.isLoading, loaded.data]);
+  if (loaded.error) return <Failure error={loaded.error} onRetry={loaded.reload} />;
+  if (jobs.length === 0) return null;
+  return (
+    <section class="panel">
+      <h2>Jobs</h2>
+      <Scrolling label="Jobs">
+        <table>
+          <Head columns={["Job", "Namespace", "State", "Progress", "Begun (UTC)"]} />
+          <tbody>
+            {jobs.slice(0, SHOWN).map((job) => (
+              <tr key={job.id}>
+                <th scope="row">{job.kind}</th>
+                <td>{job.namespace}</td>
+                <td class={job.state === "failed" ? "bad" : undefined}>
+                  {job.state}
+                  {job.error && `: ${job.error}`}
+                </td>
+                <td>
+                  <Progress {...job} />
+                </td>
+                <td>{dayAndTime(job.started_at)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scrolling>
+    </section>
+  );
+}
+
+function Progress({ kind, namespace, state, done, total }: Job) {
+  const label = `${kind} of ${namespace}`;
+  return (
+    <>
+      {state === "running" && <progress aria-label={label} max={total ?? 1} value={total === null ? undefined : done} />}
+      {count(done)}
+      {total !== null && ` of ${count(total)}`}
+      {state === "running" && !!total && ` (${percent(done / total)})`}
+    </>
+  );
+}

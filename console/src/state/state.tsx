@@ -1,0 +1,225 @@
+import "./state.css";
+
+import { useEffect, useState } from "preact/hooks";
+
+import { type Namespace, call, callText } from "../api";
+import type { ViewProps } from "../app";
+import { count, milliseconds, percent } from "../format";
+import { useLoaded } from "../loading";
+import { href } from "../route";
+import { Failure } from "../ui/failure";
+import { Head } from "../ui/head";
+import { Jobs } from "./jobs";
+import { parseMetrics, timings, total } from "./metrics";
+import { Scrolling } from "../ui/scrolling";
+
+interface ServerState {
+  findings: { name: string; ok: boolean; detail: string }[];
+  indexes: { namespace: string; memories: number; bytes: number }[];
+  max_index_bytes: number;
+  unpacked: Record<string, number>;
+}
+
+type Samples = ReturnType<typeof parseMetrics>;
+
+const REFRESH_MS = 5_000;
+const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+
+/** How the server is: what it checked, what it holds, how fast and how much it answers. */
+export function State({ namespaces, reload }: ViewProps) {
+  const [tick, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") setTick((n) => n + 1);
+    }, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, []);
+  useEffect(reload, [tick]);
+  const state = useLoaded((signal) => call<ServerState>("/v1/state", { signal }), [tick]);
+  const version = useLoaded((signal) => call<{ version: string; python: string }>("/version", { signal }), []);
+  const metrics = useLoaded((signal) => callText("/metrics", { signal }).then(parseMetrics), [tick]);
+  const failed = state.error ?? metrics.error ?? version.error;
+  return (
+    <div class="page state">
+      <header class="row spread">
+        <h1>State</h1>
+        {version.data && (
+          <p class="soft">
+            Trivet {version.data.version}, Python {version.data.python}. Read again every five seconds.
+          </p>
+        )}
+      </header>
+      {failed && <Failure error={failed} onRetry={state.reload} />}
+      {state.data && <Findings findings={state.data.findings} />}
+      <Jobs tick={tick} />
+      {state.data && <Namespaces namespaces={namespaces} state={state.data} />}
+      {metrics.data && <Answers samples={metrics.data} />}
+      {metrics.data && <Stages samples={metrics.data} />}
+      {metrics.data && <Requests samples={metrics.data} />}
+    </div>
+  );
+}
+
+function Findings({ findings }: Pick<ServerState, "findings">) {
+  const failed = findings.filter(({ ok }) => !ok);
+  return (
+    <section class="panel">
+      <h2>Checks</h2>
+      {failed.length === 0 && <p class="good">All {findings.length} checks passed.</p>}
+      {failed.map(({ name, detail }) => (
+        <p key={name} class="bad" role="alert">
+          Failed: {name}: {detail}
+        </p>
+      ))}
+      <details>
+        <summary>Each check</summary>
+        <table>
+          <tbody>
+            {findings.map(({ name, ok, detail }) => (
+              <tr key={name}>
+                <td class={ok ? "good" : "bad"}>{ok ? "passed" : "failed"}</td>
+                <th scope="row">{name}</th>
+                <td>{detail}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
+    </section>
+  );
+}
+
+function Namespaces({ namespaces, state }: { namespaces: Namespace[]; state: ServerState }) {
+  const loaded = new Map(state.indexes.map((index) => [index.namespace, index]));
+  const used = state.indexes.reduce((sum, { bytes }) => sum + bytes, 0);
+  return (
+    <section class="panel">
+      <h2>Namespaces</h2>
+      <p class="hint">
+        In memory: {megabytes(used)} of {megabytes(state.max_index_bytes)} that indexes may take in the process that
+        answered.
+      </p>
+      <Scrolling label="Namespaces">
+        <table>
+          <Head
+            columns={["Name", "#Memories", "#Entities", "#Mentions", "#Relations", "#Index", "#To compact", "Language", "Embedder", "Profile"]}
+          />
+          <tbody>
+            {namespaces.map(({ name, memories, entities, mentions, relations, settings }) => (
+              <tr key={name}>
+                <th scope="row">
+                  <a href={href(name, "memories")}>{name}</a>
+                </th>
+                <td class="number">{count(memories)}</td>
+                <td class="number">{count(entities)}</td>
+                <td class="number">{count(mentions)}</td>
+                <td class="number">{count(relations)}</td>
+                <td class="number">{loaded.has(name) ? megabytes(loaded.get(name)!.bytes) : "not loaded"}</td>
+                <td class="number">{count(state.unpacked[name] ?? 0)}</td>
+                <td>{settings.language}</td>
+                <td>{settings.embedder}</td>
+                <td>{settings.profile ?? "default"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scrolling>
+    </section>
+  );
+}
+
+function Answers({ samples }: { samples: Samples }) {
+  const searches = timings(samples, "trivet_stage_seconds", ({ stage }) => stage ?? "").find(
+    ({ label }) => label === "total",
+  );
+  const degraded = total(samples, "trivet_degraded_total");
+  const hits = total(samples, "trivet_embedding_cache_total", { outcome: "hit" });
+  const misses = total(samples, "trivet_embedding_cache_total", { outcome: "miss" });
+  return (
+    <section class="panel">
+      <h2>Answers since the start</h2>
+      <dl class="figures">
+        <Figure name="Searches and packs" value={count(searches?.count ?? 0)} />
+        <Figure name="Mean time" value={searches ? milliseconds(searches.meanMs) : "–"} />
+        <Figure name="Without a leg" value={count(degraded)} />
+        <Figure name="Embeddings from the cache" value={hits + misses ? percent(hits / (hits + misses)) : "–"} />
+      </dl>
+    </section>
+  );
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd class="number">{value}</dd>
+    </div>
+  );
+}
+
+function Stages({ samples }: { samples: Samples }) {
+  const stages = timings(samples, "trivet_stage_seconds", ({ stage }) => stage ?? "");
+  const slowest = Math.max(...stages.map(({ meanMs }) => meanMs));
+  if (stages.length === 0) return null;
+  return (
+    <section class="panel">
+      <h2>Time by stage</h2>
+      <Scrolling label="Time by stage">
+        <table>
+          <TimingHead title="Stage" />
+          <tbody>
+            {stages.map(({ label, count: n, meanMs, p50Ms, p95Ms }) => (
+              <tr key={label}>
+                <th scope="row">{label}</th>
+                <td class="number">{count(n)}</td>
+                <td class="number">{milliseconds(meanMs)}</td>
+                <td class="number">{atMost(p50Ms)}</td>
+                <td class="number">{atMost(p95Ms)}</td>
+                <td class="stage-bar" aria-hidden="true">
+                  <span style={{ width: `${(100 * meanMs) / slowest}%` }} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scrolling>
+    </section>
+  );
+}
+
+function Requests({ samples }: { samples: Samples }) {
+  const requests = timings(samples, "trivet_http_request_seconds", ({ method, route, status }) =>
+    [method, route, status].join(" "),
+  ).sort((a, b) => b.count - a.count);
+  return (
+    <section class="panel">
+      <h2>Requests</h2>
+      <Scrolling label="Requests">
+        <table>
+          <TimingHead title="Request and status" />
+          <tbody>
+            {requests.map(({ label, count: n, meanMs, p50Ms, p95Ms }) => (
+              <tr key={label}>
+                <th scope="row" class="mono">
+                  {label}
+                </th>
+                <td class="number">{count(n)}</td>
+                <td class="number">{milliseconds(meanMs)}</td>
+                <td class="number">{atMost(p50Ms)}</td>
+                <td class="number">{atMost(p95Ms)}</td>
+                <td />
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scrolling>
+    </section>
+  );
+}
+
+/** A quantile as known from a histogram: the upper bound of its bucket. */
+const atMost = (ms: number): string => (Number.isFinite(ms) ? `≤ ${ms}` : "> 30,000");
+
+function TimingHead({ title }: { title: string }) {
+  return <Head columns={[title, "#Count", "#Mean", "#Median, ms", "#95 %, ms", ""]} />;
+}

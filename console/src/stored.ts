@@ -1,0 +1,19 @@
+// What the browser keeps between visits (localStorage) or until the tab is closed (sessionStorage).
+
+import { useState } from "preact/hooks";
+
+/** State that outlives the view; a value of another shape than expected is dropped. */
+export function useStored<T>(storage: Storage, name: string, initial: T): [T, (value: T) => void] {
+  const [value, setValue] = useState<T>(() => {
+    try {
+      return (JSON.parse(storage.getItem(`trivet.${name}`) ?? "null") as T | null) ?? initial;
+    } catch {
+      return initial;
+    }
+  });
+  const store = (next: T): void => {
+    storage.setItem(`trivet.${name}`, JSON.stringify(next));
+    setValue(next);
+  };
+  return [value, store];
+}

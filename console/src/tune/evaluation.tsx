@@ -1,0 +1,200 @@
+// How well each way to rank answers the judged questions.
+
+import { useState } from "preact/hooks";
+
+import { LEG_NAMES, call, within } from "../api";
+import { counted } from "../format";
+import { href } from "../route";
+import { Failure } from "../ui/failure";
+import { Head } from "../ui/head";
+import { Scrolling } from "../ui/scrolling";
+import { Interval, signed } from "./interval";
+
+interface Estimate {
+  mean: number;
+  low: number;
+  high: number;
+}
+
+interface Comparison {
+  baseline: string;
+  measure: string;
+  difference: Estimate;
+  p_value: number;
+  wins: number;
+  ties: number;
+  losses: number;
+  verdict: "better" | "worse" | "not different";
+}
+
+interface QueryScores {
+  query: string;
+  relevant: string[];
+  ndcg: Record<string, number>;
+}
+
+interface Report {
+  judged: string;
+  systems: { system: string; measures: Record<string, Estimate> }[];
+  comparisons: Comparison[];
+  queries: QueryScores[];
+  failed: { query: string; error: string }[];
+  left_out: number;
+}
+
+const MEASURES = [
+  ["ndcg@10", "nDCG@10"],
+  ["recall@10", "Recall@10"],
+  ["mrr@10", "MRR@10"],
+] as const;
+const TITLES: Record<string, string> = {
+  ...LEG_NAMES,
+  "1,1,1": "Equal weights",
+  "rrf-fixed": "Fixed weights",
+  "rrf-adaptive": "Adaptive weights",
+  "rrf-fixed+rescorer": "Fixed weights, rescored",
+  all: "All stages",
+};
+
+const titled = (system: string): string => TITLES[system] ?? system.replace("profile=", "Profile ");
+
+export function Evaluation({ namespace }: { namespace: string }) {
+  const [other, setOther] = useState("");
+  const [state, setState] = useState<{ report?: Report; error?: Error; isBusy?: boolean }>({});
+  const evaluate = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    setState({ isBusy: true });
+    try {
+      const body = other.trim() ? { other: other.trim() } : {};
+      setState({ report: await call<Report>(within(namespace, "evaluations"), { method: "POST", body }) });
+    } catch (error) {
+      setState({ error: error as Error });
+    }
+  };
+  const { report, error, isBusy } = state;
+  return (
+    <section class="panel">
+      <h2>Evaluation</h2>
+      <p class="hint">
+        Asks the judged questions in each way to rank and compares all stages with the others. A verdict
+        is by a paired test, corrected for the number of tests: few questions rarely tell systems apart.
+      </p>
+      <form class="label-form" onSubmit={(event) => void evaluate(event)}>
+        <label>
+          <span>Another profile to compare, or none</span>
+          <input value={other} onInput={(event) => setOther(event.currentTarget.value)} placeholder="NAME@VERSION" />
+        </label>
+        <button type="submit" disabled={isBusy}>
+          {isBusy ? "Asking…" : "Evaluate"}
+        </button>
+      </form>
+      <p role="status" class="soft">
+        {report && told(report)}
+      </p>
+      {error && <Failure error={error} />}
+      {report && <Systems report={report} />}
+      {report && <Queries namespace={namespace} report={report} />}
+    </section>
+  );
+}
+
+function told({ queries, failed, left_out }: Report): string {
+  const parts = [`${counted(queries.length, "question", "questions")}, each asked of every system.`];
+  if (left_out) parts.push(`${counted(left_out, "question", "questions")} judged earlier left out.`);
+  if (failed.length) parts.push(`Not answered: ${failed.map(({ query, error }) => `${query} (${error})`).join("; ")}.`);
+  return parts.join(" ");
+}
+
+/** The means of each system; beside them all stages against it. */
+function Systems({ report: { judged, systems, comparisons } }: { report: Report }) {
+  const against = new Map(comparisons.filter(({ measure }) => measure === "ndcg@10").map((one) => [one.baseline, one]));
+  const bounds = [...against.values()].flatMap(({ difference: { low, high } }) => [Math.abs(low), Math.abs(high)]);
+  const reach = Math.max(0, ...bounds);
+  return (
+    <Scrolling label="Systems">
+      <table>
+        <Head
+          columns={["System", ...MEASURES.map(([, title]) => `#${title}`), "#nDCG of all stages, against it", "", "Verdict (better / same / worse)"]}
+        />
+        <tbody>
+          {systems.map(({ system, measures }) => (
+            <tr key={system} class={system === judged ? "lit" : undefined}>
+              <th scope="row">{titled(system)}</th>
+              {MEASURES.map(([name]) => (
+                <td key={name} class="number" title={`95 %: ${measures[name]!.low.toFixed(3)} to ${measures[name]!.high.toFixed(3)}`}>
+                  {measures[name]!.mean.toFixed(3)}
+                </td>
+              ))}
+              <Against comparison={against.get(system)} reach={reach} />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scrolling>
+  );
+}
+
+function Against({ comparison, reach }: { comparison: Comparison | undefined; reach: number }) {
+  if (!comparison) return <td colSpan={3} />;
+  const { difference, wins, ties, losses, verdict, p_value } = comparison;
+  return (
+    <>
+      <td class="number">
+        {signed(difference.mean)} [{signed(difference.low)}, {signed(difference.high)}]
+      </td>
+      <td>
+        <Interval difference={difference.mean} low={difference.low} high={difference.high} reach={reach} />
+      </td>
+      <td title={`p ${p_value.toFixed(3)}, corrected`}>
+        {verdict} ({wins} / {ties} / {losses})
+      </td>
+    </>
+  );
+}
+
+/** Each question under two systems, those first on which the second is furthest behind or ahead. */
+function Queries({ namespace, report: { judged, systems, queries } }: { namespace: string; report: Report }) {
+  const names = systems.map(({ system }) => system);
+  const [pair, setPair] = useState<[string, string]>([judged, "bm25"]);
+  const difference = ({ ndcg }: QueryScores): number => ndcg[pair[0]]! - ndcg[pair[1]]!;
+  const sorted = [...queries].sort((a, b) => difference(a) - difference(b));
+  return (
+    <details>
+      <summary>Question by question</summary>
+      <p class="row">
+        {[0, 1].map((place) => (
+          <label key={place} class="row">
+            <span>{place ? "against" : "nDCG@10 of"}</span>
+            <select
+              value={pair[place]}
+              onChange={({ currentTarget: { value } }) => setPair(place ? [pair[0], value] : [value, pair[1]])}
+            >
+              {names.map((name) => (
+                <option key={name} value={name}>
+                  {titled(name)}
+                </option>
+              ))}
+            </select>
+          </label>
+        ))}
+      </p>
+      <Scrolling label="Questions">
+        <table>
+          <Head columns={["Question", `#${titled(pair[0])}`, `#${titled(pair[1])} `, "#Difference"]} />
+          <tbody>
+            {sorted.map((one) => (
+              <tr key={one.query}>
+                <td>
+                  <a href={href(namespace, "ask", "", { q: one.query })}>{one.query}</a>
+                </td>
+                <td class="number">{one.ndcg[pair[0]]!.toFixed(2)}</td>
+                <td class="number">{one.ndcg[pair[1]]!.toFixed(2)}</td>
+                <td class="number">{signed(difference(one))}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scrolling>
+    </details>
+  );
+}

@@ -1,0 +1,188 @@
+// How questions are read: their intents as points between four corners, and how far the probabilities can be trusted.
+
+import { useState } from "preact/hooks";
+
+import { INTENTS, type Intent, call, within } from "../api";
+import { INTENT_NAMES } from "../ask/verdict";
+import { percent } from "../format";
+import { useLoaded } from "../loading";
+import { useStored } from "../stored";
+import { Failure } from "../ui/failure";
+import { Head } from "../ui/head";
+
+type Probabilities = Record<Intent, number>;
+
+interface Read {
+  query: string;
+  label: Intent;
+  probabilities: Probabilities;
+  /** What the caller said that it is, where feedback tells. */
+  truth?: Intent | undefined;
+}
+
+const MOST = 60;
+
+async function classify(query: string, signal: AbortSignal): Promise<Read> {
+  const { intent } = await call<{ intent: { label: Intent; probabilities: Probabilities } }>("/v1/classify", {
+    method: "POST",
+    body: { query },
+    signal,
+  });
+  return { query, ...intent };
+}
+
+async function readAll(namespace: string, history: string[], signal: AbortSignal): Promise<Read[]> {
+  const { feedback } = await call<{ feedback: { query: string; intent: Intent | null }[] }>(
+    within(namespace, "feedback"),
+    { query: { limit: 100 }, signal },
+  );
+  const truths = new Map(feedback.filter(({ intent }) => intent).map(({ query, intent }) => [query, intent!]));
+  const queries = [...new Set([...truths.keys(), ...history])].slice(0, MOST);
+  const reads = await Promise.all(queries.map((query) => classify(query, signal)));
+  return reads.map((read) => ({ ...read, truth: truths.get(read.query) }));
+}
+
+export function Intents({ namespace }: { namespace: string }) {
+  const [history] = useStored<string[]>(localStorage, `history.${namespace}`, []);
+  const { data, error, reload } = useLoaded((signal) => readAll(namespace, history, signal), [namespace]);
+  const [lit, setLit] = useState<string>();
+  const reads = data ?? [];
+  return (
+    <section class="panel">
+      <h2>Intents</h2>
+      <p class="hint">
+        The questions you asked here, between the four intents. The nearer a corner, the surer the classifier.
+      </p>
+      {error && <Failure error={error} onRetry={reload} />}
+      {data && reads.length === 0 && <p class="soft">Ask something first.</p>}
+      {reads.length > 0 && (
+        <div class="intents">
+          <Square reads={reads} lit={lit} onLit={setLit} />
+          <ReadTable reads={reads} lit={lit} onLit={setLit} />
+        </div>
+      )}
+      <Reliability reads={reads.filter(({ truth }) => truth)} />
+    </section>
+  );
+}
+
+const SIZE = 300;
+const CORNERS: Record<Intent, [number, number]> = {
+  fact_lookup: [30, 36],
+  relationship: [SIZE - 30, 36],
+  preference: [30, SIZE - 36],
+  open_ended: [SIZE - 30, SIZE - 36],
+};
+
+/** A point's place: the mean of the corners, weighted by the probabilities. */
+function place(probabilities: Probabilities): [number, number] {
+  const along = (axis: 0 | 1): number =>
+    INTENTS.reduce((sum, intent) => sum + probabilities[intent] * CORNERS[intent][axis], 0);
+  return [along(0), along(1)];
+}
+
+interface LitProps {
+  reads: Read[];
+  lit: string | undefined;
+  onLit: (query: string | undefined) => void;
+}
+
+function Square({ reads, lit, onLit }: LitProps) {
+  const [[left, top], [right, bottom]] = [CORNERS.fact_lookup, CORNERS.open_ended];
+  return (
+    <svg class="square" viewBox={`0 0 ${SIZE} ${SIZE}`} role="img" aria-label="Questions between the four intents">
+      <rect x={left} y={top} width={right - left} height={bottom - top} />
+      {INTENTS.map((intent) => {
+        const [x, y] = CORNERS[intent];
+        return (
+          <text
+            key={intent}
+            x={x < SIZE / 2 ? 4 : SIZE - 4}
+            y={y < SIZE / 2 ? 20 : SIZE - 12}
+            text-anchor={x < SIZE / 2 ? "start" : "end"}
+          >
+            {INTENT_NAMES[intent]}
+          </text>
+        );
+      })}
+      {reads.map(({ query, probabilities }) => {
+        const [x, y] = place(probabilities);
+        return (
+          <circle
+            key={query}
+            cx={x}
+            cy={y}
+            r={query === lit ? 7 : 5}
+            class={query === lit ? "lit" : undefined}
+            onMouseEnter={() => onLit(query)}
+            onMouseLeave={() => onLit(undefined)}
+          >
+            <title>{query}</title>
+          </circle>
+        );
+      })}
+    </svg>
+  );
+}
+
+function ReadTable({ reads, lit, onLit }: LitProps) {
+  return (
+    <div class="read-table" role="region" aria-label="Questions and intents" tabIndex={0}>
+      <table>
+        <Head columns={["Question", "Intent", "#Probability"]} />
+        <tbody>
+          {reads.map(({ query, label, probabilities }) => (
+            <tr
+              key={query}
+              class={query === lit ? "lit" : undefined}
+              onMouseEnter={() => onLit(query)}
+              onMouseLeave={() => onLit(undefined)}
+            >
+              <td>{query}</td>
+              <td>{INTENT_NAMES[label]}</td>
+              <td class="number">{percent(probabilities[label])}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const BINS = 5;
+const PLOT = 220;
+
+/** Of the questions that were given a probability, how many were read rightly; on the diagonal they agree. */
+function Reliability({ reads }: { reads: Read[] }) {
+  if (reads.length === 0)
+    return (
+      <p class="hint">Feedback that tells a question's <code>intent</code> shows here how often it was read rightly.</p>
+    );
+  const bins = Array.from({ length: BINS }, (_, i) => {
+    const inBin = reads.filter(({ probabilities, label }) => Math.min(BINS - 1, Math.floor(probabilities[label] * BINS)) === i);
+    const right = inBin.filter(({ label, truth }) => label === truth).length;
+    return { n: inBin.length, right: inBin.length ? right / inBin.length : 0, said: (i + 0.5) / BINS };
+  });
+  const at = (share: number): number => 20 + share * (PLOT - 40);
+  return (
+    <figure>
+      <svg class="square" viewBox={`0 0 ${PLOT} ${PLOT}`} role="img" aria-label="Reliability of the intents">
+        <rect x="20" y="20" width={PLOT - 40} height={PLOT - 40} />
+        <line x1={at(0)} y1={PLOT - at(0)} x2={at(1)} y2={PLOT - at(1)} />
+        {bins
+          .filter(({ n }) => n > 0)
+          .map(({ said, right, n }) => (
+            <circle key={said} cx={at(said)} cy={PLOT - at(right)} r={3 + Math.sqrt(n)}>
+              <title>
+                Said {percent(said)}, right {percent(right)} of {n}
+              </title>
+            </circle>
+          ))}
+      </svg>
+      <figcaption class="hint">
+        Reliability: probability (across) against the share read rightly (up), {reads.length} questions whose intent is
+        known from feedback.
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,149 @@
+// Judgements of results, and questions that still need some.
+
+import { useState } from "preact/hooks";
+
+import { type Answer, call, within } from "../api";
+import { useFeedback } from "../ask/feedback";
+import { JudgeButtons } from "../ask/judge_buttons";
+import { count, dayAndTime } from "../format";
+import { useLoaded } from "../loading";
+import { href } from "../route";
+import { useStored } from "../stored";
+import { Failure } from "../ui/failure";
+import { Head } from "../ui/head";
+
+interface Feedback {
+  id: string;
+  at: string;
+  query: string;
+  relevant: string[];
+  irrelevant: string[];
+  clicked: string[];
+  ratings: Record<string, number>;
+}
+
+interface Page {
+  feedback: Feedback[];
+  next_cursor: string | null;
+}
+
+const LABELLED = 10;
+
+export function Judgements({ namespace }: { namespace: string }) {
+  const loaded = useLoaded((signal) => allFeedback(namespace, signal), [namespace]);
+  const [history] = useStored<string[]>(localStorage, `history.${namespace}`, []);
+  const [question, setQuestion] = useState<string>();
+  const judged = new Set(loaded.data?.map(({ query }) => query));
+  const open = history.filter((query) => !judged.has(query));
+  return (
+    <section class="panel">
+      <h2>Judgements</h2>
+      <p class="hint">
+        Which results answered which question. <code>trivet tune --from-feedback -n {namespace}</code> learns weights from them.
+      </p>
+      {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
+      <LabelForm
+        key={question}
+        initial={question ?? ""}
+        onAsk={setQuestion}
+        suggestions={open.slice(0, 6)}
+      />
+      {question && <LabelList namespace={namespace} query={question} onStored={loaded.reload} />}
+      {loaded.data && <FeedbackTable namespace={namespace} feedback={loaded.data} />}
+    </section>
+  );
+}
+
+async function allFeedback(namespace: string, signal: AbortSignal): Promise<Feedback[]> {
+  const all: Feedback[] = [];
+  let cursor: string | undefined;
+  do {
+    const query = { limit: 100, ...(cursor ? { cursor } : {}) };
+    const page = await call<Page>(within(namespace, "feedback"), { query, signal });
+    all.push(...page.feedback);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor && all.length < 1_000);
+  return all.reverse();
+}
+
+interface LabelFormProps {
+  initial: string;
+  onAsk: (question: string) => void;
+  suggestions: string[];
+}
+
+function LabelForm({ initial, onAsk, suggestions }: LabelFormProps) {
+  const [text, setText] = useState(initial);
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    if (text.trim()) onAsk(text.trim());
+  };
+  return (
+    <form onSubmit={submit} class="label-form">
+      <label>
+        <span>Question to judge the results of</span>
+        <input value={text} onInput={(event) => setText(event.currentTarget.value)} list="asked-before" />
+      </label>
+      <datalist id="asked-before">
+        {suggestions.map((question) => (
+          <option key={question} value={question} />
+        ))}
+      </datalist>
+      <button type="submit">Show its results</button>
+    </form>
+  );
+}
+
+/** The first results of a question, each with two buttons; every press is stored as feedback. */
+function LabelList({ namespace, query, onStored }: { namespace: string; query: string; onStored: () => void }) {
+  const feedback = useFeedback(namespace);
+  const { data: answer, error } = useLoaded(
+    (signal) =>
+      call<Answer>(within(namespace, "search"), { method: "POST", body: { query, top_k: LABELLED }, signal }),
+    [namespace, query],
+  );
+  if (error) return <Failure error={error} />;
+  if (!answer) return null;
+  if (answer.results.length === 0) return <p class="soft">No results.</p>;
+  return (
+    <ol class="label-list" aria-label={`Results of: ${query}`}>
+      {answer.results.map((result) => (
+        <li key={result.id}>
+          <span>{result.snippet}</span>
+          <span class="row">
+            <JudgeButtons feedback={feedback} query={query} answer={answer} id={result.id} onJudged={onStored} />
+          </span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function FeedbackTable({ namespace, feedback }: { namespace: string; feedback: Feedback[] }) {
+  if (feedback.length === 0) return <p class="soft">None yet.</p>;
+  return (
+    <details open>
+      <summary>
+        {count(feedback.length)} stored{feedback.length === 1_000 ? ", the newest thousand" : ""}
+      </summary>
+      <table>
+        <Head columns={["Question", "#Relevant", "#Not", "When"]} />
+        <tbody>
+          {feedback.slice(0, 50).map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
+            const grades = Object.values(ratings);
+            return (
+              <tr key={id}>
+                <td>
+                  <a href={href(namespace, "ask", "", { q: query })}>{query}</a>
+                </td>
+                <td class="number">{relevant.length + clicked.length + grades.filter((grade) => grade > 0).length}</td>
+                <td class="number">{irrelevant.length + grades.filter((grade) => grade === 0).length}</td>
+                <td class="soft">{dayAndTime(at)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </details>
+  );
+}

@@ -1,0 +1,78 @@
+// A version that runs in the shadow of the live one: it answers a share of the queries, unseen, and is compared.
+
+import { useState } from "preact/hooks";
+
+import { call } from "../api";
+import { count, milliseconds, percent } from "../format";
+import { useLoaded } from "../loading";
+import { Failure } from "../ui/failure";
+import { attempt } from "../ui/toasts";
+
+interface ShadowInfo {
+  live: number | null;
+  shadow: { version: number; share: number } | null;
+  compared: {
+    n: number;
+    mean_overlap: number | null;
+    same_first: number | null;
+    mean_rank_biased_overlap: number | null;
+    median_live_ms: number | null;
+    median_candidate_ms: number | null;
+  } | null;
+}
+
+export function Shadow({ name, versions }: { name: string; versions: number[] }) {
+  const path = `/v1/profiles/${encodeURIComponent(name)}/shadow`;
+  const { data, error, reload } = useLoaded((signal) => call<ShadowInfo>(path, { signal }), [path]);
+  const [version, setVersion] = useState<number>();
+  const change = (method: "PUT" | "DELETE", body?: unknown): Promise<void> =>
+    attempt(async () => {
+      await call(path, { method, body });
+      reload();
+    });
+  if (error) return <Failure error={error} onRetry={reload} />;
+  if (!data) return null;
+  const candidates = versions.filter((one) => one !== data.live);
+  if (data.shadow) return <Running data={data} onStop={() => void change("DELETE")} />;
+  if (candidates.length === 0) return null;
+  return (
+    <form
+      class="row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void change("PUT", { version: version ?? candidates[0], share: 1 });
+      }}
+    >
+      <label class="row">
+        <span>Run in the shadow of the live version</span>
+        <select value={version ?? candidates[0]} onChange={(event) => setVersion(Number(event.currentTarget.value))}>
+          {candidates.map((one) => (
+            <option key={one} value={one}>
+              {name}@{one}
+            </option>
+          ))}
+        </select>
+      </label>
+      <button type="submit">Start</button>
+    </form>
+  );
+}
+
+function Running({ data, onStop }: { data: ShadowInfo; onStop: () => void }) {
+  const { shadow, compared } = data;
+  const share = (value: number | null | undefined): string => (value == null ? "–" : percent(value));
+  const ms = (value: number | null | undefined): string => (value == null ? "–" : milliseconds(value));
+  return (
+    <div class="row">
+      <p>
+        Version {shadow!.version} runs in the shadow of version {data.live} on {percent(shadow!.share)} of the queries:{" "}
+        {count(compared?.n ?? 0)} compared, {share(compared?.mean_overlap)} of the results shared,{" "}
+        {share(compared?.same_first)} with the same first; {ms(compared?.median_candidate_ms)} against{" "}
+        {ms(compared?.median_live_ms)}.
+      </p>
+      <button type="button" onClick={onStop}>
+        Stop
+      </button>
+    </div>
+  );
+}

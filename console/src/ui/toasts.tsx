@@ -1,0 +1,60 @@
+// Short notes at the foot of the page: what was done, with a way to undo it.
+
+import { useEffect, useState } from "preact/hooks";
+
+interface Toast {
+  id: number;
+  text: string;
+  undo?: () => void;
+}
+
+const UNDO_MS = 12_000;
+const NOTE_MS = 5_000;
+
+let show: (toast: Toast) => void = () => undefined;
+let number = 0;
+
+/** Say what was done; with `undo` it can be taken back for twelve seconds. */
+export function notify(text: string, undo?: () => void): void {
+  show({ id: ++number, text, ...(undo ? { undo } : {}) });
+}
+
+/** Do what a button asks for; if it fails, say why. */
+export async function attempt(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    notify((error as Error).message);
+  }
+}
+
+export function Toasts() {
+  const [toasts, setToasts] = useState<Toast[]>([]);
+  const remove = (id: number): void => setToasts((all) => all.filter((toast) => toast.id !== id));
+  useEffect(() => {
+    show = (toast) => {
+      setToasts((all) => [...all, toast]);
+      setTimeout(() => remove(toast.id), toast.undo ? UNDO_MS : NOTE_MS);
+    };
+  }, []);
+  return (
+    <div class="toasts" role="status">
+      {toasts.map(({ id, text, undo }) => (
+        <div key={id} class="toast">
+          <span>{text}</span>
+          {undo && (
+            <button
+              type="button"
+              onClick={() => {
+                remove(id);
+                undo();
+              }}
+            >
+              Undo
+            </button>
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}

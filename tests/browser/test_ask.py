@@ -1,0 +1,129 @@
+"""The view Ask: what a reader sees of an answer, and that dragging changes it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import NAMESPACE, Console
+
+QUESTION = "Which vet does Biscuit go to?"
+ASKED = f"ask?q={quote(QUESTION)}"
+
+
+def final_order(page: Page) -> list[str]:
+    """Ids of the last column."""
+    order: list[str] = page.eval_on_selector_all(".bump-main li", "rows => rows.map(row => row.dataset.memory)")
+    return order
+
+
+def drag(page: Page, slider: str, share: float) -> None:
+    """Move a slider with the mouse from where it is to a share of its length."""
+    handle = page.get_by_role("slider", name=slider)
+    handle.scroll_into_view_if_needed()
+    box = handle.bounding_box()
+    assert box is not None
+    span = float(handle.get_attribute("max") or 1) - float(handle.get_attribute("min") or 0)
+    now = (float(handle.input_value()) - float(handle.get_attribute("min") or 0)) / span
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 8 + now * (box["width"] - 16), middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + share * box["width"], middle, steps=5)
+    page.mouse.up()
+
+
+def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
+    page = console.open()
+    page.get_by_role("searchbox").fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Intent")).to_be_visible()
+    answer = httpx.post(
+        f"{console.url}/v1/namespaces/{NAMESPACE}/context", json={"query": QUESTION, "top_k": 30, "explain": True}
+    ).json()
+    expect(page.locator(".bump-main li")).to_have_count(10)
+    assert final_order(page) == [result["id"] for result in answer["results"][:10]]
+    pack = page.get_by_label("Text of the pack")
+    assert pack.inner_text().strip() == answer["context"].strip()
+    first = page.locator(".result").first
+    expect(first).to_contain_text(answer["results"][0]["text"])
+    expect(first.locator(".evidence")).to_contain_text("cosine")
+    expect(page.get_by_text(f"{answer['tokens_used']:,} of 2,048 tokens")).to_be_visible()
+
+
+def test_dragging_a_weight_changes_the_order(console: Console) -> None:
+    page = console.open(ASKED)
+    for slider, share in (("Vector", 1.0), ("BM25", 0.0), ("Graph", 0.0)):
+        drag(page, slider, share)
+    expect(page.locator(".verdict")).to_contain_text("100%")
+    page.wait_for_load_state("networkidle")
+    by_vector = final_order(page)
+    drag(page, "BM25", 1.0)
+    drag(page, "Vector", 0.0)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".bump-main li").first).to_be_visible()
+    assert final_order(page) != by_vector
+    assert '"bm25":1' in page.get_by_label("Code of the request").inner_text()
+    page.get_by_role("button", name="Reset").click()
+    expect(page.get_by_label("Code of the request")).not_to_contain_text("weights")
+
+
+def test_two_profiles_are_compared(console: Console) -> None:
+    page = console.open(ASKED)
+    page.get_by_role("button", name="Compare two settings").click()
+    page.get_by_role("combobox", name="Profile", exact=True).select_option("research")
+    expect(page.get_by_role("heading", name="B · research@1")).to_be_visible()
+    expect(page.get_by_role("heading", name="A · default@3")).to_be_visible()
+    expect(page.get_by_text("moved,")).to_be_visible()
+    page.get_by_role("button", name="Keep B only").click()
+    expect(page.locator(".verdict")).to_contain_text("research@1")
+
+
+def test_judgements_arrive_as_feedback(console: Console) -> None:
+    page = console.open(ASKED)
+    shown = final_order(page)
+    for place, button in ((0, "Relevant"), (1, "Not relevant"), (2, "Relevant")):
+        page.locator(".result").nth(place).get_by_role("button", name=button, exact=True).click()
+        expect(page.locator(".toasts")).to_contain_text("Stored as feedback")
+    expect(page.locator(".result [aria-pressed=true]")).to_have_count(3)
+    stored = httpx.get(f"{console.url}/v1/namespaces/{NAMESPACE}/feedback").json()["feedback"]
+    of_these = [one for one in stored if one["query"] == QUESTION]
+    assert {ident for one in of_these for ident in one["relevant"]} == {shown[0], shown[2]}
+    assert {ident for one in of_these for ident in one["irrelevant"]} == {shown[1]}
+    assert all(one["search_id"] for one in of_these)
+
+
+def test_the_request_can_be_copied_and_run(console: Console) -> None:
+    """The Python of the request is valid and asks what the page asked."""
+    page = console.open(ASKED)
+    drag(page, "Token budget", 0.0)
+    page.get_by_role("button", name="Python").click()
+    code = page.get_by_label("Code of the request").inner_text()
+    told: dict[str, object] = {}
+    exec(code.replace("    print(pack.context)", "    told['pack'] = pack.context"), {"told": told})  # noqa: S102
+    assert page.get_by_label("Text of the pack").inner_text().strip() == str(told["pack"]).strip()
+
+
+def test_history_is_kept_and_cleared(console: Console) -> None:
+    page = console.open()
+    for question in ("Who is Biscuit?", "What is the kettle rota?"):
+        page.get_by_role("searchbox").fill(question)
+        page.get_by_role("button", name="Ask", exact=True).click()
+        expect(page.locator(".results")).to_be_visible()
+    page.reload()
+    page.get_by_text("History", exact=True).click()
+    page.get_by_role("button", name="Who is Biscuit?").click()
+    expect(page.get_by_role("searchbox")).to_have_value("Who is Biscuit?")
+    page.get_by_text("History", exact=True).click()
+    page.get_by_role("button", name="Clear the history").click()
+    expect(page.get_by_text("History", exact=True)).to_have_count(0)
+
+
+@pytest.mark.parametrize("query", ["'; drop table memory; --", "<img src=x onerror=alert(1)>", "ß" * 2_000])
+def test_odd_questions_are_only_questions(console: Console, query: str) -> None:
+    page = console.open()
+    page.get_by_role("searchbox").fill(query)
+    page.keyboard.press("Enter")
+    expect(page.locator(".verdict")).to_be_visible()

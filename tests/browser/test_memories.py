@@ -1,0 +1,202 @@
+"""The view Memories: found, read, added, edited, superseded, deleted and put back."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+from playwright.sync_api import Route, expect
+
+from tests.browser.conftest import NAMESPACE, Console
+
+FIRST = "d01-001"
+
+
+def stored(console: Console, memory_id: str) -> dict[str, object] | None:
+    """A memory as the API has it."""
+    response = httpx.get(f"{console.url}/v1/namespaces/{NAMESPACE}/memories/{memory_id}")
+    return None if response.status_code == 404 else response.json()
+
+
+def test_edit_and_delete_with_undo(console: Console) -> None:
+    before = stored(console, FIRST)
+    assert before is not None
+    page = console.open(f"memories/{FIRST}")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Tags").fill("founding, shop")
+    page.get_by_label("Metadata").fill('{"checked": true}')
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("founding, shop")).to_be_visible()
+    edited = stored(console, FIRST)
+    assert edited == {**before, "tags": ["founding", "shop"], "metadata": {"checked": True}}
+
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
+    assert stored(console, FIRST) is None
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toasts")).to_contain_text("Put back")
+    assert stored(console, FIRST) == edited
+
+
+def test_bad_metadata_is_refused_and_nothing_lost(console: Console) -> None:
+    page = console.open("memories/d01-002")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Speaker").fill("Somebody")
+    page.get_by_label("Metadata").fill("{not json")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid JSON")
+    expect(page.get_by_label("Speaker")).to_have_value("Somebody")
+    memory = stored(console, "d01-002")
+    assert memory is not None
+    assert memory["speaker"] != "Somebody"
+
+
+def test_a_new_statement_supersedes_an_old_one(console: Console) -> None:
+    page = console.open("memories/new")
+    page.get_by_label("Text").fill("The spare key hangs in the blue cupboard.")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("link", name="Supersede").click()
+    page.get_by_label("Text").fill("The spare key hangs behind the counter now.")
+    page.get_by_role("button", name="Supersede").click()
+    expect(page.get_by_role("heading", name="History")).to_be_visible()
+    history = page.locator(".history-of-memory li")
+    expect(history).to_have_count(2)
+    expect(history.first).to_contain_text("superseded")
+
+
+def test_chosen_memories_are_deleted_and_put_back(console: Console) -> None:
+    page = console.open("memories?words=kettle")
+    rows = page.locator(".memory-row")
+    expect(rows.first).to_be_visible()
+    ids = [str(rows.nth(i).get_by_role("checkbox").get_attribute("aria-label")).removeprefix("Choose ") for i in (0, 1)]
+    for memory_id in ids:
+        page.get_by_role("checkbox", name=f"Choose {memory_id}", exact=True).check()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".toasts")).to_contain_text("Deleted 2 memories")
+    assert [stored(console, memory_id) for memory_id in ids] == [None, None]
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toasts")).to_contain_text("Put back")
+    assert None not in [stored(console, memory_id) for memory_id in ids]
+
+
+def test_what_was_deleted_before_a_failure_can_be_put_back(console: Console) -> None:
+    page = console.open("memories?words=kettle")
+    page.get_by_role("button", name="Choose all shown").click()
+    deleted: list[str] = []
+
+    def first_only(route: Route) -> None:
+        if deleted or route.request.method != "DELETE":
+            return route.fallback() if route.request.method != "DELETE" else route.fulfill(status=503, json={})
+        deleted.append(route.request.url.rpartition("/")[2])
+        return route.continue_()
+
+    page.route("**/memories/*", first_only)
+    page.get_by_role("button", name=re.compile(r"Delete \d+ memories")).click()
+    expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
+    assert stored(console, deleted[0]) is None
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toasts")).to_contain_text("Put back")
+    assert stored(console, deleted[0]) is not None
+    assert all("503" in fault for fault in console.faults)
+    console.faults.clear()
+
+
+def test_a_deletion_leaves_the_list_where_it_was(console: Console) -> None:
+    page = console.open("memories")
+    rows = page.locator(".memory-row")
+    page.get_by_role("button", name="Load more").click()
+    expect(rows).to_have_count(100)
+    rows.nth(70).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Delete 1 memory").click()
+    expect(rows).to_have_count(99)
+    page.get_by_role("button", name="Undo").click()
+    expect(rows).to_have_count(100)
+
+
+def test_a_memory_replaces_several_others(console: Console) -> None:
+    statements = [f"The upholstery workshop closes at {hour} on Fridays." for hour in ("five", "six", "seven")]
+    texts = statements[:2] + [f"Order {n} is packed." for n in range(40)]  # words are rare among other memories only
+    times = [f"2024-01-01T10:{minute:02}:00Z" for minute in range(len(texts))]
+    memories = [{"text": text, "created_at": time} for text, time in zip(texts, times, strict=True)]
+    path = f"{console.url}/v1/namespaces/hours/memories"
+    httpx.post(path, json={"memories": memories}, timeout=300).raise_for_status()
+    page = console.open("memories/new", namespace="hours")
+    page.get_by_label("Text").fill(statements[2])
+    page.get_by_role("button", name="Add", exact=True).click()
+    for text in statements[:2]:
+        page.get_by_role("button", name=f"Replace {text}").click()
+    expect(page.get_by_text("Replaced", exact=True)).to_have_count(2)
+    page.get_by_role("link", name="Done").click()
+    expect(page.locator(".history-of-memory li")).to_have_count(3)
+
+
+def test_a_day_begins_at_midnight(console: Console) -> None:
+    times = ["2024-02-29T23:59:59.999Z", "2024-03-01T00:00:00Z", "2024-03-02T23:59:59Z", "2024-03-03T00:00:00Z"]
+    memories = [{"id": f"m{i}", "text": f"Note {i}.", "created_at": time} for i, time in enumerate(times)]
+    path = f"{console.url}/v1/namespaces/midnight/memories"
+    httpx.post(path, json={"memories": memories}, timeout=300).raise_for_status()
+    page = console.open("memories", namespace="midnight")
+    page.get_by_label("From").fill("2024-03-01")
+    page.get_by_label("To", exact=True).fill("2024-03-02")
+    page.get_by_role("button", name="Show", exact=True).click()
+    rows = page.locator(".memory-row")
+    expect(rows).to_have_count(2)
+    assert ["Note 1." in rows.nth(0).inner_text(), "Note 2." in rows.nth(1).inner_text()] == [True, True]
+    page.get_by_role("link", name="Clear").click()
+    expect(rows).to_have_count(4)
+    page.get_by_role("link", name="Feb 2024: 1").click()  # the timeline
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("Note 0.")
+
+
+def test_one_session_leads_to_the_next(console: Console) -> None:
+    page = console.open("memories?session=d01")
+    page.get_by_role("link", name="Next: d02").click()
+    expect(page.get_by_role("heading", name="Session d02")).to_be_visible()
+    page.get_by_role("link", name="Previous: d01").click()
+    expect(page.get_by_role("heading", name="Session d01")).to_be_visible()
+
+
+def test_the_list_is_filtered_and_goes_on(console: Console) -> None:
+    page = console.open("memories")
+    rows = page.locator(".memory-row")
+    expect(rows).to_have_count(50)
+    page.get_by_role("button", name="Load more").click()
+    expect(rows).to_have_count(100)
+    page.get_by_role("search").get_by_label("Speaker").fill("Haruka")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page).to_have_url(re.compile("speaker=Haruka"))
+    expect(rows.first).to_contain_text("Haruka")
+    assert all("Haruka" in text for text in rows.all_inner_texts())
+
+
+def test_a_session_is_read_as_a_chat(console: Console) -> None:
+    page = console.open("memories")
+    page.get_by_role("link", name="session d01").first.click()
+    expect(page.get_by_role("heading", name="Session d01")).to_be_visible()
+    turns = page.locator(".chat-turn")
+    expect(turns.first).to_contain_text("new group for The Spare Spoke")
+    assert page.locator(".chat-speaker").first.inner_text() == "Maya"
+
+
+def test_a_document_is_read_with_its_chunks(console: Console) -> None:
+    text = "# Rules\n\n## Keys\n\nThe last one out locks both doors. 🔑\n\n## Bikes\n\nNo bike leaves without lights.\n"
+    body = {"id": "rules", "title": "House rules", "text": text, "media_type": "text/markdown"}
+    path = f"{console.url}/v1/namespaces/papers/documents"
+    httpx.post(path, json=body, timeout=300).raise_for_status()
+    page = console.open("memories/documents", namespace="papers")
+    page.get_by_role("link", name="House rules").click()
+    expect(page.get_by_text("No bike leaves without lights.")).to_be_visible()
+
+
+def test_what_somebody_said_is_forgotten(console: Console) -> None:
+    said = [{"id": f"f{i}", "text": f"Bo: thing {i}", "speaker": "Bo"} for i in range(3)]
+    path = f"{console.url}/v1/namespaces/forgetting/memories"
+    httpx.post(path, json={"memories": said}, timeout=300).raise_for_status()
+    page = console.open("memories/forget", namespace="forgetting")
+    page.get_by_role("textbox", name="Name").fill("Bo")
+    page.get_by_role("button", name="Show what would go").click()
+    expect(page.get_by_text("3 memories would be deleted for good")).to_be_visible()
+    page.get_by_role("button", name="Delete 3 memories").click()
+    expect(page.get_by_text("3 memories deleted")).to_be_visible()
+    assert httpx.get(path).json()["memories"] == []

@@ -1,0 +1,137 @@
+"""The page as such: its policy, its key, its colours, its width, and what axe finds in every view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Console, add_sample
+from tests.conftest import PostgresServer
+from tests.serving import on_a_port, settings_for
+
+VIEWS = {
+    "ask": "Ask shop",
+    f"ask?q={quote('What does Dafydd do on Fridays?')}": "Intent",
+    "graph": "Graph",
+    "memories": "Memories",
+    "memories/d01-001": None,
+    "memories?session=d01": None,
+    "tune": "Judgements",
+    "state": "Checks",
+}
+"""Views, and a heading of each."""
+
+FIRST_VIEW_BYTES = 200_000
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 375])
+def test_every_view_is_accessible(new_console: Callable[..., Console], server: str, colours: str, width: int) -> None:
+    """By axe's rules of WCAG 2.2 AA; and no view is wider than the screen."""
+    size = {"width": width, "height": 812}
+    console = new_console(server, viewport=size, color_scheme=colours, reduced_motion="reduce")
+    for path, heading in VIEWS.items():
+        page = console.open(path)
+        if heading:
+            expect(page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
+        assert console.violations() == [], path
+        assert not console.is_too_wide(), path
+
+
+@pytest.mark.parametrize(("width", "colours"), [(1440, "light"), (375, "dark")])
+def test_the_api_pages_are_accessible(
+    new_console: Callable[..., Console], server: str, colours: str, width: int
+) -> None:
+    console = new_console(server, viewport={"width": width, "height": 812}, color_scheme=colours)
+    console.page.goto(f"{server}/docs#type-MemoryInput")
+    expect(console.page.get_by_role("heading", name="MemoryInput", exact=True)).to_be_visible()
+    assert console.violations() == []
+    assert not console.is_too_wide()
+
+
+def test_colours_are_switched_and_kept(console: Console) -> None:
+    page = console.open()
+    switch = page.get_by_role("button", name="Colours")
+    root, ground = page.locator("html"), "getComputedStyle(document.documentElement).backgroundColor"
+    by_system = page.evaluate(ground)
+    switch.click()
+    expect(root).to_have_attribute("data-theme", "light")
+    assert page.evaluate(ground) == by_system
+    switch.click()
+    expect(root).to_have_attribute("data-theme", "dark")
+    dark = page.evaluate(ground)
+    assert dark != by_system
+    page.reload()
+    expect(root).to_have_attribute("data-theme", "dark")
+    assert page.evaluate(ground) == dark
+
+
+def test_a_key_is_asked_for_and_stays_in_the_tab(
+    new_console: Callable[..., Console], postgres_server: PostgresServer
+) -> None:
+    """A wrong one is refused; the right one is kept in this tab only and is in no address."""
+    database = postgres_server.create("browser_key", template=postgres_server.template)
+    with on_a_port(settings_for(database, api_key="open sesame")) as address:
+        add_sample(address, authorization="Bearer open sesame")
+        console = new_console(address)
+        page = console.open("state")
+        page.get_by_label("API key").fill("wrong")
+        page.get_by_role("button", name="Open").click()
+        expect(page.get_by_role("alert")).to_contain_text("does not accept this key")
+        assert console.violations() == []
+        page.get_by_label("API key").fill("open sesame")
+        page.get_by_role("button", name="Open").click()
+        expect(page.get_by_role("heading", name="Checks")).to_be_visible()
+        page.reload()
+        expect(page.get_by_role("heading", name="Checks")).to_be_visible()
+        assert "sesame" not in page.url
+        assert page.evaluate("JSON.stringify(localStorage)").count("sesame") == 0
+        console.faults[:] = [fault for fault in console.faults if "401" not in fault]
+    postgres_server.drop("browser_key")
+
+
+def test_the_first_view_is_small(console: Console) -> None:
+    sizes: dict[str, int] = {}
+    console.page.on("requestfinished", lambda request: sizes.update({request.url: request.sizes()["responseBodySize"]}))
+    console.open()
+    assert 0 < sum(sizes.values()) < FIRST_VIEW_BYTES
+
+
+def test_a_server_that_is_gone_is_said(console: Console) -> None:
+    page = console.open()
+    page.route("**/v1/**", lambda route: route.abort())
+    page.get_by_role("searchbox").fill("Who is Biscuit?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert").first).to_contain_text("cannot be reached")
+    page.unroute("**/v1/**")
+    page.get_by_role("button", name="Try again").first.click()
+    expect(page.locator(".results")).to_be_visible()
+    console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("#/nowhere/ask?q=hello", "no namespace"),
+        ("#/shop/memories/no-such-memory", "there is no memory"),
+        ("#/shop/memories?document=none", "there is no document"),
+        ("#/shop/graph/zz", "there is no entity"),
+        ("#/%E0%A4%A/ask?q=hello", "namespace"),
+    ],
+)
+def test_wrong_addresses_are_said(console: Console, path: str, said: str) -> None:
+    console.page.goto(f"{console.url}/{path}")
+    expect(console.page.get_by_role("alert").first).to_contain_text(said)
+    console.faults[:] = [fault for fault in console.faults if "Failed to load resource" not in fault]
+
+
+def test_the_files_have_the_policy(server: str) -> None:
+    """No view may load or run anything that does not come from the server."""
+    for path in ("/", "/console/app.js", "/console/app.css"):
+        policy = httpx.get(f"{server}{path}").headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy

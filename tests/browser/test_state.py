@@ -1,0 +1,41 @@
+"""The State view: jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import psycopg
+from playwright.sync_api import expect
+
+from tests.browser.conftest import NAMESPACE, Console, add_sample
+from tests.conftest import PostgresServer
+from tests.serving import on_a_port, settings_for
+
+_RUNNING = """
+    insert into job (ns, id, kind, done, total, started_at)
+    select ns, 'j1', 'reembed', %s, 140, now() from namespace where name = %s
+"""
+
+
+def test_a_running_job_is_shown_until_it_is_done(
+    new_console: Callable[..., Console], postgres_server: PostgresServer
+) -> None:
+    """And how far it is, without anything being pressed."""
+    database = postgres_server.create("browser_jobs", template=postgres_server.template)
+    with on_a_port(settings_for(database)) as address, psycopg.connect(database, autocommit=True) as db:
+        add_sample(address)
+        db.execute(_RUNNING, [35, NAMESPACE])
+        console = new_console(address)
+        page = console.open("state")
+        bar = page.get_by_role("progressbar", name=f"reembed of {NAMESPACE}")
+        expect(bar).to_be_visible()
+        expect(page.get_by_role("region", name="Jobs")).to_contain_text("35 of 140 (25%)")
+        assert console.violations() == []
+        db.execute("update job set done = 70, updated_at = now()")
+        expect(page.get_by_role("region", name="Jobs")).to_contain_text("70 of 140 (50%)")
+        db.execute("update job set done = 140, state = 'done', updated_at = now(), finished_at = now()")
+        expect(bar).to_be_hidden()
+        expect(page.get_by_role("row").filter(has_text="reembed")).to_contain_text("done")
+        assert httpx.get(f"{address}/v1/jobs").json()["jobs"][0]["state"] == "done"
+    postgres_server.drop("browser_jobs")

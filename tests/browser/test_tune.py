@@ -1,0 +1,77 @@
+"""The view Tune: the ways to rank are evaluated by what was judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, expect
+
+from retrieval.cli.demo import sample
+from tests.browser.conftest import NAMESPACE, Console
+
+JUDGED = 12
+
+
+@pytest.fixture
+def judged(server: str) -> str:
+    """The server, with questions of the sample and what answers them, as far as it has that."""
+    path = f"{server}/v1/namespaces/{NAMESPACE}"
+    stored = {row["id"] for row in httpx.get(f"{path}/memories", params={"limit": 200}).json()["memories"]}
+    answered = [(query.text, [one for one in query.relevant if one in stored]) for query in sample().queries]
+    for text, relevant in [pair for pair in answered if pair[1]][:JUDGED]:
+        body = {"id": text[:100], "query": text, "shown": relevant, "relevant": relevant}
+        httpx.post(f"{path}/feedback", json=body).raise_for_status()
+    return server
+
+
+def systems(console: Console) -> Locator:
+    return console.page.get_by_role("region", name="Systems").get_by_role("row")
+
+
+def test_the_ways_to_rank_are_compared_by_keyboard(console: Console, judged: str) -> None:
+    page = console.open("tune")
+    page.get_by_label("Another profile to compare, or none").focus()
+    page.keyboard.type("research")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("each asked of every system")).to_be_visible()
+    expect(systems(console)).to_have_count(1 + 8 + 1)  # the head, the systems and the other profile
+    expect(systems(console).filter(has_text="BM25")).to_contain_text("not different")
+    expect(systems(console).filter(has_text="Profile research")).to_contain_text("not different")
+
+    page.get_by_text("Question by question").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("against").focus()
+    page.keyboard.type("Vec")  # as a list is searched
+    questions = page.get_by_role("region", name="Questions").get_by_role("row")
+    expect(questions.first).to_contain_text("Vector")
+    worst = questions.nth(1).get_by_role("link")
+    asked = worst.inner_text()
+    worst.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("searchbox")).to_have_value(asked)
+
+
+def test_too_few_judgements_are_said(console: Console) -> None:
+    url = f"{console.url}/v1/namespaces/few/memories"
+    httpx.post(url, json={"memories": [{"text": "The kettle is blue."}]}, timeout=300).raise_for_status()
+    page = console.open("tune", namespace="few")
+    page.get_by_role("button", name="Evaluate").click()
+    expect(page.get_by_role("alert")).to_contain_text("an evaluation needs 10 queries")
+    console.faults[:] = [fault for fault in console.faults if "422" not in fault]
+
+
+@pytest.mark.parametrize(("width", "colours"), [(1440, "light"), (375, "dark")])
+def test_an_evaluation_is_accessible(
+    new_console: Callable[..., Console], judged: str, colours: str, width: int
+) -> None:
+    size = {"width": width, "height": 812}
+    console = new_console(judged, viewport=size, color_scheme=colours, reduced_motion="reduce")
+    page = console.open("tune")
+    page.get_by_role("button", name="Evaluate").click()
+    page.get_by_text("Question by question").click()
+    expect(page.get_by_role("region", name="Questions")).to_be_visible()
+    assert console.violations() == []
+    assert not console.is_too_wide()
