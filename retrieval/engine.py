@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -40,7 +42,9 @@ from retrieval.journal.writer import Journal
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
+from retrieval.lifecycle.jobs import Jobs, Progress
 from retrieval.lifecycle.outdated import OutdatedMemories
+from retrieval.lifecycle.reembedding import reembed
 from retrieval.lifecycle.service import LifeCycle
 from retrieval.pipeline import Answer, Pipeline
 from retrieval.profiles.gate import GateReport
@@ -53,10 +57,11 @@ from retrieval.ranking.rescoring import candidate_inputs
 from retrieval.ranking.weighting import adaptive_weighting, intent_to_wire
 from retrieval.settings import Settings
 from retrieval.shadow import Shadow
-from retrieval.store import changes, memories, migrate, namespaces, query_log, shadow, statistics
+from retrieval.store import changes, memories, migrate, namespaces, query_log, reembedding, shadow, statistics
 from retrieval.store.bm25 import compaction
+from retrieval.store.doctor import check_database, check_models
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from retrieval.store.namespaces import check_name, check_new_name
+from retrieval.store.namespaces import Namespace, check_name, check_new_name
 from retrieval.store.pool import Pool, connect, open_pool, translated
 from retrieval.text.analysis import resolve_language
 from retrieval.timings import Stopwatch
@@ -70,7 +75,12 @@ from retrieval.types.memory import (
     SharedPatch,
     UpdateReceipt,
 )
-from retrieval.types.namespace import EmbedderName, NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import (
+    EmbedderName,
+    NamespaceInfo,
+    NamespaceReceipt,
+    NamespaceSettings,
+)
 from retrieval.types.search import (
     NO_FILTERS,
     ClassifyRequest,
@@ -82,10 +92,21 @@ from retrieval.types.search import (
     SearchRequest,
     SearchResponse,
 )
+from retrieval.types.state import ServerState
 from retrieval.validation import check_storable, cursor_position
+
+log = logging.getLogger(__name__)
 
 _MOST_THREADS = 4
 """Threads that compare vectors; the scan is bound by memory bandwidth, so more are not faster."""
+
+
+class _Reembedding(NamedTuple):
+    """New vectors for a namespace as it was found, whose record is made."""
+
+    namespace: Namespace
+    embedder: EmbedderName
+    progress: Progress
 
 
 class Trivet:
@@ -133,6 +154,8 @@ class Trivet:
             leg_timeout_s=settings.leg_timeout_s,
             inline_legs=(Leg.BM25,),
         )
+        self.jobs = Jobs(pool)
+        self._background: set[asyncio.Task[None]] = set()
         self._shadow = Shadow(self._pipeline, profiles, self._journal)
 
     @classmethod
@@ -290,6 +313,57 @@ class Trivet:
             settings = NamespaceSettings()
         await self.put_namespace(namespace, replace(settings, embedder=embedder))
 
+    async def reembed(
+        self,
+        namespace: str,
+        embedder: EmbedderName | None = None,
+        *,
+        report: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> int:
+        """Give all memories of a namespace new vectors, by its embedder or by another one, which it then has.
+
+        Meanwhile searches and writes go on with the old ones. `report` gets how many memories are done and how many
+        there are. Returns the number of memories. Raises NotFound if there is no such namespace, InvalidInput if the
+        embedder is not installed, Conflict if this is under way already.
+        """
+        return await self._reembed(await self._reembedding(namespace, embedder), report)
+
+    async def begin_reembed(self, namespace: str, embedder: EmbedderName | None = None) -> str:
+        """The same in the background, until this engine is closed; returns the job's id."""
+        begun = await self._reembedding(namespace, embedder)
+
+        async def work() -> None:
+            try:
+                await self._reembed(begun)
+            except Exception as exc:
+                log.warning("reembedding %r failed: %s", namespace, type(exc).__name__)
+
+        task = asyncio.create_task(work())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return begun.progress.id
+
+    async def _reembedding(self, namespace: str, embedder: EmbedderName | None) -> _Reembedding:
+        check_name(namespace)
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+        name = embedder or found.settings.embedder
+        check_installed(name)
+        progress = Progress(kind="reembed", namespace=namespace)
+        await self.jobs.start(progress)
+        return _Reembedding(found, name, progress)
+
+    async def _reembed(
+        self, begun: _Reembedding, report: Callable[[int, int], None] = lambda _done, _total: None
+    ) -> int:
+        def advance(done: int, total: int) -> None:
+            begun.progress.done, begun.progress.total = done, total
+            report(done, total)
+
+        async with self.jobs.following(begun.progress):
+            embedder = self.embedders.of(begun.embedder)
+            return await reembed(self._pool, begun.namespace, embedder, begun.embedder, advance)
+
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
     ) -> UpdateReceipt:
@@ -391,7 +465,10 @@ class Trivet:
         return ProfileShadow(name=name, live=found.live, shadow=found.shadow, compared=compared)
 
     async def settle(self) -> None:
-        """Wait for shadow searches and journal entries; cancel the loading of indexes."""
+        """Wait for shadow searches and journal entries; cancel background work and the loading of indexes."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self._shadow.aclose()
         await self._journal.aclose()
         await self._indexes.aclose()
@@ -418,6 +495,19 @@ class Trivet:
             "namespaces": self._indexes.are_warm,
         }
 
+    async def state(self) -> ServerState:
+        """What this process holds, and what `trivet doctor` finds of the models and the database."""
+        async with self._pool.connection() as conn:
+            findings = await check_database(conn)
+            unpacked = await compaction.unpacked(conn)
+        models = await asyncio.to_thread(lambda: list(check_models(models_dir())))
+        return ServerState(
+            findings=[*models, *findings],
+            indexes=self._indexes.loaded(),
+            max_index_bytes=self.settings.index_bytes,
+            unpacked=unpacked,
+        )
+
     async def load(self, namespace: str) -> None:
         """Load a namespace completely, so that no search of it is partial; raises NotFound if there is none."""
         await self._indexes.load(namespace)
@@ -427,8 +517,10 @@ class Trivet:
         await self._indexes.warm()
 
     async def maintain(self) -> None:
-        """One maintenance pass: compact postings, trim journals, refresh the planner's statistics."""
+        """One maintenance pass: index vectors, compact postings, trim journals, refresh the planner's statistics."""
         async with self._pool.connection() as conn:
+            for ns in await reembedding.unindexed(conn):
+                await reembedding.index(conn, ns)
             least = self.settings.bm25_tail_docs
             for ns in await compaction.namespaces_to_compact(conn, least=least):
                 await compaction.compact(conn, ns, least=least)

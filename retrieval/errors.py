@@ -54,6 +54,10 @@ class Collided(Conflict):
     """Another writer was in the way."""
 
 
+class VectorsReplaced(Collided):
+    """The namespace was given new vectors meanwhile."""
+
+
 class LegFailed(TrivetError):
     """The leg failed."""
 

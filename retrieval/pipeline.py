@@ -20,7 +20,7 @@ from retrieval.answer.hydration import TextReader
 from retrieval.answer.selection import Limits, RankedMemory, select
 from retrieval.embedding.cache import CachedEmbedder, Embedding
 from retrieval.embedding.embedders import Embedders
-from retrieval.errors import AllLegsFailed
+from retrieval.errors import AllLegsFailed, VectorsReplaced
 from retrieval.ids import uuid7
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.query_vectors import QueryVectors
@@ -36,7 +36,7 @@ from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.ranking.relevance import check_relevance, relevant
 from retrieval.ranking.rescoring import candidate_inputs, favouring_period
-from retrieval.ranking.timeliness import NamedTime, joined
+from retrieval.ranking.timeliness import NamedTime, StateOrder, joined
 from retrieval.ranking.weighting import (
     Weighting,
     adaptive_weighting,
@@ -137,6 +137,7 @@ class Answer:
         fragment_share: how much of the query the embedder reads in fragments; 0 if the weights were explicit.
         rescored: the rescorer's scores; None if no rescorer ran.
         named_time: the memories of the time that the query names; None if it names none.
+        state_order: the order by time where the query asks how things are now, or were; None if it does not.
         fan_out: most hits taken from a leg.
         leg_rankings: the legs' rankings, at most `fan_out` hits each.
         fused_rankings: the same rankings without noise, as they were fused.
@@ -155,6 +156,7 @@ class Answer:
     fragment_share: float
     rescored: Rescored | None
     named_time: NamedTime | None
+    state_order: StateOrder | None
     weighting: Weighting
     profile: Profile
     rrf_k: float
@@ -222,7 +224,15 @@ class Pipeline:
         check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
-        conversation = conversation or Conversation()
+        try:
+            return await self._search(name, request, stopwatch, conversation or Conversation())
+        except VectorsReplaced:  # once more, and by the embedder that the namespace has now
+            return await self._search(name, request, stopwatch, conversation or Conversation())
+
+    async def _search(
+        self, name: str, request: SearchRequest, stopwatch: Stopwatch, conversation: Conversation
+    ) -> Answer:
+        """Search a namespace; raises VectorsReplaced if it was given new vectors meanwhile."""
         embedding = self._embedding(self._embedders.default, request, stopwatch)
         ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
         with PendingLookup(self._entity_lookup, request.query, ahead=ahead) as pending_lookup:
@@ -243,6 +253,8 @@ class Pipeline:
         fan_out = _fan_out(weighting.recipe.fan_out, leg_results.context.asked)
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
         candidates = Candidates.from_rankings(truncate(leg_results.rankings, fan_out))
+        # What was said of a named time is of that time, whatever came later.
+        state = None if time else StateOrder.from_query(request.query, snapshot.index.memories, profile.period_weight)
         limits, rescores = Limits.from_request(request, profile), wants_rescoring(request, profile)
         check_relevance(request.min_relevance, rescores=rescores)
         async with TextReader(self._pool, snapshot, request, conversation) as reader:
@@ -266,8 +278,8 @@ class Pipeline:
                 with stopwatch.span("fuse"):
                     fused = candidates.fuse(rankings, weighting.weights, rrf_k=rrf_k)
                     order = candidates.rank(fused, rescored)
-                    if time:
-                        order = time.first(order, candidates)
+                    if in_time := time or state:
+                        order = in_time.first(order, candidates)
                     if request.min_relevance is not None and rescored is not None:
                         order = relevant(order, candidates, rescored, time, at_least=request.min_relevance)
                 with stopwatch.span("hydrate"):
@@ -293,6 +305,7 @@ class Pipeline:
             fragment_share=fragment_share,
             rescored=rescored,
             named_time=time,
+            state_order=state,
             weighting=weighting,
             profile=profile,
             rrf_k=rrf_k,
@@ -352,16 +365,21 @@ class Pipeline:
         query = self._leg_query(context, explicit, running)
         inline = [leg for leg in legs if leg in self._inline_legs and embedding.is_ready]
         reads = wants_rescoring(request, profile)
-        async with asyncio.TaskGroup() as group:
-            for leg in legs:
-                if leg in inline:
-                    running[leg] = asyncio.get_running_loop().create_future()
-                else:
-                    running[leg] = group.create_task(self._run_leg(leg, query, context.time, reads=reads))
-            await asyncio.sleep(0)  # let the tasks send their statements first
-            for leg in inline:
-                running[leg].set_result(await self._run_leg(leg, query, context.time, reads=reads))
-            prediction = await self._classify(request, context.learned.classifier, context.classified, stopwatch)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for leg in legs:
+                    if leg in inline:
+                        running[leg] = asyncio.get_running_loop().create_future()
+                    else:
+                        running[leg] = group.create_task(self._run_leg(leg, query, context.time, reads=reads))
+                await asyncio.sleep(0)  # let the tasks send their statements first
+                for leg in inline:
+                    running[leg].set_result(await self._run_leg(leg, query, context.time, reads=reads))
+                prediction = await self._classify(request, context.learned.classifier, context.classified, stopwatch)
+        except ExceptionGroup as group_failure:
+            if group_failure.subgroup(VectorsReplaced):
+                raise VectorsReplaced from group_failure
+            raise
         vector = await embedding.or_none(timeout_s=0)
         outcomes = {leg: future.result() for leg, future in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}

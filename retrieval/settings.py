@@ -44,10 +44,19 @@ Port = Annotated[int, Meta(ge=0, le=65_535, description="a whole number from 0 t
 PoolSize = Annotated[int, Meta(ge=4, description="a whole number, at least 4")]
 Count = Annotated[int, Meta(ge=0, description="a whole number, at least 0")]
 PositiveCount = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
+HostNames = Annotated[
+    str,
+    Meta(
+        pattern=r"^[\w.:*\[\], -]*$",
+        description="names separated by commas; *.example.com means all names below that one, * all names",
+    ),
+]
 BodyBytes = Annotated[int, Meta(ge=1_024, description="a whole number, at least 1024")]
 IndexBytes = Annotated[int, Meta(ge=1024 * 1024, description="a whole number, at least 1048576")]
 Seconds = Annotated[float, Meta(ge=0, description="a number, at least 0")]
 PositiveSeconds = Annotated[float, Meta(gt=0, description="a number above 0")]
+
+Switch = Annotated[bool, Meta(description="true or false")]
 
 _ONE_VALUE: Final[Mapping[str, str]] = {
     "TRIVET_EMBEDDING_PROVIDER": "onnx",
@@ -64,7 +73,10 @@ class Settings:
         database_url: a libpq URL, or `embedded`. One never silently replaces the other.
         data_dir: folder of the embedded database.
         host: address to listen on; a public one needs `api_key`.
-        api_key: the bearer key that requests must carry; None for no key.
+        port: port to listen on; 0 takes a free one.
+        api_key: the bearer key that requests must carry; without one, no key is needed.
+        allowed_hosts: hosts that requests may name beside loopback and `host`; if there are none, all with a key.
+        log_level: what is logged; `debug` also shows tracebacks of failed commands.
         pool_size: database connections of one server process.
         leg_timeout_s: deadline of each leg, seconds.
         embedding_cache_entries: query embeddings kept.
@@ -72,6 +84,7 @@ class Settings:
         max_body_bytes: longest request body outside the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
         index_bytes: most memory for what a process knows of the namespaces asked for last, about.
+        console: whether the page at `/` is served.
     """
 
     database_url: DatabaseUrl = EMBEDDED
@@ -79,6 +92,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: Port = 8321
     api_key: str | None = None
+    allowed_hosts: HostNames = ""
     log_level: LogLevel = "info"
     pool_size: PoolSize = 12
     leg_timeout_s: PositiveSeconds = 2.0
@@ -87,6 +101,7 @@ class Settings:
     max_body_bytes: BodyBytes = 16 * 1024 * 1024
     bm25_tail_docs: PositiveCount = 500
     index_bytes: IndexBytes = 1024 * 1024 * 1024
+    console: Switch = True
 
     @property
     def secrets(self) -> tuple[str, ...]:

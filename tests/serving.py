@@ -46,7 +46,7 @@ async def client_of(app: Litestar) -> AsyncIterator[httpx.AsyncClient]:
     await started
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]
     try:
-        async with httpx.AsyncClient(transport=transport, base_url="http://trivet") as client:
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             yield client
     finally:
         stop.set()

@@ -1,7 +1,7 @@
 """What a client raises; `TrivetError` is above all of it.
 
 TrivetError
-├── InvalidInput   the request is refused; `loc` names the field (422, and 400, 415)
+├── InvalidInput   the request is refused; `loc` names the field (422, and 400, 415, 421)
 ├── Unauthorized   a key is missing or wrong (401, 403)
 ├── NotFound       no such namespace or memory (404)
 ├── Conflict       it conflicts with what is stored (409)
@@ -64,6 +64,7 @@ CLASS_OF: Mapping[int, type[TrivetError]] = {
     409: Conflict,
     413: BodyTooLarge,
     415: InvalidInput,
+    421: InvalidInput,
     422: InvalidInput,
     429: RateLimited,
     503: Unavailable,

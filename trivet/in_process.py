@@ -15,7 +15,7 @@ from retrieval.settings import EMBEDDED, Settings
 from trivet._async_client import AsyncClient
 from trivet._client import Client
 
-_BASE_URL = "http://in-process"
+_BASE_URL = "http://localhost"
 
 
 @asynccontextmanager
@@ -80,14 +80,16 @@ class _Blocking(httpx.BaseTransport):
 @asynccontextmanager
 async def _transport(settings: Settings) -> AsyncIterator[httpx.AsyncBaseTransport]:
     from retrieval.api.app import create_app  # brings all of Litestar
+    from retrieval.engine import Trivet
 
-    app = create_app(settings, is_server=False)
     raised: Exception | None = None
-    async with app.lifespan():  # of an error that passed it, its task group would make an ExceptionGroup
-        try:
-            yield httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
-        except Exception as exc:
-            raised = exc
+    async with Trivet.open(settings) as engine:
+        app = create_app(settings, engine, is_server=False)
+        async with app.lifespan():  # of an error that passed it, its task group would make an ExceptionGroup
+            try:
+                yield httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
+            except Exception as exc:
+                raised = exc
     if raised is not None:
         raise raised
 

@@ -143,20 +143,15 @@ async def serve_stdio(
 
 
 @asynccontextmanager
-async def serving_http(client: AsyncClient, base_url: str, *, with_key: bool) -> AsyncIterator[Starlette]:
+async def serving_http(client: AsyncClient, base_url: str) -> AsyncIterator[Starlette]:
     """An application that answers at `/`, whatever path the request had before, for the length of a block.
 
-    Where no key protects the tools, only loopback names of this machine are answered: otherwise a page in a browser
-    could reach them by a name of its own that resolves to loopback.
+    The server around it has checked the request's key, host and origin.
     """
-    guard = TransportSecuritySettings(
-        enable_dns_rebinding_protection=not with_key,
-        allowed_hosts=["127.0.0.1:*", "localhost:*", "[::1]:*"],
-        allowed_origins=["http://127.0.0.1:*", "http://localhost:*", "http://[::1]:*"],
-    )
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     tools = server(client, namespace_of_request, base_url=base_url)
     app = tools.streamable_http_app(
-        streamable_http_path="/", json_response=True, stateless_http=True, transport_security=guard
+        streamable_http_path="/", json_response=True, stateless_http=True, transport_security=unchecked
     )
     async with tools.session_manager.run():
         yield app

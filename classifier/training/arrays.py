@@ -68,7 +68,10 @@ def write_graph(
 
 
 def write_model(model: onnx.ModelProto, path: Path) -> None:
-    """Validate and write a model with its arrays in its metadata; the same numbers give the same bytes."""
+    """Validate and write a model with its arrays in its metadata.
+
+    The same numbers give the same bytes with the same release of Python, which writes the headers of the archive.
+    """
     archive = io.BytesIO()
     np.savez_compressed(archive, allow_pickle=False, **arrays_of(model))
     metadata = {each.key: each.value for each in model.metadata_props}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from classifier.inference import IntentClassifier
 from classifier.intents import INTENTS, Intent
 from classifier.training.card import confusion_table, metrics_table
 from classifier.training.checksums import file_sha256, write_card
@@ -43,6 +44,8 @@ class Trained:
     temperature: float
     with_embedding: IntentMetrics
     without_embedding: IntentMetrics
+    shipped: IntentMetrics
+    """Of the classifier that Trivet comes with, on the same queries."""
     reliability: list[ReliabilityBin]
     """With embedding."""
     parity: float
@@ -79,6 +82,7 @@ def train_custom(
     out: Path,
     embed: Embed,
     *,
+    shipped: IntentClassifier,
     base: bool,
     seed: int,
     advance: Advance = lambda more: None,
@@ -89,6 +93,7 @@ def train_custom(
         given: from `read_labelled`.
         out: the output folder; created if missing.
         embed: as in serving.
+        shipped: what the new classifier is compared with.
         base: whether to add our queries; one with the same text as a given query is left out.
         seed: the same seed gives the same bytes.
         advance: called after each fit, FOLDS + 1 times in all.
@@ -113,12 +118,20 @@ def train_custom(
         temperature=model.temperature,
         with_embedding=measure(answers, labels),
         without_embedding=measure(softmax(held.bare[mine], model.bare_temperature), labels),
+        shipped=_shipped(shipped, given, embed),
         reliability=reliability(answers, labels),
         parity=check_parity(model, path, data.texts[-200:], np.asarray(data.embeddings[-200:])),
         sha256=file_sha256(path),
     )
     write_card(path, _card(trained, given))
     return trained
+
+
+def _shipped(classifier: IntentClassifier, given: Sequence[LabelledQuery], embed: Embed) -> IntentMetrics:
+    embeddings = embed([query.text for query in given])
+    found = [classifier.predict(query.text, each) for query, each in zip(given, embeddings, strict=True)]
+    answers = np.array([[one.probabilities[intent] for intent in INTENTS] for one in found])
+    return measure(answers, np.array([INTENTS.index(query.intent) for query in given]))
 
 
 def _labelled(line: str, where: str) -> LabelledQuery:
@@ -138,6 +151,11 @@ def _labelled(line: str, where: str) -> LabelledQuery:
 def _card(trained: Trained, given: Sequence[LabelledQuery]) -> str:
     counts = Counter(query.intent for query in given)
     rows = "\n".join(f"| {intent} | {counts[intent]} |" for intent in INTENTS)
+    rows_of_metrics = [
+        ("with embedding", trained.with_embedding),
+        ("words alone", trained.without_embedding),
+        ("Trivet's own classifier, for comparison", trained.shipped),
+    ]
     beside = (
         f", beside {trained.base} of Trivet's, of which one counts {1 / trained.weight:.3f}" if trained.base else ""
     )
@@ -159,7 +177,7 @@ Made by `trivet train` with seed {trained.seed}; sha256 `{trained.sha256}`. It t
 {trained.folds} folds; measured on the given queries, each answered by a model that had not seen it nor an altered copy
 of it. Temperature {trained.temperature:.3f}, fitted on the same folds.
 
-{metrics_table([("with embedding", trained.with_embedding), ("words alone", trained.without_embedding)])}
+{metrics_table(rows_of_metrics)}
 
 {confusion_table(trained.with_embedding)}
 

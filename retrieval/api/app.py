@@ -7,6 +7,8 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
+from functools import cache
+from typing import Any
 
 import msgspec
 from litestar import Litestar
@@ -18,16 +20,20 @@ from litestar.routes import HTTPRoute
 
 from native.malloc import mmap_large_blocks, trim_heap
 from retrieval.api.bulk import BulkController
+from retrieval.api.console import ConsoleController
 from retrieval.api.documents import DocumentsController
 from retrieval.api.entities import EntitiesController
+from retrieval.api.evaluations import EvaluationsController
 from retrieval.api.health import ServerController
+from retrieval.api.jobs import JobsController
 from retrieval.api.journal import JournalController
 from retrieval.api.lifecycle import LifeCycleController
 from retrieval.api.mcp import mcp_route, serving_tools
 from retrieval.api.memories import MemoriesController
 from retrieval.api.middleware import Gateway
 from retrieval.api.namespaces import NamespacesController
-from retrieval.api.openapi import Rendered, StructSchemas, complete, config, page
+from retrieval.api.openapi import Rendered, StructSchemas, complete, config
+from retrieval.api.openapi_page import page
 from retrieval.api.parameters import TypedRequest, check_request
 from retrieval.api.problems import PROBLEMS, bad_parameter, log_failure, logging_failures
 from retrieval.api.profiles import ProfilesController
@@ -47,7 +53,9 @@ _CONTROLLERS = (
     DocumentsController,
     LifeCycleController,
     NamespacesController,
+    JobsController,
     JournalController,
+    EvaluationsController,
     ProfilesController,
     ServerController,
     mcp_route,
@@ -73,9 +81,18 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
                 yield
 
     schemas, with_key = StructSchemas(), settings.api_key is not None
-    html, json = Rendered(path="/"), Rendered(path="/openapi.json", media_type=MediaType.JSON)
+
+    @cache
+    def document() -> dict[str, Any]:
+        made = app.openapi_schema.to_schema()
+        complete(made, schemas, with_key=with_key)
+        return made
+
+    html = Rendered(lambda: page(document()), path="/")
+    json = Rendered(lambda: msgspec.json.encode(document()), path="/openapi.json", media_type=MediaType.JSON)
+    api.openapi = json.content
     app = Litestar(
-        route_handlers=_CONTROLLERS,
+        route_handlers=(*_CONTROLLERS, ConsoleController) if settings.console else _CONTROLLERS,
         lifespan=[lifespan],
         dependencies={"api": Provide(lambda: api, sync_to_thread=False)},
         before_request=check_request,
@@ -88,10 +105,6 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
         state=State({"api": api}),
         logging_config=None,
     )
-    document = app.openapi_schema.to_schema()
-    complete(document, schemas, with_key=with_key)
-    api.openapi = json.content = msgspec.json.encode(document)
-    html.content = page(document)
     api.allowed = {
         route.path_format: ", ".join(sorted(route.methods)) for route in app.routes if isinstance(route, HTTPRoute)
     }

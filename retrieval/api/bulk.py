@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from functools import partial
-from typing import Any, NamedTuple
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, NamedTuple
 
 import msgspec
 from litestar import Controller, Request, post
-from litestar.exceptions import InternalServerException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from retrieval.api.parameters import NDJSON_TYPE, NamespaceName, require_media_type
@@ -17,6 +19,7 @@ from retrieval.api.problems import describe, log_failure, problems
 from retrieval.api.state import Api, AppState
 from retrieval.errors import InvalidInput
 from retrieval.lifecycle.export import MARK, ExportHeader, read_header
+from retrieval.lifecycle.jobs import Progress
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
 
@@ -27,6 +30,14 @@ CHUNK_BYTES = 16 * 1024 * 1024
 
 CHUNKS_AT_ONCE = 4
 """While one is written the next are embedded; those that share an id or a session are written in their order."""
+
+PIECES_AHEAD = 128
+"""Pieces of the body that are read before their lines are due: the server makes them about 64 KB under load."""
+
+SENT_BYTES = 64 * 1024
+
+HELD_BYTES = 1024 * 1024
+"""Results that wait in memory for the body's end; more wait in a temporary file."""
 
 
 class BulkResult(AddResult, frozen=True, kw_only=True):
@@ -48,95 +59,109 @@ class BulkController(Controller):
     async def bulk_add_memories(self, api: Api, ns: NamespaceName, request: Request[Any, Any, Any]) -> ASGIApp:
         """Add or replace memories from a stream.
 
-        One memory per line, one result per line that is not blank, in the same order; results are sent while lines
-        still arrive, after every 256. A broken line is rejected and the rest goes on. A line has at most 8,388,608
-        bytes; the body has no limit. Should the database fail on the way, all lines that it did not take are rejected.
-        Lines with ids can be sent again after that: what is there is `unchanged`.
+        One memory per line, one result per line that is not blank, in the same order. Lines are stored while others
+        still arrive, 256 at a time; the answer begins when the body has ended. A broken line is rejected and the rest
+        goes on. A line has at most 8,388,608 bytes; the body has no limit. Should the database fail on the way, all
+        lines that it did not take are rejected; should the client leave, no more are stored. Lines with ids can be sent
+        again after that: what is there is `unchanged`.
 
         An export is taken back as it was written. Its first line has no result; a namespace without memories gets its
         settings, and its aliases and merges once all lines are in.
         """
         require_media_type(request, NDJSON_TYPE, body_is_empty=False)
-        return _BulkAnswer(api, ns, lines(request.stream(), MAX_MEMORY_BYTES))
+        return _BulkAnswer(api, ns)
 
 
 class _BulkAnswer:
     """The streamed answer.
 
-    Reading and sending run side by side and results wait in memory, so that a client that sends
-    its whole body before it reads anything cannot block both sides.
+    It begins when the body has ended: most clients read nothing before that, and a proxy such as nginx sends no more of
+    the body once an answer begins. Reading goes on beside the adding, so that a client that leaves is noticed.
     """
 
-    def __init__(self, api: AppState, namespace: str, source: AsyncIterator[Line]) -> None:
+    def __init__(self, api: AppState, namespace: str) -> None:
         self._api = api
-        self._source = source
         self._engine = api.engine
         self._namespace = namespace
+        self._pieces: asyncio.Queue[tuple[bytes, bool]] = asyncio.Queue(PIECES_AHEAD)
+        self._body_ended = False
         self._failure: str | None = None
         self._added_any = False
         self._header: ExportHeader | None = None
+        self._job = Progress(kind="import", namespace=namespace)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; a failure before the first result is a problem, one after it rejects lines."""
-        under_way: asyncio.Queue[asyncio.Task[bytes] | None] = asyncio.Queue()
-        unsent: set[asyncio.Task[bytes]] = set()
-        room = asyncio.Semaphore(CHUNKS_AT_ONCE)
-        last: asyncio.Task[bytes] | None = None
-
-        async def work() -> None:
-            nonlocal last
+        async with self._engine.jobs.following(self._job):
+            reading = asyncio.create_task(self._read(receive))
+            answering = asyncio.create_task(self._answer(send, scope["state"]["request_id"]))
             try:
-                async for chunk in self._chunks():
-                    await room.acquire()
-                    if self._header and last:  # an export's memories keep their order of insertion
-                        await asyncio.wait([last])
-                    last = task = asyncio.create_task(self._add(chunk, scope["state"]["request_id"]))
-                    task.add_done_callback(lambda _: room.release())
-                    unsent.add(task)
-                    under_way.put_nowait(task)
-                    if not self._added_any:  # nothing is begun beside the first, so that its failure leaves nothing
-                        await asyncio.wait([task])
-                        if task.exception():
-                            return
-                if self._header and self._failure is None:
-                    if last:
-                        await asyncio.wait([last])
-                    await self._engine.lifecycle.complete_import(self._namespace, self._header)
+                await asyncio.wait((reading, answering), return_when=asyncio.FIRST_COMPLETED)
+                if answering.done():
+                    answering.result()
+                else:  # the client has left
+                    reading.result()
+                    self._job.state = "interrupted"
             finally:
-                under_way.put_nowait(None)
+                await _cancelled(reading, answering)
 
-        async def answers() -> AsyncIterator[bytes]:
-            while (task := await under_way.get()) is not None:
-                yield await task
-                unsent.discard(task)
-            await worker
+    async def _read(self, receive: Receive) -> None:
+        """Read the body ahead of its lines; return when the client has left."""
+        while (message := await receive())["type"] == "http.request":
+            self._body_ended = not message.get("more_body", False)
+            await self._pieces.put((message.get("body", b""), self._body_ended))
 
-        worker = asyncio.create_task(work())
+    async def _body(self) -> AsyncIterator[bytes]:
+        ended = False
+        while not ended:
+            piece, ended = await self._pieces.get()
+            yield piece
+
+    async def _answer(self, send: Send, request_id: str) -> None:
+        """Hold the results until the body has ended, then send them as they come."""
+        started = False
+        with SpooledTemporaryFile(HELD_BYTES) as held:
+            async with aclosing(self._results(request_id)) as results:
+                async for content in results:
+                    held.write(content)
+                    if self._body_ended:
+                        if not started:
+                            await send(_start())
+                            started = True
+                        await _send_all(held, send)
+        if not started:
+            await send(_start())
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _results(self, request_id: str) -> AsyncGenerator[bytes, None]:
+        """Add the chunks, some at once; their results in order."""
+        under_way: deque[asyncio.Task[bytes]] = deque()
         try:
-            started = False
-            async for content in answers():
-                if not started:
-                    await send(_START)
-                    started = True
-                await send({"type": "http.response.body", "body": content, "more_body": True})
-            if not started:
-                await send(_START)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except InternalServerException:  # as the request says that the client is gone
-            return
+            async for chunk in self._chunks():
+                # Nothing is begun beside the first, so that its failure leaves nothing; and an export's memories keep
+                # their order of insertion.
+                most = CHUNKS_AT_ONCE if self._added_any and self._header is None else 1
+                while len(under_way) >= most:
+                    yield await under_way[0]
+                    under_way.popleft()
+                under_way.append(asyncio.create_task(self._add(chunk, request_id)))
+            while under_way:
+                yield await under_way[0]
+                under_way.popleft()
+            if self._header and self._failure is None:
+                await self._engine.lifecycle.complete_import(self._namespace, self._header)
         finally:
-            for left in (worker, *unsent):
-                left.cancel()
-            await asyncio.gather(worker, *unsent, return_exceptions=True)
+            await _cancelled(*under_way)
 
     async def _chunks(self) -> AsyncIterator[list[tuple[int, Parsed]]]:
         """Parsed lines, of limited number and size; an id comes once in a chunk, so that the later line wins."""
         chunk: list[tuple[int, Parsed]] = []
         ids: set[str] = set()
         size = 0
-        async for line in self._source:
+        async for line in lines(self._body(), MAX_MEMORY_BYTES):
             if line.number == 1 and line.content and line.content.startswith(MARK):
                 self._header = read_header(line.content)
+                self._job.total = self._header.memories
                 await self._engine.prepare_import(self._namespace, self._header.settings)
                 continue
             memory = await self._parsed(line)
@@ -169,20 +194,34 @@ class _BulkAnswer:
                     raise
                 log_failure(exc, request_id, self._api.settings.secrets)
                 self._failure = describe(exc).detail
+                self._job.state, self._job.error = "failed", self._failure
         if results is None:
             ids = [memory.id if isinstance(memory, MemoryInput) else None for _, memory in chunk]
             results = [AddResult(id=memory_id, status="rejected", error=self._failure) for memory_id in ids]
+        self._job.done += len(chunk)
         return _encoder.encode_lines(
             BulkResult(line=number, **msgspec.structs.asdict(result))
             for (number, _), result in zip(chunk, results, strict=True)
         )
 
 
-_START: Message = {
-    "type": "http.response.start",
-    "status": 200,
-    "headers": [(b"content-type", NDJSON_TYPE.encode())],
-}
+def _start() -> Message:
+    return {"type": "http.response.start", "status": 200, "headers": [(b"content-type", NDJSON_TYPE.encode())]}
+
+
+async def _send_all(held: IO[bytes], send: Send) -> None:
+    """Send what a file holds and empty it."""
+    held.seek(0)
+    while content := held.read(SENT_BYTES):
+        await send({"type": "http.response.body", "body": content, "more_body": True})
+    held.seek(0)
+    held.truncate()
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Line(NamedTuple):

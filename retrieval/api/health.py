@@ -12,6 +12,7 @@ from retrieval.api.problems import NotReady, problems
 from retrieval.api.state import Api
 from retrieval.errors import StoreUnavailable
 from retrieval.installation import installed_version
+from retrieval.types.state import ServerState
 
 PROMETHEUS_TYPE = "text/plain; version=0.0.4"
 
@@ -76,6 +77,15 @@ class ServerController(Controller):
         """Version."""
         return Version(name="trivet", version=installed_version(), api="v1", python=platform.python_version())
 
+    @get("/v1/state", responses=problems(503))
+    async def state(self, api: Api) -> ServerState:
+        """State of the server.
+
+        The findings of `trivet doctor`, the indexes that the answering process holds in memory, and how much of each
+        namespace waits for compaction.
+        """
+        return await api.engine.state()
+
     @get("/metrics", media_type=PROMETHEUS_TYPE)
     async def metrics(self, api: Api) -> Response[str]:
         """Metrics.
@@ -90,4 +100,4 @@ class ServerController(Controller):
 
         OpenAPI 3.1.
         """
-        return Response(api.openapi, media_type="application/json")  # type: ignore[arg-type]  # encoded already
+        return Response(api.openapi(), media_type="application/json")  # type: ignore[arg-type]  # encoded already

@@ -33,11 +33,11 @@ async def serving_tools(app: Litestar, api: AppState) -> AsyncIterator[None]:
     from trivet import AsyncClient
     from trivet.mcp import serving_http
 
-    base_url, key = f"http://{api.settings.host}:{api.settings.port}", api.settings.api_key
+    base_url = f"http://{api.settings.host}:{api.settings.port}"
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
     async with (
-        AsyncClient(base_url, key, retries=0, transport=transport) as client,
-        serving_http(client, base_url, with_key=key is not None) as tools,
+        AsyncClient(base_url, api.settings.api_key, retries=0, transport=transport) as client,
+        serving_http(client, base_url) as tools,
     ):
         api.tools = tools  # type: ignore[assignment]
         yield

@@ -23,13 +23,18 @@ class Metrics:
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry(auto_describe=True)
         timed = partial(Histogram, buckets=_SECONDS, registry=registry)
-        request_time = "Time from the request's head to the last byte of the answer."
+        request_time = "Time from the request's head to the last byte of the answer, by method, route and status."
         requests = timed("trivet_http_request_seconds", request_time, ["method", "route", "status"])
-        stage_time = "Time of one stage of a search or context pack; a leg is a stage."
+        stage_time = "Time of one stage of a search or context pack; a leg is a stage, and `total` the whole."
         stages = timed("trivet_stage_seconds", stage_time, ["stage"])
-        self._degraded = Counter("trivet_degraded", "Answers that had to do without a leg.", ["leg"], registry=registry)
+        self._degraded = Counter(
+            "trivet_degraded", "Answers that had to do without a leg, by the leg.", ["leg"], registry=registry
+        )
         self._cache = Counter(
-            "trivet_embedding_cache", "Query embeddings looked up in the cache.", ["outcome"], registry=registry
+            "trivet_embedding_cache",
+            "Query embeddings looked up in the cache, by outcome: hit or miss.",
+            ["outcome"],
+            registry=registry,
         )
         self._cache_seen = {"hit": 0, "miss": 0}
         self._request, self._stage = cache(requests.labels), cache(stages.labels)

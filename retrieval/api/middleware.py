@@ -1,4 +1,4 @@
-"""What happens to every HTTP request before it is routed: its id, its clock, its key, its path."""
+"""What happens to every HTTP request before it is routed: its id, its clock, its host, its key, its path."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from urllib.parse import quote
 from litestar import Request
 from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
+from litestar.plugins.problem_details import ProblemDetailsException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
+from retrieval.api.hosts import HostCheck
 from retrieval.api.problems import problem
 from retrieval.api.state import AppState
 
@@ -31,13 +33,14 @@ class Gateway(ASGIMiddleware):
     """Wraps the router.
 
     Gives each response an `X-Request-Id` (the caller's, where it sent a plain one), refuses requests
-    without the key, keeps the path percent-encoded for the router, and measures.
+    to other hosts, from other origins or without the key, keeps the path percent-encoded for the router, and measures.
     """
 
     scopes = (ScopeType.HTTP,)
 
     def __init__(self, state: AppState) -> None:
         self._state = state
+        self._hosts = HostCheck(state.settings)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Handle one request."""
@@ -56,12 +59,10 @@ class Gateway(ASGIMiddleware):
             await send(message)
 
         try:
-            challenge = self._challenge(scope)
-            if challenge is None:
+            refusal = self._hosts.refusal(scope) or self._unauthorized(scope)
+            if refusal is None:
                 await next_app(scope, receive, send_with_id)
             else:
-                headers = {"www-authenticate": challenge}
-                refusal = problem(401, "Send the key as `Authorization: Bearer KEY`.", headers=headers)
                 request = Request[None, None, Any](scope, receive, send_with_id)
                 response = refusal.to_response(request).to_asgi_response(app=None, request=request)
                 await response(scope, receive, send_with_id)
@@ -73,8 +74,8 @@ class Gateway(ASGIMiddleware):
             if access_log.isEnabledFor(logging.DEBUG):
                 access_log.debug("%s %s %d %.2f ms", scope["method"], route, status, seconds * 1000.0)
 
-    def _challenge(self, scope: HTTPScope) -> str | None:
-        """The `WWW-Authenticate` value to refuse with (RFC 6750), or None where no key is needed or it is right.
+    def _unauthorized(self, scope: HTTPScope) -> ProblemDetailsException | None:
+        """The problem to refuse with, and its challenge (RFC 6750); None where no key is needed or it is right.
 
         Keys are compared in time that does not depend on the one given.
         """
@@ -82,17 +83,18 @@ class Gateway(ASGIMiddleware):
         if api_key is None or is_open(scope["path"]):
             return None
         given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-        if given is None:
-            return 'Bearer realm="trivet"'
-        scheme, _, key = given.partition(b" ")
-        if scheme.lower() == b"bearer" and hmac.compare_digest(key.strip(), api_key.encode()):
-            return None
-        return 'Bearer realm="trivet", error="invalid_token"'
+        challenge = 'Bearer realm="trivet"'
+        if given is not None:
+            scheme, _, key = given.partition(b" ")
+            if scheme.lower() == b"bearer" and hmac.compare_digest(key.strip(), api_key.encode()):
+                return None
+            challenge += ', error="invalid_token"'
+        return problem(401, "Send the key as `Authorization: Bearer KEY`.", headers={"www-authenticate": challenge})
 
 
 def is_open(path: str) -> bool:
-    """Whether a path answers without the key, so that probes need none; everything else wants it."""
-    return path.startswith("/health/") or path == "/version"
+    """Whether a path answers without the key: probes need none, and the console asks the reader for it."""
+    return path.startswith(("/health/", "/console/")) or path in ("/version", "/")
 
 
 def encoded_path(scope: HTTPScope) -> str:

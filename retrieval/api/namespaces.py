@@ -39,8 +39,9 @@ class NamespacesController(Controller):
     async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceSettings]) -> NamespaceInfo:
         """Create a namespace or change its settings.
 
-        The language of analysis and the embedder cannot be changed once there are memories: that is a 409. Adding
-        memories to a namespace that does not exist creates it, so this is only for settings.
+        The language of analysis and the embedder cannot be changed once there are memories: that is a 409; `reembed`
+        changes the embedder. Adding memories to a namespace that does not exist creates it, so this is only for
+        settings.
         """
         return await api.engine.put_namespace(ns, data)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
-from html import escape
+import re
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import cache
 from importlib import resources
-from string import Template
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
-from litestar import Request, Router
+from litestar import MediaType, Request, Router
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import OpenAPIRenderPlugin
 from litestar.openapi.spec import Components, License, OpenAPIHeader, Schema, SecurityScheme, Server, Tag
@@ -20,8 +21,9 @@ from litestar.typing import FieldDefinition
 from retrieval.api.bulk import BulkResult
 from retrieval.api.entities import GRAPHML_TYPE
 from retrieval.api.middleware import is_open
+from retrieval.api.openapi_page import PAGE_HEADERS, description_of
 from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
-from retrieval.api.problems import PROBLEM_TYPE, STATUS_OF, TITLES, Problem, type_of
+from retrieval.api.problems import PROBLEM_TYPE, TITLES, Problem, type_of
 from retrieval.installation import installed_version
 from retrieval.types.document import Document, DocumentInfo
 from retrieval.types.memory import Memory, MemoryInput
@@ -31,32 +33,17 @@ from retrieval.types.search import Filters, SearchResult
 _TEXTS = msgspec.json.decode(resources.files(__package__).joinpath("openapi.json").read_bytes())
 """What is said of the whole and of each tag, and examples by operation: `request` and `response`."""
 
+_FIELDS = msgspec.json.decode(resources.files(__package__).joinpath("fields.json").read_bytes())
+"""What is said of fields that do not say it themselves: `own` by struct and name, `any` by name alone."""
+
 _REQUEST_ID = "X-Request-Id"
-_PAGE_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
-    "x-content-type-options": "nosniff",
-}
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _REF = "#/components/schemas/{name}"
 _DOCS = {
     "operationId": "docs",
     "tags": ["server"],
     "description": "API pages\n\nThis page; it loads nothing from elsewhere.",
     "responses": {"200": {"description": "Done", "content": {"text/html": {"schema": {"type": "string"}}}}},
-}
-_CAROLINE, _SUPPORT_GROUP = "a6191d0210204da3", "0a47b07992bc3610"
-EXAMPLE_NAMES = {
-    "ns": "caroline",
-    "memory_id": "m1",
-    "document_id": "handbook",
-    "entity_id": _CAROLINE,
-    "merge_id": "0199f0a0-7c00-7000-8000-000000000000",
-    "name": "default",
-}
-"""What stands in the paths of the examples."""
-
-EXAMPLE_QUERIES = {
-    "delete_namespace": "?confirm=caroline",
-    "list_paths": f"?source={_CAROLINE}&target={_SUPPORT_GROUP}",
 }
 _STREAMED: Mapping[str, tuple[type[msgspec.Struct] | None, type[msgspec.Struct]]] = {
     "bulk_add_memories": (MemoryInput, BulkResult),
@@ -85,13 +72,15 @@ class StructSchemas(OpenAPISchemaPlugin):
 
 
 class Rendered(OpenAPIRenderPlugin):
-    """Serves what was rendered once, at the start."""
+    """Serves what is made at its first request: to make it takes as long as all else of an application."""
 
-    content = b""
+    def __init__(self, make: Callable[[], bytes], *, path: str, media_type: MediaType = MediaType.HTML) -> None:
+        super().__init__(path=path, media_type=media_type)
+        self.content = cache(make)
 
     def render(self, request: Request[Any, Any, Any], openapi_schema: dict[str, Any]) -> bytes:
         """The content."""
-        return self.content
+        return self.content()
 
 
 def config(pages: Sequence[Rendered], server_url: str, *, with_key: bool) -> OpenAPIConfig:
@@ -115,13 +104,13 @@ def config(pages: Sequence[Rendered], server_url: str, *, with_key: bool) -> Ope
             security_schemes={"key": SecurityScheme(type="http", scheme="bearer")} if with_key else None,
         ),
         render_plugins=pages,
-        openapi_router=Router("/docs", route_handlers=[], include_in_schema=False, response_headers=_PAGE_HEADERS),
+        openapi_router=Router("/docs", route_handlers=[], include_in_schema=False, response_headers=PAGE_HEADERS),
     )
 
 
 def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool) -> None:
     """Add what Litestar does not know: the structs' schemas, examples, problems of all operations, the key."""
-    document["paths"]["/docs"] = {"get": _DOCS}
+    document["paths"]["/docs"] = {"get": deepcopy(_DOCS)}
     for path, operation in ((path, one) for path, item in document["paths"].items() for one in item.values()):
         summary, _, text = operation["description"].partition("\n\n")
         operation |= {"summary": summary.removesuffix("."), "description": " ".join(text.split())}
@@ -141,7 +130,20 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
     for kind in (Document, DocumentInfo, Memory, NamespaceInfo, SearchResult):
         components[kind.__name__]["properties"]["created_at"]["format"] = "date-time"
+    _describe_fields(components)
     document["components"]["schemas"] = components
+
+
+def _describe_fields(components: Mapping[str, dict[str, Any]]) -> None:
+    """Say what each field is for: by `fields.json` for its struct, in its own words or its class's, or any field's."""
+    for name, component in components.items():
+        text, _, attributes = cleandoc(component.get("description", "")).partition("\n\nAttributes:\n")
+        component["description"] = " ".join(text.split())
+        told = {field: " ".join(words.split()) for field, words in _ATTRIBUTE.findall(attributes)}
+        for field, schema in component.get("properties", {}).items():
+            own = _FIELDS["own"].get(name, {}).get(field) or description_of(schema) or told.get(field)
+            if text := own or _FIELDS["any"].get(field, ""):
+                schema["description"] = text
 
 
 def _reference(kind: type[msgspec.Struct]) -> dict[str, str]:
@@ -180,57 +182,3 @@ def _complete_responses(operation: dict[str, Any], *, needs_key: bool) -> None:
     operation["responses"] = dict(sorted(responses.items(), key=lambda item: item[0] if item[0] >= "400" else ""))
     if needs_key:
         operation["security"] = [{"key": []}]
-
-
-def page(document: Mapping[str, Any]) -> bytes:
-    """The document as one HTML page that loads nothing from elsewhere."""
-    sections = []
-    for tag in document["tags"]:
-        sections.append(f"<h2>{escape(tag['name'])}</h2><p>{_prose(tag['description'])}</p>")
-        for path, item in document["paths"].items():
-            for method, operation in item.items():
-                if tag["name"] in operation["tags"]:
-                    sections.append(_section(document, method.upper(), path, operation))
-    causes = {status: [kind.__doc__ or "" for kind in STATUS_OF if STATUS_OF[kind] == status] for status in TITLES}
-    problems = (
-        f'<tr id="{type_of(status).removeprefix("/docs#")}"><td>{status}<td>{title}<td>{" ".join(causes[status])}'
-        for status, title in TITLES.items()
-    )
-    template = Template(resources.files(__package__).joinpath("docs.html").read_text())
-    return template.substitute(
-        version=escape(document["info"]["version"]),
-        about=_prose(document["info"]["description"]),
-        sections="".join(sections),
-        problems="".join(problems),
-    ).encode()
-
-
-def _section(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> str:
-    return (
-        f'<section id="{operation["operationId"]}"><h3><span>{method}</span> <code>{escape(path)}</code></h3>'
-        f"<p><b>{escape(operation['summary'])}.</b> {_prose(operation['description'])}</p>"
-        f"<pre>{escape(_curl(document, method, path, operation))}</pre></section>"
-    )
-
-
-def _curl(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> str:
-    """A command that works on a server with the examples' memories."""
-    url = document["servers"][0]["url"] + path
-    for name, value in EXAMPLE_NAMES.items():
-        url = url.replace(f"{{{name}}}", value)
-    url += EXAMPLE_QUERIES.get(operation["operationId"], "")
-    parts = ["curl -s" if method == "GET" else f"curl -s -X {method}", shlex.quote(url)]
-    if operation.get("security"):
-        parts.append('-H "Authorization: Bearer $TRIVET_API_KEY"')
-    for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
-        parts.append(f"-H 'Content-Type: {media_type}'")
-        is_json = media_type == JSON_TYPE
-        example = msgspec.json.encode(body["example"]).decode() if is_json else body["example"]
-        parts.append(f"{'-d' if is_json else '--data-binary'} {shlex.quote(example)}")
-    return " \\\n  ".join(parts)
-
-
-def _prose(text: str) -> str:
-    """Escaped text; what stands between backticks becomes code."""
-    pieces = escape(text).split("`")
-    return "".join(f"<code>{piece}</code>" if at % 2 else piece for at, piece in enumerate(pieces))

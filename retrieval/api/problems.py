@@ -83,11 +83,13 @@ STATUS_OF: Mapping[type[Exception], int] = {
 TITLES: Mapping[int, str] = {
     400: "Bad request",
     401: "A valid key is needed",
+    403: "Forbidden",
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
     413: "Body too large",
     415: "Unsupported media type",
+    421: "Misdirected request",
     422: "Invalid input",
     500: "Internal error",
     503: "Not available",

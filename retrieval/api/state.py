@@ -26,7 +26,7 @@ class AppState:
 
     Attributes:
         opened: the engine; None before the start and after the stop.
-        openapi: the OpenAPI document as JSON.
+        openapi: makes the OpenAPI document, as JSON.
         allowed: the methods of each path, as the header `Allow` has them.
         tools: answers what is below `/mcp`; None without the extra `mcp`.
     """
@@ -34,7 +34,7 @@ class AppState:
     settings: Settings
     metrics: Metrics = field(default_factory=Metrics)
     opened: Trivet | None = None
-    openapi: bytes = b""
+    openapi: Callable[[], bytes] = bytes
     allowed: Mapping[str, str] = field(default_factory=dict)
     tools: ASGIApp | None = None
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)

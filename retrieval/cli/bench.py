@@ -58,7 +58,9 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
     help="Keep the data there and use what is there.  [default: a folder that is deleted]",
 )
 @click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Write JSON, a Markdown report and plots there."
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write JSON, a report as HTML and Markdown, and plots there.",
 )
 @json_option
 def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, as_json: bool, **options: Any) -> None:
@@ -73,9 +75,10 @@ def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, 
         raise click.UsageError("trivet bench needs a checkout of Trivet: benchmarks/speed is not part of the wheel")
     if str(_CHECKOUT) not in sys.path:
         sys.path.insert(0, str(_CHECKOUT))
+    from benchmarks.speed.page import as_html
     from benchmarks.speed.peers import parse_peers
     from benchmarks.speed.plan import BenchmarkPlan, parse_sizes
-    from benchmarks.speed.report import as_markdown, write_plots
+    from benchmarks.speed.report import as_markdown, charts, write_plots
     from benchmarks.speed.run import run
     from benchmarks.speed.targets import targets
 
@@ -94,8 +97,9 @@ def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, 
     def keep(found: Benchmark) -> None:
         if out is not None:
             write_json(out / "benchmark.json", found)
-            plots = write_plots(out, found) if drawn else []
-            (out / "benchmark.md").write_text(as_markdown(found, plots), encoding="utf-8")
+            plots = charts(found) if drawn else {}
+            (out / "benchmark.md").write_text(as_markdown(found, write_plots(out, plots)), encoding="utf-8")
+            (out / "benchmark.html").write_text(as_html(found, plots), encoding="utf-8")
 
     with _folder(data_dir) as folder:
         found = asyncio.run(run(folder, BenchmarkPlan(**options), folders, progress, keep))

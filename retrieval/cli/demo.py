@@ -94,20 +94,22 @@ def _serve(settings: Settings, to: Console) -> None:
     """Serve the sample until Ctrl-C, which is the normal end."""
     from retrieval.api.server import run  # brings all of Litestar
 
-    for line in serving_lines(settings.port, os.environ):
+    for line in serving_lines(settings, os.environ):
         say(to, line)
     with suppress(KeyboardInterrupt):
         run(settings, 1)
     say(to, "stopped")
 
 
-def serving_lines(port: int, environ: Mapping[str, str]) -> list[str]:
-    """Where the server is and how to ask it; a key's value is not shown, only where it comes from."""
-    address = f"http://127.0.0.1:{port}"
+def serving_lines(settings: Settings, environ: Mapping[str, str]) -> list[str]:
+    """Where the console and the API's pages are, and how to ask; of a key only the name of its variable."""
+    address = f"http://127.0.0.1:{settings.port}"
     key = ' -H "Authorization: Bearer $TRIVET_API_KEY"' if environ.get("TRIVET_API_KEY") else ""
     return [
         "",
-        f"server: {address} (pages: {address}/docs; Ctrl-C ends it)",
+        *([f"console:  {address}"] if settings.console else []),
+        f"API:      {address}/docs",
+        "Ctrl-C ends the server. To ask from the shell:",
         f"  curl -s {address}/v1/namespaces/{NAMESPACE}/search{key} -H 'content-type: application/json' \\",
         """    -d '{"query": "Which vet do Lucía and Maya share?", "top_k": 3}'""",
     ]

@@ -35,12 +35,14 @@ COMMANDS: dict[str, Entry] = {
     "context": Entry("context", "Assemble the context pack for a query."),
     "classify": Entry("classify", "Show a query's intent and the weights that it alone asks for."),
     "migrate": Entry("migrate", "Bring the database's schema up to date."),
+    "reembed": Entry("reembed", "Give all memories of a namespace new vectors, after a change of the model."),
     "profile": Entry("profile", "Show and change the fusion profiles: versions, promotion, rollback."),
     "train": Entry("train", "Train the query classifier on labelled queries."),
     "tune": Entry("tune", "Fit a profile to labelled queries and judge it by the gate."),
     "queries": Entry("queries", "Show, export, redact and delete the logged searches of a namespace."),
     "eval": Entry("evaluate", "Measure the rankings on evaluation folders."),
     "bench": Entry("bench", "Measure speed on namespaces of a thousand to a million memories, and peers beside it."),
+    "keys": Entry("keys", "Print a new random API key."),
     "doctor": Entry("doctor", "Check that everything Trivet needs is there."),
 }
 

@@ -29,6 +29,7 @@ from retrieval.imports.files import ImportFile
 from retrieval.imports.formats import FORMATS, detect, read
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.lifecycle.export import MARK, read_header
+from retrieval.lifecycle.jobs import Progress
 from retrieval.settings import Settings
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.types.namespace import EmbedderName
@@ -182,11 +183,13 @@ def command(
                 await engine.prepare_import(namespace or "default", header.settings)
             # An export's memories get the order of insertion that they had.
             at_once = BATCHES_AT_ONCE if header is None else 1
+            job = Progress(kind="import", namespace=namespace or "default", total=total)
             with progress("import", total) as advance:
-                async with aclosing(_stored(engine, batches, at_once)) as stored:
+                async with engine.jobs.following(job), aclosing(_stored(engine, batches, at_once)) as stored:
                     async for batch, results in stored:
                         _note(batch, results, outcome)
                         advance(len(batch.records))
+                        job.done += len(batch.records)
             if header is not None:
                 if (lines := outcome.counts.total()) < header.memories:
                     raise Failure(f"the export ends early: {lines} of {header.memories} memories are in it")

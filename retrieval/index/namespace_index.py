@@ -35,7 +35,7 @@ MEMORIES_AT_ONCE = 5_000
 _METADATA_KEPT = 16
 
 _ORDINALS: LiteralString = """
-    select next_doc, (select string_agg(int4send(doc), '' order by doc) from memory where ns = %(ns)s)
+    select next_doc, generation, (select string_agg(int4send(doc), '' order by doc) from memory where ns = %(ns)s)
     from namespace where ns = %(ns)s
 """
 
@@ -66,6 +66,7 @@ class NamespaceIndex:
     Attributes:
         ns: the namespace's number.
         snapshot: the database snapshot as of which it is exact.
+        generation: of the namespace's vectors; once they are replaced the index is of no more use.
         terms: postings of the terms that queries have used.
         vectors: those read so far.
         roots: of merged entities, which the graph has in their place.
@@ -75,6 +76,7 @@ class NamespaceIndex:
 
     ns: int
     snapshot: DatabaseSnapshot
+    generation: int
     memories: Columns
     graph: Adjacency
     vectors: QuantizedVectors
@@ -151,7 +153,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
         found = await read_slots(conn, ns)
         if found is None:
             return None
-        slots, ordinals = found
+        slots, generation, ordinals = found
         memories = Columns(slots)
         for some in np.split(ordinals, range(MEMORIES_AT_ONCE, ordinals.size, MEMORIES_AT_ONCE)):
             if some.size:
@@ -159,17 +161,18 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
         roots = await read_roots(conn, ns)
         edges = await read_edges(conn, ns, parts=1 + ordinals.size // MEMORIES_AT_ONCE, roots=roots)
         graph = await asyncio.to_thread(Adjacency, *_by_slot(memories.slots, *edges))
-        return NamespaceIndex(ns, snapshot, memories, graph, QuantizedVectors(memories.slots.count), roots)
+        vectors = QuantizedVectors(memories.slots.count)
+        return NamespaceIndex(ns, snapshot, generation, memories, graph, vectors, roots)
 
 
-async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, NDArray[np.int64]] | None:
-    """The slots of a namespace and the ordinals of its memories, ascending; None if there is none of that number."""
+async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, int, NDArray[np.int64]] | None:
+    """A namespace's slots, generation of vectors and ordinals of its memories, ascending; None if there is none."""
     found = await (await conn.execute(_ORDINALS, {"ns": ns}, binary=True)).fetchone()
     if found is None:
         return None
-    next_doc, sent = found
+    next_doc, generation, sent = found
     ordinals = np.frombuffer(sent or b"", ">i4").astype(np.int64)
-    return Slots(ordinals, given_out=next_doc), ordinals
+    return Slots(ordinals, given_out=next_doc), generation, ordinals
 
 
 def _by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tuple[NarrowEdges, Iterable[Stated]]:

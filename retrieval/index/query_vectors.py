@@ -32,7 +32,10 @@ _cosines = native.function(
 
 
 class QueryVectors:
-    """Vectors of memories of one namespace, from its index or else from the database, kept for the query."""
+    """Vectors of memories of one namespace, from its index or else from the database, kept for the query.
+
+    Reading raises VectorsReplaced if the namespace was given new ones since its index was brought up to date.
+    """
 
     def __init__(self, pool: Pool, index: NamespaceIndex) -> None:
         self._pool = pool
@@ -63,12 +66,12 @@ class QueryVectors:
 
     async def _read_from_database(self, missing: Sequence[int]) -> None:
         kept, ns, slots = self._index.vectors, self._index.ns, self._index.memories.slots
-        version = kept.version
+        version, generation = kept.version, self._index.generation
         async with self._pool.connection() as conn:
-            found = by_slot(slots, await vectors.read(conn, ns, slots.ordinals_of(missing)))
+            found = by_slot(slots, await vectors.read(conn, ns, slots.ordinals_of(missing), generation=generation))
             gone = sorted(set(missing).difference(found.docs.tolist()))
             ids = self._index.memories.ids.get(np.array(gone, np.int64))
-            moved = await vectors.read_moved(conn, ns, gone, ids) if gone else None
+            moved = await vectors.read_moved(conn, ns, gone, ids, generation=generation) if gone else None
         if found.docs.size:
             kept.put(*found, version=version)
             self._add(found)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from native.malloc import trim_heap
 from postgres.arrays import array_text
 from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined
-from retrieval.errors import NotFound, StoreError
+from retrieval.errors import NotFound, StoreError, VectorsReplaced
 from retrieval.index import namespace_index, small_namespaces
 from retrieval.index.columns import from_microseconds
 from retrieval.index.namespace_index import NamespaceIndex, metadata_key
@@ -38,6 +38,7 @@ from retrieval.store.changes import DatabaseSnapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.state import LoadedIndex
 
 log = logging.getLogger(__name__)
 
@@ -239,6 +240,13 @@ class IndexRegistry:
                     checked.namespace, index, index.terms.postings(wanted), checked.now, checked.asked_at, known
                 )
 
+    def loaded(self) -> list[LoadedIndex]:
+        """What is loaded, last used first."""
+        return [
+            LoadedIndex(namespace=name, memories=entry.index.memories.count, bytes=entry.nbytes)
+            for name, entry in reversed(self._entries.items())
+        ]
+
     async def warm(self, *, least: int = WARMED_FROM) -> None:
         """Load the largest namespaces ahead of their first query, until half of the budget is used.
 
@@ -332,7 +340,10 @@ class IndexRegistry:
             version = index.vectors.version
             try:
                 async with self._pool.connection() as conn:
-                    found = await vectors.read(conn, index.ns, index.memories.slots.ordinals(missing).tolist())
+                    ordinals = index.memories.slots.ordinals(missing).tolist()
+                    found = await vectors.read(conn, index.ns, ordinals, generation=index.generation)
+            except VectorsReplaced:  # and the next check drops the index
+                return
             except StoreError as exc:
                 log.warning("loading vectors failed, queries read what they need: %s", exc)
                 return
@@ -384,7 +395,7 @@ class IndexRegistry:
             if not checked:
                 raise NotFound(f"there is no namespace {name!r}")
             return None
-        ns, stored, next_doc, created_at, now, transactions, _, changed = checked[0]
+        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0]
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
         terms_bytes = index.terms.nbytes
         extras.take_in(answers)
@@ -399,7 +410,7 @@ class IndexRegistry:
         if name in self._entries:
             self._entries.move_to_end(name)
         self._start_reload(name, entry)
-        namespace = Namespace(ns, name, entry.settings, next_doc, created_at)
+        namespace = Namespace(ns, name, entry.settings, next_doc, created_at, generation)
         return _Fresh(namespace, index, now, asked_at, extras.with_metadata)
 
     def _start_reload(self, name: str, entry: _Entry) -> None:
@@ -450,7 +461,7 @@ async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex
     if not rows:
         return
     ns, *_, is_continued, changed = rows[0]
-    if ns != former.ns or ns != index.ns or not is_continued:
+    if ns != former.ns or ns != index.ns or former.generation != index.generation or not is_continued:
         return
     slots, former_slots = index.memories.slots, former.memories.slots
     ordinals = slots.ordinals(np.flatnonzero(index.memories.alive.values))
@@ -466,5 +477,6 @@ def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> boo
     """Whether an index can apply the changes of a check; if there are too many, loading it again is faster."""
     if not checked:
         return False
-    ns, *_, is_continued, changed = checked[0]
-    return bool(ns == index.ns and is_continued and len(set(changed)) <= index.max_incremental)
+    ns, _, _, _, generation, *_, is_continued, changed = checked[0]
+    is_same = ns == index.ns and generation == index.generation
+    return bool(is_same and is_continued and len(set(changed)) <= index.max_incremental)

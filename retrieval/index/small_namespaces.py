@@ -64,7 +64,7 @@ _PARTS: LiteralString = (
 )  # fmt: skip
 _READ = PreparedStatement("select * from (" + _NAMESPACE + ") as n" + _PARTS.replace("%(ns)s", "n.ns"))
 
-_WIDTHS = (8, 21, 1, 3, 3, 1, 3, 4, 2, 2)
+_WIDTHS = (9, 21, 1, 3, 3, 1, 3, 4, 2, 2)
 """How many consecutive columns of the result belong together."""
 
 
@@ -88,19 +88,20 @@ async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int
     namespace, memories, (stored,), unread, links, (own,), mentions, relations, merges, found = (
         list(islice(sent, width)) for width in _WIDTHS
     )
-    ns, settings, next_doc, created_at, now, *snapshot = namespace
+    ns, settings, next_doc, created_at, generation, now, *snapshot = namespace
     columns = Columns()
     columns.put(memories)
     columns.link(*links)
     columns.read_traits(_transposed(unread))
     roots = dict(_transposed(merges))
     graph = Adjacency(*unified(edges_of(*mentions), [Stated(*each) for each in _transposed(relations)], roots))
-    index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), columns, graph, QuantizedVectors(next_doc), roots)
+    vectors_of_index = QuantizedVectors(next_doc)
+    index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), generation, columns, graph, vectors_of_index, roots)
     if columns.count:
         index.vectors.put(*vectors.stored(memories[0], stored, links[0], own), version=index.vectors.version)
     index.terms.put(postings.decode_terms(_transposed(found), terms), terms, additions=0)
     decoded = msgspec.json.decode(settings, type=NamespaceSettings)
-    return SmallNamespace(Namespace(ns, name, decoded, next_doc, created_at), settings, index, now)
+    return SmallNamespace(Namespace(ns, name, decoded, next_doc, created_at, generation), settings, index, now)
 
 
 def _transposed(arrays: Sequence[list[Any] | None]) -> list[tuple[Any, ...]]:

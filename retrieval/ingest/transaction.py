@@ -80,10 +80,9 @@ async def store(
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = {item.draft.id: item for item in analysed}
-    numbered = dict(zip(written, docs or (), strict=docs is not None))
+    numbered = dict(zip(written, docs, strict=True))
     async with conn.transaction():
-        if docs is None or not await namespaces.hold(conn, ns):
-            raise NotFound(f"namespace {namespace.name!r} was deleted")
+        await namespaces.hold_for_vectors(conn, namespace)
         await turns.lock_sessions(conn, ns, sessions)
         known = {memory_id for memory_id, item in written.items() if item.draft.may_exist}
         await locking.lock_ids(conn, ns, written=known, superseded=superseded)
@@ -123,8 +122,7 @@ async def replace_document(
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = [item.draft.id for item in analysed]
     async with conn.transaction():
-        if docs is None or not await namespaces.hold(conn, ns):
-            raise NotFound(f"namespace {namespace.name!r} was deleted")
+        await namespaces.hold_for_vectors(conn, namespace)
         await conn.execute(_ALLOW_LONG_STATEMENTS)
         await turns.lock_sessions(conn, ns, sessions)
         await locking.lock_ids(conn, ns, written=written, superseded=superseded)

@@ -6,6 +6,9 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
 
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ids import uuid7
@@ -22,6 +25,7 @@ from retrieval.journal.query_log import QueryPage
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.receipts import FeedbackReceipt
+from retrieval.types.search import Filters
 from retrieval.validation import check_storable, cursor_position
 
 RELEVANT_FROM = 0.5
@@ -29,6 +33,16 @@ RELEVANT_FROM = 0.5
 
 _LAST_NUMBER = 2**63 - 1
 _MOST_NAMED = 5
+
+
+class JudgedQuery(NamedTuple):
+    """A search that callers judged: what it asked, and the ids of the memories that answer it."""
+
+    query: str
+    relevant: list[str]
+    filters: Filters
+    as_of: datetime | None
+    query_timestamp: datetime | None
 
 
 class JournalService:
@@ -115,6 +129,31 @@ class JournalService:
             raise InvalidInput("must not be empty", loc=("redact",))
         async with self._namespace(name) as (conn, ns):
             return await query_log.redact(conn, ns, query_contains=containing)
+
+    async def judged_queries(self, name: str) -> list[JudgedQuery]:
+        """The queries with an existing memory that feedback judges relevant, each once, those judged last at the end.
+
+        A rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback overrides earlier.
+        """
+        said: dict[bytes, tuple[Feedback, dict[str, bool]]] = {}
+        async with self._namespace(name) as (conn, ns):
+            for judged in await feedback.read(conn, ns):
+                asked = (judged.query, judged.filters, judged.as_of, judged.query_timestamp)
+                key = msgspec.json.encode(asked, order="sorted")
+                _, before = said.pop(key, (judged, {}))
+                said[key] = (judged, before | _verdicts(judged))
+            existing = await feedback.existing(conn, ns, {one for _, verdicts in said.values() for one in verdicts})
+        queries = [
+            JudgedQuery(
+                judged.query,
+                sorted(one for one, is_relevant in verdicts.items() if is_relevant and one in existing),
+                judged.filters or Filters(),
+                judged.as_of,
+                judged.query_timestamp,
+            )
+            for judged, verdicts in said.values()
+        ]
+        return [query for query in queries if query.relevant]
 
     async def relevant_by_search(self, name: str) -> Mapping[str, Sequence[str]]:
         """By search, the existing memories that its feedback judges relevant.

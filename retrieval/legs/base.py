@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graph.resolution import EntityMatches
 from graph.rules import Rule
-from retrieval.errors import LegTimedOut
+from retrieval.errors import LegTimedOut, VectorsReplaced
 from retrieval.index.namespace_index import IndexState, NamespaceIndex
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import NamespaceSnapshot
@@ -162,10 +162,15 @@ class LegRanking:
 
 
 async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T | Degradation:
-    """The result of a leg or the rescorer, or the reason why it has none; its failure does not fail the query."""
+    """The result of a leg or the rescorer, or the reason why it has none; its failure does not fail the query.
+
+    Raises VectorsReplaced: then the query starts over.
+    """
     try:
         async with asyncio.timeout(timeout_s):
             return await work
+    except VectorsReplaced:
+        raise
     except TimeoutError:
         reason = f"{LegTimedOut.__doc__} ({timeout_s:g} s)"
     except Exception as exc:

@@ -116,6 +116,7 @@ class PartialReader:
             found = await vectors.by_index(conn, namespace.ns, vector, k=count, eligible=eligible, ef_search=breadth)
             if len(found) < count:
                 found = await vectors.exactly(conn, namespace.ns, vector, k=count, eligible=eligible)
+            await vectors.check_generation(conn, namespace.ns, namespace.generation)
         return np.array([doc for doc, _ in found], np.int64)
 
 
@@ -131,11 +132,16 @@ async def _begin(
     found = await read_slots(conn, namespace.ns)
     if found is None:
         raise NotFound(f"there is no namespace {namespace.name!r}")
-    slots, ordinals = found
+    slots, _, ordinals = found
     known = Columns(slots)
     known.ensure(slots.count)
     index = NamespaceIndex(
-        namespace.ns, snapshot, known, Adjacency(edges_of(None, None, None), ()), QuantizedVectors(0)
+        namespace.ns,
+        snapshot,
+        namespace.generation,
+        known,
+        Adjacency(edges_of(None, None, None), ()),
+        QuantizedVectors(0),
     )
     with_metadata = None
     if request.filters.metadata:

@@ -112,6 +112,7 @@ class VectorRetriever:
                 plan.append("exact")
                 docs = slots.ordinals(np.flatnonzero(eligible)).tolist()
                 found = await stored_vectors.among(conn, query.ns, embedding, k=query.fan_out, docs=docs)
+            await stored_vectors.check_generation(conn, query.ns, query.snapshot.index.generation)
         slots_found = slots.of(np.array([doc for doc, _ in found], np.int64)).tolist()
         hits = [(slot, score) for slot, (_, score) in zip(slots_found, found, strict=True) if slot != NO_SLOT]
         return hits, {**details, "plan": ", then ".join(plan)}

@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from retrieval.errors import VectorsReplaced
 from retrieval.index.columns import Columns
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
@@ -81,7 +82,10 @@ class OutdatedMemories:
         document, visible to a search of now, and neither questions nor the same words again.
         """
         written = [result.id for result in results if result.id and result.status in ("created", "updated")]
-        suggested = await self._of(name, written) if written else {}
+        try:
+            suggested = await self._of(name, written) if written else {}
+        except VectorsReplaced:
+            suggested = await self._of(name, written)
         return [
             structs.replace(result, may_supersede=suggested.get(result.id, []))
             if result.id and result.status in ("created", "updated")

@@ -70,7 +70,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         neighbour_share: scale of the neighbouring turns' contribution to BM25; 1 is the tuned value.
         speaker_boost: BM25 bonus, as a share of the score, for a memory whose speaker the query names.
         asking_share: factor on the BM25 score of a chat turn that only asks a question.
-        period_weight: BM25 bonus, times idf, for a memory from the period that the query mentions.
+        period_weight: how much the time that a query names or asks for counts: the BM25 bonus, times idf, for a memory
+            of that period, and how far later memories rise where the query asks for now; 0: not at all.
         anchors: number of top memories of the other legs from which the graph leg continues its walk.
         adjacency: share of a turn's graph activation that each neighbouring turn receives.
         vector_noise: drop memories whose cosine is this far below the best.

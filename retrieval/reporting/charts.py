@@ -20,6 +20,7 @@ _DIGIT = 0.015
 """The share of a bar that a digit takes, by number of panels side by side."""
 
 _MARKS = "osD^vPX*"
+_LEGEND_COLUMNS = 4
 
 _HEIGHT = 3**0.5 / 2
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, _HEIGHT]])
@@ -60,16 +61,16 @@ def interval_rows(panels: Mapping[str, Mapping[str, tuple[Interval, bool]]], lab
 def dot_rows(names: Sequence[str], series: Sequence[Series], title: str, label: str) -> str:
     """A row per name with a dot per system, and the interval of those that have one."""
     rows = range(len(names))
-    with drawing(_WIDTH, 1.1 + _ROW * len(names)) as (figure, (axes,)):
+    with drawing(_WIDTH, 0.8 + _legend_height(len(series)) + _ROW * len(names)) as (figure, (axes,)):
         for number, each in reversed(list(enumerate(series))):
-            colour, mark, order = SERIES[number % len(SERIES)], _MARKS[number % len(_MARKS)], 2 + (number == 0)
+            (colour, mark), order = _look(number), 2 + (number == 0)
             if each.low:
                 axes.hlines(rows, each.low, each.high, color=colour, linewidth=2, zorder=order)
             size = 6 if number else 8
             axes.plot(each.values, rows, mark, color=colour, label=each.name, markersize=size, zorder=order)
         _name_rows(axes, names, grid=True)
         axes.set_title(title)
-        _legend(figure, axes, len(series), reverse=True)
+        _legend(figure, axes, reverse=True)
         return render(figure, label)
 
 
@@ -83,9 +84,9 @@ def line_chart(
     levels: Mapping[str, float] | None = None,
 ) -> str:
     """A line per system with its bounds shaded; `ticks` make the lower axis logarithmic, `levels` are constants."""
-    with drawing(_WIDTH, 3.6) as (figure, (axes,)):
+    with drawing(_WIDTH, 3.3 + _legend_height(len(series) + len(levels or {}))) as (figure, (axes,)):
         for number, each in reversed(list(enumerate(series))):
-            colour, mark = SERIES[number % len(SERIES)], _MARKS[number % len(_MARKS)]
+            colour, mark = _look(number)
             if each.low:
                 axes.fill_between(each.at, each.low, each.high, color=colour, alpha=0.15, linewidth=0)
             width, order = (1.4, 2) if number else (2.4, 3)
@@ -101,7 +102,7 @@ def line_chart(
             axes.set_ylim(bottom=0.0)
         axes.set_xlabel(below)
         axes.set_title(title)
-        _legend(figure, axes, min(4, len(series) + len(levels or {})), reverse=not levels)
+        _legend(figure, axes, reverse=not levels)
         return render(figure, label)
 
 
@@ -131,7 +132,7 @@ def outcome_bars(
             axes.set_xlim(0.0, 1.0)
             axes.set_title(title)
         _name_rows(axes_of[0], names)
-        _legend(figure, axes_of[0], 3)
+        _legend(figure, axes_of[0])
         return render(figure, label)
 
 
@@ -215,10 +216,21 @@ def _name_rows(axes: Axes, names: Sequence[str], *, grid: bool = False) -> None:
         axes.grid(axis="y", visible=False)
 
 
-def _legend(figure: Any, axes: Axes, columns: int, *, reverse: bool = False) -> None:
+def _look(number: int) -> tuple[str, str]:
+    """Colour and mark of a system. From the ninth on colours come again with other marks: no two look alike."""
+    return SERIES[number % len(SERIES)], _MARKS[(number + number // len(SERIES)) % len(_MARKS)]
+
+
+def _legend_height(names: int) -> float:
+    """Inches that a legend takes."""
+    return 0.3 * -(-names // _LEGEND_COLUMNS)
+
+
+def _legend(figure: Any, axes: Axes, *, reverse: bool = False) -> None:
     """Below the chart, in the order of the systems even where they were drawn the other way round."""
     handles, labels = axes.get_legend_handles_labels()
     step = -1 if reverse else 1
+    columns = min(_LEGEND_COLUMNS, len(labels))
     figure.legend(
         handles[::step], labels[::step], loc="outside lower center", ncols=columns, handlelength=1.0, handletextpad=0.4
     )

@@ -11,6 +11,7 @@ from retrieval.evaluation.comparisons import (
     BEST_LEG,
     EQUAL,
     MEASURES,
+    SIGNIFICANT,
     OutcomeCounts,
     Versus,
     YardstickVerdict,
@@ -81,14 +82,15 @@ def headline(summary: Summary) -> str:
 
 
 def verdict_lines(figures: Figures) -> list[str]:
-    """A line per verdict, such as `nDCG@10: adaptive is not significantly worse than bm25, the best single leg`."""
+    """A line per verdict, such as `nDCG@10: adaptive is better than bm25, the best single leg (...)`."""
     lines = []
     for verdict in figures.verdicts:
         test = verdict.versus
         known = "the best single leg" if verdict.yardstick == BEST_LEG else EQUAL
-        judged = "worse" if verdict.worse else "not significantly worse"
+        is_better = test.comparison.difference.mean > 0.0 and test.corrected_p < SIGNIFICANT
+        judged = "worse than" if verdict.worse else "better than" if is_better else "not significantly different from"
         lines.append(
-            f"{HEADINGS[test.measure]}: {test.system} is {judged} than {test.baseline}, {known} "
+            f"{HEADINGS[test.measure]}: {test.system} is {judged} {test.baseline}, {known} "
             f"({show_interval(test.comparison.difference, signed=True)}, p {test.corrected_p:.4f})"
         )
     return lines

@@ -23,6 +23,7 @@ from retrieval.reporting.evaluation import (
     versus_tables,
 )
 from retrieval.reporting.page import Fact, Part, Section, render_page
+from retrieval.reporting.table import Table
 
 PANELS = 3
 """Most pairs that find room side by side."""
@@ -64,10 +65,18 @@ def _set(summary: Summary) -> Section:
     parts = [
         *(Part(text=line, soft=True) for line in headline(summary).split("\n")),
         *_figures(summary.figures, summary.dataset),
-        Part(tables=[running_table(summary.running)], judged=summary.figures.judged, fold="times"),
+        Part(tables=[running_table(summary.running)], judged=summary.figures.judged, fold="times and failed legs"),
+        *_not_stored(summary),
     ]
     anchor = "set-" + "".join(char if char.isalnum() else "-" for char in summary.dataset)
     return Section(heading=summary.dataset, parts=parts, anchor=anchor)
+
+
+def _not_stored(summary: Summary) -> Iterator[Part]:
+    """Rows of the corpus that the database does not hold, and why."""
+    if summary.ingestion.rejected:
+        rows = [[str(row.line), row.id, row.error] for row in summary.ingestion.rejected]
+        yield Part(tables=[Table(title="not stored", headings=["line", "id", "why"], rows=rows)])
 
 
 def _figures(figures: Figures, name: str) -> Iterator[Part]:

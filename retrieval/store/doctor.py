@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import LiteralString
@@ -24,6 +23,7 @@ from retrieval.store.embedded.instance import running
 from retrieval.store.embedded.tuning import advice, server_settings
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
 from retrieval.store.pool import Connection, connect, describe
+from retrieval.types.state import Finding
 
 LEAST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 1_000_000_000
@@ -35,15 +35,6 @@ _INDEX: LiteralString = """
         join pg_am a on a.oid = c.relam
     where i.indrelid = to_regclass('memory') and a.amname = 'hnsw'
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check."""
-
-    name: str
-    ok: bool
-    detail: str
 
 
 async def examine(settings: Settings) -> list[Finding]:

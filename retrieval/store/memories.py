@@ -101,7 +101,8 @@ _WITH_METADATA = PreparedStatement(
 )
 
 _DELETE = """
-    with superseding as (delete from supersession where ns = %(ns)s and doc = any(%(docs)s))
+    with superseding as (delete from supersession where ns = %(ns)s and doc = any(%(docs)s)),
+        reembedded as (delete from new_embedding where ns = %(ns)s and doc = any(%(docs)s))
     delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length
 """
 

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from retrieval.errors import MigrationError
-from retrieval.store.pool import connect
+from retrieval.store.pool import connect, describe, one_line
 
 LEAST_SERVER_VERSION = 160_000
 """PostgreSQL 16, as libpq numbers it."""
@@ -131,9 +131,10 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
         await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
         try:
             await db.execute(_CREATE_TABLE)
+            applied = await _applied(db)
         except psycopg.Error as exc:
-            raise MigrationError(f"this user may not create tables in the database: {exc}") from exc
-        todo = outstanding(series, await _applied(db))
+            raise MigrationError(f"cannot migrate the database {describe(url)}: {one_line(exc)}") from exc
+        todo = outstanding(series, applied)
         for migration in todo:
             await _apply(db, migration)
             log.info("applied migration %04d %s", migration.version, migration.name)
@@ -162,7 +163,7 @@ async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
                 _RECORD, {"version": migration.version, "name": migration.name, "checksum": migration.checksum}
             )
     except psycopg.Error as exc:
-        raise MigrationError(f"migration {migration.version} {migration.name!r} failed: {exc}") from exc
+        raise MigrationError(f"migration {migration.version} {migration.name!r} failed: {one_line(exc)}") from exc
 
 
 async def _applied(db: AsyncConnection[TupleRow]) -> list[Applied]:

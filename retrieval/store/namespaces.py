@@ -11,28 +11,28 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.errors import Collided, Conflict, InvalidInput, NotFound
+from retrieval.errors import Collided, Conflict, InvalidInput, NotFound, VectorsReplaced
 from retrieval.types.namespace import DEFAULT_EMBEDDER, NamespaceInfo, NamespaceReceipt, NamespaceSettings
 from retrieval.validation import check_names
 
 _NAME = re.compile(r"[\w.:@+\-]{1,128}")
 
 CURRENT: LiteralString = """
-    ns, settings::text, next_doc, created_at,
+    ns, settings::text, next_doc, created_at, generation,
         (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint
 """
 """Columns: a namespace with undecoded settings, and the time in microseconds since 2000, as PostgreSQL stores it."""
 
-_FIND = "select ns, name, settings, next_doc, created_at from namespace where name = %(name)s"
+_FIND = "select ns, name, settings, next_doc, created_at, generation from namespace where name = %(name)s"
 
 _CREATE = """
     insert into namespace (name, settings) values (%(name)s, %(settings)s)
-    on conflict (name) do nothing returning ns, name, settings, next_doc, created_at
+    on conflict (name) do nothing returning ns, name, settings, next_doc, created_at, generation
 """
 
 _CHANGE = "update namespace set settings = %(settings)s where ns = %(ns)s"
 
-_HOLD = "select ns from namespace where ns = %(ns)s for key share"
+_HOLD = "select generation from namespace where ns = %(ns)s for key share"
 
 # Commits asynchronously, as all writers of a namespace would queue for the flush: later writes with these ordinals do
 # flush, and WAL is flushed in order.
@@ -70,6 +70,7 @@ _DELETE = {
     "memories": "delete from memory where ns = %(ns)s",
     "memory_changes": "delete from memory_change where ns = %(ns)s",
     "turns": "delete from turn where ns = %(ns)s",
+    "new_embeddings": "delete from new_embedding where ns = %(ns)s",
     "bm25_tail": "delete from bm25_tail where ns = %(ns)s",
     "bm25_postings": "delete from bm25_posting where ns = %(ns)s",
     "bm25_segments": "delete from bm25_segment where ns = %(ns)s",
@@ -83,19 +84,25 @@ _DELETE = {
     "feedback": "delete from feedback where ns = %(ns)s",
     "queries": "delete from query_log where ns = %(ns)s",
     "shadow_runs": "delete from shadow_run where ns = %(ns)s",
+    "jobs": "delete from job where ns = %(ns)s",
     "journals": "delete from journal where ns = %(ns)s",
     "namespaces": "delete from namespace where ns = %(ns)s",
 }
 
 
 class Namespace(NamedTuple):
-    """A row of the table, in the order of the statements' columns."""
+    """A row of the table, in the order of the statements' columns.
+
+    Attributes:
+        generation: of its vectors; those of two generations cannot be compared with each other.
+    """
 
     ns: int
     name: str
     settings: NamespaceSettings
     next_doc: int
     created_at: datetime
+    generation: int
 
 
 def check_name(name: str) -> None:
@@ -131,8 +138,8 @@ async def _one(conn: AsyncConnection[Any], statement: LiteralString, parameters:
     row = await (await conn.execute(statement, parameters)).fetchone()
     if row is None:
         return None
-    ns, name, settings, next_doc, created_at = row
-    return Namespace(ns, name, msgspec.convert(settings, NamespaceSettings), next_doc, created_at)
+    found = Namespace(*row)
+    return found._replace(settings=msgspec.convert(found.settings, NamespaceSettings))
 
 
 async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> None:
@@ -152,25 +159,37 @@ async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings
         if namespace.next_doc and namespace.settings.embedder != settings.embedder:
             raise Conflict(
                 f"the embedder of namespace {name!r} is {namespace.settings.embedder!r} and stays so: memories were "
-                f"embedded with it; export them and import them into a namespace made with {settings.embedder!r}"
+                f"embedded with it; `trivet reembed` gives them new vectors by {settings.embedder!r}"
             )
         await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(msgspec.to_builtins(settings))})
 
 
 async def hold(conn: AsyncConnection[Any], ns: int) -> bool:
-    """Keep the namespace from being deleted until the transaction ends; False if it does not exist."""
+    """Keep the namespace and its embedder until the transaction ends; False if it does not exist."""
     return await (await conn.execute(_HOLD, {"ns": ns})).fetchone() is not None
 
 
-async def allocate_docs(conn: AsyncConnection[Any], namespace: Namespace, docs: int) -> range | None:
-    """Allocate ordinals, committed at once so that writers do not block each other; None if the namespace is gone.
+async def hold_for_vectors(conn: AsyncConnection[Any], namespace: Namespace) -> None:
+    """Hold a namespace to which memories are written that were embedded for it as it was found.
 
-    Once a namespace has ordinals, its embedder stays. Raises Collided if it is another than that of the `namespace`
-    by which the memories were embedded.
+    Raises NotFound if it was deleted, VectorsReplaced if it has vectors of another generation by now.
+    """
+    row = await (await conn.execute(_HOLD, {"ns": namespace.ns})).fetchone()
+    if row is None:
+        raise NotFound(f"namespace {namespace.name!r} was deleted")
+    if row[0] != namespace.generation:
+        raise VectorsReplaced
+
+
+async def allocate_docs(conn: AsyncConnection[Any], namespace: Namespace, docs: int) -> range:
+    """Allocate ordinals, committed at once so that writers do not block each other.
+
+    Once a namespace has ordinals, only new vectors for all of them change its embedder. Raises NotFound if it was
+    deleted, Collided if its embedder is another than that of the `namespace` by which the memories were embedded.
     """
     row = await (await conn.execute(_ALLOCATE, {"ns": namespace.ns, "docs": docs})).fetchone()
     if row is None:
-        return None
+        raise NotFound(f"namespace {namespace.name!r} was deleted")
     first, embedder, _ = row
     if (embedder or DEFAULT_EMBEDDER) != namespace.settings.embedder:
         raise Collided(f"the embedder of namespace {namespace.name!r} was changed meanwhile")

@@ -19,7 +19,7 @@ from psycopg.rows import TupleRow
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from retrieval.errors import Collided, InvalidInput, MigrationError, StoreUnavailable
+from retrieval.errors import Collided, InvalidInput, MigrationError, StoreError, StoreUnavailable
 from retrieval.store.reachability import Reachability
 
 Connection = AsyncConnection[TupleRow]
@@ -149,6 +149,9 @@ _COLLISIONS = ("23505", "40")
 _REFUSALS = ("22", "54")
 """Rejected values: data exceptions, and limits such as the longest index key or the deepest nesting."""
 
+_DENIED = "42501"
+"""The database's role lacks a right."""
+
 _OUTAGES = ("25",)
 """The server takes no writes or ended an idle transaction; most outages are OperationalErrors."""
 
@@ -161,6 +164,7 @@ def translated() -> Iterator[None]:
         StoreUnavailable: the database cannot be reached, went away, or gave no connection or answer in time.
         Collided: another writer was in the way.
         InvalidInput: the database rejects a value that passed all earlier checks.
+        StoreError: the role that Trivet connects as lacks a right.
     """
     try:
         yield
@@ -172,6 +176,8 @@ def translated() -> Iterator[None]:
             raise Collided(f"another writer was in the way: {reason}") from exc
         if state.startswith(_REFUSALS) or isinstance(exc, psycopg.DataError):
             raise InvalidInput(f"the database refuses a value: {reason}") from exc
+        if state == _DENIED:
+            raise StoreError(f"the database refuses its user: {reason}") from exc
         if state.startswith(_OUTAGES) or isinstance(exc, psycopg.OperationalError | psycopg.InterfaceError):
             raise StoreUnavailable(f"the database failed: {reason}") from exc
         raise
@@ -186,7 +192,7 @@ async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection
     try:
         return await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
     except psycopg.OperationalError as exc:
-        raise StoreUnavailable(f"cannot reach the database {describe(url)}: {str(exc).strip()}") from exc
+        raise StoreUnavailable(f"cannot reach the database {describe(url)}: {one_line(exc)}") from exc
 
 
 @asynccontextmanager
@@ -220,6 +226,11 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
         except PoolTimeout as exc:
             raise StoreUnavailable(f"the database {describe(url)} does not give {size} connections") from exc
         yield pool
+
+
+def one_line(exc: psycopg.Error) -> str:
+    """What the driver says of a failure, in one line."""
+    return " ".join(str(exc).split())
 
 
 def describe(url: str) -> str:

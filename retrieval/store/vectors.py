@@ -15,12 +15,14 @@ from pgvector import HalfVector
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
+from retrieval.errors import VectorsReplaced
 from retrieval.store.visibility import eligible_by
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
 # is stored in addition to the one blended with preceding turns.
 _READ: LiteralString = """
-    select string_agg(int4send(m.doc), ''), string_agg(halfvec_send(m.embedding), ''),
+    select (select generation from namespace where ns = %(ns)s),
+        string_agg(int4send(m.doc), ''), string_agg(halfvec_send(m.embedding), ''),
         string_agg(int4send(t.doc), ''), string_agg(halfvec_send(t.own), '')
     from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
     where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
@@ -29,12 +31,15 @@ _READ: LiteralString = """
 # The same for memories whose ordinal has changed, returned under the ordinal that the caller knows. Both conditions on
 # `m.id` are needed: with the join alone the planner may scan the namespace.
 _READ_MOVED: LiteralString = """
-    select string_agg(int4send(known.doc), ''), string_agg(halfvec_send(m.embedding), ''),
+    select (select generation from namespace where ns = %(ns)s),
+        string_agg(int4send(known.doc), ''), string_agg(halfvec_send(m.embedding), ''),
         string_agg(case when t.doc is not null then int4send(known.doc) end, ''), string_agg(halfvec_send(t.own), '')
     from unnest(%(docs)s::integer[], %(ids)s::text[]) as known (doc, id)
         join memory m on m.id = known.id left join turn t on t.ns = m.ns and t.doc = m.doc
     where m.ns = %(ns)s and m.id = any(%(ids)s::text[])
 """
+
+_GENERATION: LiteralString = "select generation from namespace where ns = %(ns)s"
 
 _HEADER_HALVES = 2
 """A halfvec is sent as its dimensions and two unused bytes, then big-endian half floats."""
@@ -56,20 +61,38 @@ class Stored(NamedTuple):
     own: NDArray[np.float32]
 
 
-async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> Stored:
-    """The vectors of some memories, in any order; those deleted in the meantime are absent."""
-    [row] = await (await conn.execute(_READ, {"ns": ns, "docs": array_text(docs)}, binary=True)).fetchall()
-    return stored(*row)
+async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int], *, generation: int) -> Stored:
+    """The vectors of some memories, in any order; those deleted in the meantime are absent.
+
+    Raises VectorsReplaced if they are of another generation by now.
+    """
+    parameters = {"ns": ns, "docs": array_text(docs)}
+    [row] = await (await conn.execute(_READ, parameters, binary=True)).fetchall()
+    return _of_generation(generation, *row)
 
 
-async def read_moved(conn: AsyncConnection[Any], ns: int, docs: Sequence[int], ids: Sequence[str]) -> Stored:
+async def read_moved(
+    conn: AsyncConnection[Any], ns: int, docs: Sequence[int], ids: Sequence[str], *, generation: int
+) -> Stored:
     """The current vectors of memories that were updated, given by former ordinals, which key the result, and ids.
 
-    Those deleted in the meantime are absent.
+    Those deleted in the meantime are absent. Raises VectorsReplaced if they are of another generation by now.
     """
     parameters = {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}
     [row] = await (await conn.execute(_READ_MOVED, parameters, binary=True)).fetchall()
-    return stored(*row)
+    return _of_generation(generation, *row)
+
+
+async def check_generation(conn: AsyncConnection[Any], ns: int, generation: int) -> None:
+    """Raise VectorsReplaced unless whatever vectors were read before this are of that generation."""
+    if await (await conn.execute(_GENERATION, {"ns": ns})).fetchone() != (generation,):
+        raise VectorsReplaced
+
+
+def _of_generation(wanted: int, found: int | None, *sent: bytes | None) -> Stored:
+    if found != wanted:
+        raise VectorsReplaced
+    return stored(*sent)
 
 
 def stored(docs: bytes | None, vectors: bytes | None, turns: bytes | None, own: bytes | None) -> Stored:
@@ -93,7 +116,7 @@ MAX_EF_SEARCH = 1_000
 
 # The indexed expression is the embedding followed by the namespace's direction (migration 8).
 _BY_INDEX: tuple[LiteralString, LiteralString] = (
-    "select m.doc, -(m.embedding <#> %(embedding)s) from memory m where m.ns = %(ns)s and ",
+    "select m.doc, -(m.embedding <#> %(embedding)s) from memory m where m.ns = %(ns)s and m.indexed and ",
     """
     order by (m.embedding || namespace_direction(m.ns))::halfvec(400)
         <#> (%(embedding)s::halfvec || namespace_direction(%(ns)s))::halfvec(400)
@@ -112,6 +135,12 @@ _GO_BY_INDEX: LiteralString = """
 _EXACTLY: tuple[LiteralString, LiteralString] = (
     "select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and ",
     """ order by similarity desc, m.id collate "C" limit %(k)s""",
+)
+
+# Those that do not stand in the index yet (store/reembedding.py).
+_UNINDEXED: tuple[LiteralString, LiteralString] = (
+    _EXACTLY[0] + "not m.indexed and ",
+    " order by similarity desc limit %(k)s",
 )
 
 _AMONG: LiteralString = """
@@ -139,15 +168,18 @@ async def by_index(
 ) -> list[tuple[int, float]]:
     """Approximate nearest neighbours of a unit vector by the index, as (ordinal, cosine), roughly in order.
 
-    At most `k`, and fewer if the index finds no more; `conn` is in no transaction. `eligible` are the parameters of
-    `eligibility`, `ef_search` is the breadth of the search, at most `MAX_EF_SEARCH`.
+    At most `k`, and fewer if the index finds no more, followed by as many of those that are not in it yet; `conn` is in
+    no transaction. `eligible` are the parameters of `eligibility`, `ef_search` is the breadth of the search, at most
+    `MAX_EF_SEARCH`.
     """
-    statement = _BY_INDEX[0] + eligible_by(eligible) + _BY_INDEX[1]
+    condition = eligible_by(eligible)
+    parameters = {**eligible, "ns": ns, "embedding": embedding, "k": k}
     # A pipeline is one round trip and one transaction, which the local settings need.
     async with conn.pipeline():
         await conn.execute(_GO_BY_INDEX, {"ef_search": str(ef_search)})
-        cursor = await conn.execute(statement, {**eligible, "ns": ns, "embedding": embedding, "k": k}, binary=True)
-    return await cursor.fetchall()
+        cursor = await conn.execute(_BY_INDEX[0] + condition + _BY_INDEX[1], parameters, binary=True)
+        unindexed = await conn.execute(_UNINDEXED[0] + condition + _UNINDEXED[1], parameters, binary=True)
+    return await cursor.fetchall() + await unindexed.fetchall()
 
 
 async def exactly(

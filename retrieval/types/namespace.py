@@ -80,7 +80,7 @@ class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of a namespace. Its language of analysis and its embedder are fixed by the first memory."""
+    """Settings of a namespace. The first memory fixes its language, and its embedder until `reembed` changes it."""
 
     language: Annotated[str, Meta(max_length=32)] = "auto"
     embedder: Annotated[
@@ -130,6 +130,12 @@ class NamespaceInfo(Struct, frozen=True, kw_only=True):
     entities: int
     mentions: int
     relations: int
+
+
+class ReembedRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What makes the new vectors of a namespace."""
+
+    embedder: Annotated[EmbedderName | None, Meta(description="null: the one that it has")] = None
 
 
 class NamespaceReceipt(Struct, frozen=True, kw_only=True):

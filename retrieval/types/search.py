@@ -185,7 +185,8 @@ class Degradation(Struct, frozen=True, kw_only=True):
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why the answer is what it is: in words and numbers.
 
-    `rescoring` is null if no rescorer ran, `time` if the query names no time of which there are memories.
+    `rescoring` is null if no rescorer ran, `time` if the query neither names a time of
+    which there are memories nor asks how things are now or were before.
     """
 
     weights: str

@@ -17,7 +17,8 @@ import httpx
 import psutil
 import pytest
 
-from retrieval.cli.demo import QUESTIONS, sample
+from retrieval.cli.demo import QUESTIONS, sample, serving_lines
+from retrieval.settings import Settings
 from tests.folders import database_folder
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +69,7 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
         encoding="utf-8",
     ) as demo:
         try:
-            printed = read_until(demo, f"http://127.0.0.1:{port}", timeout_s=240)
+            printed = read_until(demo, f"http://127.0.0.1:{port}/docs", timeout_s=240)
             wait_until_ready(port)
             assert servers_of(data_dir)
             answer = httpx.post(
@@ -81,6 +82,8 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
             demo.kill()
     assert demo.returncode == 0, rest
     assert "Traceback" not in printed + rest
+    assert f"console:  http://127.0.0.1:{port}\n" in printed
+    assert f"API:      http://127.0.0.1:{port}/docs\n" in printed
     assert answer.status_code == 200
     assert len(answer.json()["results"]) == 3
     assert servers_of(data_dir) == []
@@ -88,6 +91,15 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     serving = [sys.executable, "-m", "retrieval.cli", "migrate"]
     done = subprocess.run(serving, env=environment(data_dir), cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, f"after the demo the data folder is of no use to a server: {done.stderr}"
+
+
+def test_a_demo_without_a_console_names_none() -> None:
+    """And a key is shown by the name of its variable alone."""
+    lines = "\n".join(serving_lines(Settings(port=9000, console=False), {"TRIVET_API_KEY": "sesame"}))
+    assert "console" not in lines
+    assert "http://127.0.0.1:9000/docs" in lines
+    assert "Bearer $TRIVET_API_KEY" in lines
+    assert "sesame" not in lines
 
 
 def check_packs(printed: str) -> None:

@@ -1,4 +1,4 @@
-"""The commands of README.md do what they show; its Python is run with that of the other pages."""
+"""The commands of README.md and docs/guide.md: imports, requests of a server, tools of an assistant."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from mcp import Client, StdioServerParameters
 from tests.processes import new_data_dir, serving
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/guide.md"))
 TRIVET = f'trivet() {{ {shlex.quote(sys.executable)} -m retrieval.cli "$@"; }}\nset -e\n'
 
 
 def blocks(language: str, word: str) -> list[str]:
     """The blocks of a language in which a word occurs."""
-    found = re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    found = re.findall(rf"^```{language}\n(.*?)^```$", PAGES, re.MULTILINE | re.DOTALL)
     return [block for block in found if word in block]
 
 

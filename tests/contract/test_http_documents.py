@@ -11,15 +11,19 @@ import jsonschema_rs
 from litestar.routes import HTTPRoute
 
 from retrieval.api.app import create_app
-from retrieval.api.openapi import EXAMPLE_NAMES, EXAMPLE_QUERIES
+from retrieval.api.openapi_page import EXAMPLE_NAMES, EXAMPLE_QUERIES
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.profiles.schema import ProfileInput
 from retrieval.settings import Settings
 from tests.gates import report_on
 from tests.serving import client_of, settings_for
 
+PAGES = {("GET", "/"), ("GET", "/console/{name}")}
+"""The console's files, which are no part of the API."""
+
 PROMISED = {
     ("GET", "/health/live"), ("GET", "/health/ready"), ("GET", "/version"), ("GET", "/metrics"), ("GET", "/docs"),
+    ("GET", "/v1/state"),
     ("GET", "/openapi.json"), ("GET", "/v1/namespaces"), ("PUT", "/v1/namespaces/{ns}"),
     ("POST", "/v1/namespaces/{ns}/forget"), ("GET", "/v1/namespaces/{ns}/export"),
     ("GET", "/v1/namespaces/{ns}/memories/{memory_id}/history"),
@@ -33,7 +37,8 @@ PROMISED = {
     ("GET", "/v1/namespaces/{ns}/documents/{document_id}"), ("DELETE", "/v1/namespaces/{ns}/documents/{document_id}"),
     ("POST", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/feedback"),
     ("DELETE", "/v1/namespaces/{ns}/feedback"), ("GET", "/v1/namespaces/{ns}/queries"),
-    ("DELETE", "/v1/namespaces/{ns}/queries"),
+    ("DELETE", "/v1/namespaces/{ns}/queries"), ("POST", "/v1/namespaces/{ns}/evaluations"),
+    ("GET", "/v1/jobs"), ("POST", "/v1/namespaces/{ns}/reembed"),
     ("GET", "/v1/namespaces/{ns}/entities"), ("GET", "/v1/namespaces/{ns}/entities/{entity_id}"),
     ("GET", "/v1/namespaces/{ns}/entities/{entity_id}/neighbors"),
     ("POST", "/v1/namespaces/{ns}/entities/{entity_id}/aliases"),
@@ -86,7 +91,17 @@ def test_no_route_is_left_out() -> None:
         if isinstance(route, HTTPRoute) and not route.path_format.startswith("/docs")
         for method in route.methods
     }
-    assert routes - {("OPTIONS", path) for _, path in routes} == PROMISED - {("GET", "/docs")}
+    assert routes - {("OPTIONS", path) for _, path in routes} == PROMISED - {("GET", "/docs")} | PAGES
+
+
+async def test_every_field_is_described(database_url: str) -> None:
+    """In the schemas, and each parameter."""
+    document = await _document(database_url)
+    for name, schema in document["components"]["schemas"].items():
+        for field, about in schema.get("properties", {}).items():
+            assert any("description" in part for part in (about, *about.get("anyOf", ()))), f"{name}.{field}"
+    for operation in _operations(document).values():
+        assert all(parameter["description"] for parameter in operation.get("parameters", ()))
 
 
 async def test_its_examples_are_valid(database_url: str) -> None:
@@ -120,7 +135,7 @@ async def test_the_pages_load_nothing_from_elsewhere(database_url: str) -> None:
         answer = await client.get("/docs")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert not re.search(r"<script|<link|<img|<iframe|@import|url\(|\ssrc=", answer.text)
+    assert not re.search(r'<script|<link(?! rel="icon" href="data:,")|<img|<iframe|@import|url\(|\ssrc=', answer.text)
     for path in ("/v1/namespaces/{ns}/search", "/v1/classify", "/health/live"):
         assert f"<code>{path}</code>" in answer.text
     assert answer.text.count("curl -s") == len(PROMISED)
@@ -138,9 +153,12 @@ async def test_the_pages_examples_work(database_url: str) -> None:
             ("POST", "/v1/namespaces/{ns}/documents"),
             ("POST", "/v1/profiles/{name}/rollback"),
         ]
-        last = [("POST", "/v1/namespaces/{ns}/entities/{entity_id}/merge")]
+        last = [("POST", "/v1/namespaces/{ns}/evaluations"), ("POST", "/v1/namespaces/{ns}/entities/{entity_id}/merge")]
         never = [key for key in operations if key[0] == "DELETE" or key[1].endswith("/delete")]
-        for key in [*first, *(operations.keys() - {*first, *last, *never}), *last]:
+        others = operations.keys() - {*first, *last, *never}
+        for key in [*first, *others, *last]:
+            if key == last[0]:
+                await _judge_enough(client)
             answer = await _send_example(client, *key, operations[key])
             assert str(answer.status_code) == next(iter(operations[key]["responses"])), (key, answer.text)
 
@@ -150,6 +168,15 @@ async def _promote_something(profile_registry: ProfileRegistry) -> None:
     profile = await profile_registry.put("default", ProfileInput(shrink=0.5))
     await profile_registry.attach_report("default", profile.version, report_on(profile))
     await profile_registry.promote("default")
+
+
+async def _judge_enough(client: httpx.AsyncClient) -> None:
+    """So that there is something to evaluate."""
+    url = "/v1/namespaces/{ns}".format_map(EXAMPLE_NAMES)
+    [memory] = (await client.get(f"{url}/memories", params={"limit": 1})).json()["memories"]
+    for number in range(10):
+        judged = {"query": f"Question {number}", "shown": [memory["id"]], "relevant": [memory["id"]]}
+        assert (await client.post(f"{url}/feedback", json=judged)).status_code == 201
 
 
 async def _send_example(client: httpx.AsyncClient, method: str, path: str, operation: dict[str, Any]) -> httpx.Response:

@@ -56,6 +56,9 @@ _CANDIDATES: LiteralString = """
     order by ns
 """
 
+_COUNT_TAILS: LiteralString = """
+    select n.name, count(*) from bm25_tail t join namespace n on n.ns = t.ns group by n.name order by n.name
+"""
 _COUNT_TAIL: LiteralString = "select count(*) from bm25_tail where ns = %(ns)s"
 
 # Rows that a writer is deleting are skipped. If that delete rolls back, the memory is packed twice.
@@ -72,6 +75,12 @@ _REMOVE_TOMBSTONES: LiteralString = "delete from bm25_tombstone where ns = %(ns)
 _ALIVE: LiteralString = """
     select string_agg(int4send(doc), '') from memory where ns = %(ns)s and doc between %(first)s and %(last)s
 """
+
+
+async def unpacked(conn: AsyncConnection[Any]) -> dict[str, int]:
+    """Memories that are not packed into segments yet, by namespace, where there are any."""
+    cursor = await conn.execute(_COUNT_TAILS)
+    return dict(await cursor.fetchall())
 
 
 async def namespaces_to_compact(conn: AsyncConnection[Any], *, least: int) -> list[int]:

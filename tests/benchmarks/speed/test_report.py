@@ -1,7 +1,8 @@
-"""Targets and report of figures that are known."""
+"""Targets and reports of figures that are known."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,7 +25,8 @@ from benchmarks.speed.figures import (
     Timing,
     spread,
 )
-from benchmarks.speed.report import as_markdown, write_plots
+from benchmarks.speed.page import as_html
+from benchmarks.speed.report import as_markdown, charts, tables, write_plots
 from benchmarks.speed.searches import ADAPTIVE, ADAPTIVE_CACHED, CASES
 from benchmarks.speed.targets import targets
 
@@ -157,8 +159,37 @@ def test_the_report_says_what_was_asked_and_found(found: Benchmark) -> None:
         assert len(set(rows)) <= 1
 
 
+def test_the_page_shows_every_table_and_chart_and_loads_nothing(found: Benchmark) -> None:
+    drawn = charts(found)
+    page = as_html(found, drawn)
+    for table in tables(found):
+        assert f"<h3>{table.title}</h3>" in page
+    assert page.count("<svg") == len(drawn)
+    assert page.count("<li class=worse>") == 0
+    assert "<li>100k, embedding computed, p50: 4.0 ms (asked: ≤ 5.0 ms)</li>" in page
+    assert "<tr class=judged><td>Trivet over HTTP, adaptive, three legs</td>" in page
+    assert "<td>pgvector + ts_rank_cd, any word</td><td>200.0 / 300.0 / 400.0</td>" in page
+    assert "txtai: not installed." in page
+    assert "<dt>processor</dt><dd>p, 2 cores shared by the server, PostgreSQL and the client</dd>" in page
+    for anchor in ("targets", "sizes", "size-10k", "size-100k", "size-1m", "peers", "quality", "storage", "rest"):
+        assert f'<a href="#{anchor}">' in page
+        assert f'<section id="{anchor}">' in page
+    assert not re.search(r"<(script|link|img|iframe)|@import|url\((?!#)|(src|href)=\"(?!#)", page)
+
+
+def test_the_page_marks_what_is_missed_and_leaves_out_what_was_not_measured(found: Benchmark) -> None:
+    found.sizes, found.peers, found.absent_peers = [at_size(100_000, 1.3)], [], {}
+    found.quality, found.storage = [], None
+    page = as_html(found, {})
+    assert "<li class=worse>100k, embedding computed, p50: 5.2 ms (asked: ≤ 5.0 ms)</li>" in page
+    assert "<svg" not in page
+    for anchor in ("peers", "quality", "storage", "size-1m"):
+        assert f'id="{anchor}"' not in page
+    assert "<td>not measured</td>" in page
+
+
 def test_plots_stand_alone(found: Benchmark, tmp_path: Path) -> None:
-    names = write_plots(tmp_path, found)
+    names = write_plots(tmp_path, charts(found))
     assert names == [
         "latency.svg",
         "stages-10k.svg",
@@ -172,7 +203,7 @@ def test_plots_stand_alone(found: Benchmark, tmp_path: Path) -> None:
         assert ElementTree.parse(tmp_path / name).getroot().tag.endswith("svg")  # noqa: S314 - written just now
         assert "--series-1: #" in text
     first = (tmp_path / "latency.svg").read_bytes()
-    write_plots(tmp_path, found)
+    write_plots(tmp_path, charts(found))
     assert (tmp_path / "latency.svg").read_bytes() == first
 
 

@@ -103,6 +103,7 @@ def test_a_whole_run(folder: Path, judged: Path) -> None:
 
     page = (out / "benchmark.md").read_text(encoding="utf-8")
     assert "household (2)" in page
+    assert "household (2)" in (out / "benchmark.html").read_text(encoding="utf-8")
     assert (out / "peers-200.svg").exists()
 
 

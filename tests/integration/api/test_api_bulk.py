@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Iterable
+from select import select
+from typing import Any
 
 import httpx
 import pytest
 
+from retrieval.api.app import create_app
 from retrieval.validation import MAX_MEMORY_BYTES
-from tests.serving import on_a_port, problem_of, served, settings_for
+from tests.processes import PATIENCE_S, until
+from tests.serving import client_of, on_a_port, problem_of, served, settings_for
 
 BULK = "/v1/namespaces/a/memories/bulk"
 NDJSON = {"content-type": "application/x-ndjson"}
@@ -99,26 +104,72 @@ async def test_longer_than_other_bodies_may_be(database_url: str) -> None:
         assert len(_results(await client.post(BULK, content=_pieces(body, 4_096), headers=NDJSON))) == 60
 
 
-def test_results_come_while_lines_are_sent(database_url: str) -> None:
-    """The first chunk's results arrive before the body has ended."""
+def test_the_answer_begins_when_the_body_has_ended(database_url: str) -> None:
+    """Lines are stored before that; but a proxy such as nginx stops sending the body once an answer begins."""
     with on_a_port(settings_for(database_url)) as url:
         target = httpx.URL(url)
-        with socket.create_connection((target.host, target.port or 0), timeout=30) as wire:
+        with socket.create_connection((target.host, target.port or 0), timeout=PATIENCE_S) as wire:
             head = f"POST {BULK} HTTP/1.1\r\nHost: {target.host}\r\nContent-Type: application/x-ndjson\r\n"
             wire.sendall(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n")
             chunk = _lines({"id": f"m{number}", "text": f"Number {number}."} for number in range(257))
             wire.sendall(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
-            received = b""
-            while b'"line":256' not in received:
-                received += wire.recv(65_536)
+            until(lambda: httpx.get(f"{url}/v1/namespaces/a/memories/m255").status_code == 200)
+            assert select([wire], [], [], 0.5)[0] == []
             wire.sendall(b"0\r\n\r\n")
+            received = b""
             while b'"line":257' not in received:
                 received += wire.recv(65_536)
     assert received.startswith(b"HTTP/1.1 200")
+    assert received.count(b'"line":') == 257
+
+
+async def test_more_results_than_are_held_in_memory(client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrieval.api.bulk.HELD_BYTES", 1_000)
+    monkeypatch.setattr("retrieval.api.bulk.SENT_BYTES", 700)
+    body = _lines({"id": f"m{number}", "text": f"Memory number {number}."} for number in range(600))
+    results = _results(await client.post(BULK, content=_pieces(body, 1_000), headers=NDJSON))
+    assert [one["line"] for one in results] == list(range(1, 601))
+
+
+async def test_an_answer_bears_nothing_of_the_one_before(client: httpx.AsyncClient) -> None:
+    for request_id in ("first", "second"):
+        answer = await client.post(BULK, content=b'{"text": "x"}', headers={**NDJSON, "x-request-id": request_id})
+        assert answer.headers.get_list("x-request-id") == [request_id]
+
+
+async def test_adding_stops_when_the_client_leaves(database_url: str) -> None:
+    """Even if it sent its whole body: what was stored by then stays, and no more is."""
+    body = _lines({"id": f"m{number}", "text": f"Memory number {number}."} for number in range(5_000))
+    app = create_app(settings_for(database_url))
+    async with client_of(app) as client:
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> Any:
+            for message in messages:
+                return message
+            while (await client.get("/v1/namespaces/a/memories/m255")).status_code != 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            return {"type": "http.disconnect"}
+
+        sent = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        scope = {
+            **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http"},
+            **{"path": BULK, "raw_path": BULK.encode(), "root_path": "", "query_string": b"", "state": {}},
+            **{"headers": [(b"content-type", b"application/x-ndjson")]},
+        }
+        await app(scope, receive, send)  # type: ignore[arg-type]
+        assert all(message.get("more_body", True) for message in sent)
+        stored = (await client.get("/v1/namespaces/a")).json()["memories"]
+        assert stored % 256 == 0
+        assert 256 <= stored < 5_000
 
 
 def test_a_client_that_leaves(database_url: str) -> None:
-    """What was complete is kept, the rest is not, and the server goes on."""
+    """In the middle of a line: the server goes on."""
     with on_a_port(settings_for(database_url)) as url:
         target = httpx.URL(url)
         with socket.create_connection((target.host, target.port or 0), timeout=30) as wire:

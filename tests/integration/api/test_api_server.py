@@ -120,5 +120,11 @@ def test_an_unknown_host_is_named() -> None:
 
 def test_the_environment_carries_the_settings() -> None:
     """A worker reads from its environment what its parent was given."""
-    settings = Settings(api_key="k", port=9_000, leg_timeout_s=1.5, database_url="postgresql://a@b/c")
+    settings = Settings(
+        api_key="k",
+        allowed_hosts="a.example, *.b.example",
+        port=9_000,
+        leg_timeout_s=1.5,
+        database_url="postgresql://a@b/c",
+    )
     assert Settings.from_env(as_environment(settings)) == settings

@@ -296,7 +296,7 @@ def test_the_embedder_is_chosen_as_the_first_memories_come(trivet: Cli, tmp_path
     [namespace] = json.loads(trivet("namespaces", "--json").stdout)["namespaces"]
     assert (namespace["name"], namespace["settings"]["embedder"]) == ("mine", "multilingual-e5-small")
     refused = trivet("import", notes, "-n", "mine", "--embedder", "all-MiniLM-L6-v2", status=1)
-    assert "import them into a namespace made with 'all-MiniLM-L6-v2'" in refused.stderr
+    assert "`trivet reembed` gives them new vectors by 'all-MiniLM-L6-v2'" in refused.stderr
     export = tmp_path / "export.jsonl"
     export.write_bytes(trivet("export", "-n", "mine").stdout_bytes)
     trivet("import", export, "-n", "moved", "--embedder", "all-MiniLM-L6-v2")

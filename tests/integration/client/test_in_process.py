@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-import sys
+import asyncio
+import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import psycopg
 import pytest
 
 import trivet
+from retrieval.api import app
 from retrieval.errors import SettingsError
+from tests.command import trivet as command
 from tests.processes import new_data_dir, postgres_in
 
 
@@ -50,15 +53,52 @@ def test_a_server_key_of_the_environment_is_not_asked_for(database_url: str, mon
         assert memory.add("x")[0].status == "created"
 
 
-def test_the_interpreter_stays_as_its_owner_set_it(database_url: str) -> None:
-    before = (gc.get_threshold(), gc.get_freeze_count(), sys.getswitchinterval())
+def test_the_interpreter_stays_as_its_owner_set_it(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned: list[bool] = []
+    monkeypatch.setattr(app, "_tune_interpreter", lambda: tuned.append(True))
     with trivet.open(database_url=database_url):
-        assert (gc.get_threshold(), gc.get_freeze_count(), sys.getswitchinterval()) == before
+        assert tuned == []
 
 
-def test_what_cannot_be_opened(database_url: str, tmp_path: Path) -> None:
+def test_a_folder_and_a_url_are_too_much(database_url: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="not both"), trivet.open(data_dir=tmp_path, database_url=database_url):
         pass
-    gone = psycopg.conninfo.make_conninfo(database_url, dbname="nobody_made_it")
-    with pytest.raises(trivet.TrivetError), trivet.open(database_url=gone):
+
+
+@pytest.fixture
+def without_rights(empty_database_url: str) -> Iterator[str]:
+    """The URL of a database for a role that may log in and do nothing more."""
+    role = "may_only_log_in"
+    with psycopg.connect(empty_database_url, autocommit=True) as db:
+        db.execute(f"create role {role} login")
+        try:
+            yield empty_database_url.replace("postgres@", f"{role}:{PASSWORD}@")
+        finally:
+            db.execute(f"drop role {role}")
+
+
+PASSWORD = "never-to-be-shown"
+
+
+@pytest.mark.parametrize("fault", ["nothing listens", "no such database", "no such role", "no rights"])
+async def test_a_database_that_refuses_is_one_error_without_its_password(
+    database_url: str, without_rights: str, fault: str
+) -> None:
+    """Named by database and host, whether it is opened from Python or from the command line."""
+    url, name = {
+        "nothing listens": (f"postgresql://ann:{PASSWORD}@127.0.0.1:1/notes", "notes at 127.0.0.1:1"),
+        "no such database": (re.sub(r"/test_\d+", "/notes", database_url), "notes at /"),
+        "no such role": (database_url.replace("postgres@", f"nobody:{PASSWORD}@"), " at /"),
+        "no rights": (without_rights, " at /"),
+    }[fault]
+    with pytest.raises(trivet.TrivetError) as synchronous, trivet.open(database_url=url):
         pass
+    with pytest.raises(trivet.TrivetError) as asynchronous:
+        async with trivet.aopen(database_url=url):
+            pass
+    told = (await asyncio.to_thread(command, url, "search", "boats", status=1)).output
+    for message in (str(synchronous.value), str(asynchronous.value), told.rstrip("\n")):
+        assert name in message
+        assert PASSWORD not in message
+        assert "\n" not in message
+    assert told.startswith("Error: ")

@@ -130,9 +130,9 @@ async def test_what_is_read_anew_keeps_the_vectors_that_were_here(
     fetched: list[int] = []
     read = vectors.read
 
-    async def counted(conn: Connection, ns: int, docs: list[int]) -> Stored:
+    async def counted(conn: Connection, ns: int, docs: list[int], *, generation: int) -> Stored:
         fetched.extend(docs)
-        return await read(conn, ns, docs)
+        return await read(conn, ns, docs, generation=generation)
 
     monkeypatch.setattr(vectors, "read", counted)
     if is_sparse:

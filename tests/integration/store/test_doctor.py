@@ -11,9 +11,10 @@ import pytest
 
 from retrieval.settings import Settings
 from retrieval.store import doctor
-from retrieval.store.doctor import Finding, check_database, check_models, examine
+from retrieval.store.doctor import check_database, check_models, examine
 from retrieval.store.embedded.tuning import ServerSettings, advice
 from retrieval.store.pool import connect
+from retrieval.types.state import Finding
 
 SECRET = "hunter2-of-the-database"
 MIB = 1024 * 1024

@@ -19,6 +19,7 @@ from classifier.training.fit import HeldOut, TrainingSet, learn, prepare
 from classifier.training.metrics import reliability
 from classifier.training.model import USUAL, IntentModel, Scale, encode
 from classifier.training.out_of_domain import out_of_domain_texts
+from retrieval.installation import models_dir
 
 
 def embed(texts: Sequence[str]) -> NDArray[np.float32]:
@@ -125,8 +126,9 @@ def test_given_queries_count_more_beside_ours(monkeypatch: pytest.MonkeyPatch, t
     """Half as much as ours together; one of ours with a text that is given gives way to it."""
     ours = few(121)
     monkeypatch.setattr(custom, "read_training", lambda: ours)
+    shipped = IntentClassifier(models_dir() / "intent.onnx")
     given = [LabelledQuery(text=query.text + "!", intent=query.intent, source="given") for query in few(29)]
-    trained = custom.train_custom([*given, ours[0]], tmp_path / "out", embed, base=True, seed=3)
+    trained = custom.train_custom([*given, ours[0]], tmp_path / "out", embed, shipped=shipped, base=True, seed=3)
     assert (trained.queries, trained.base, trained.weight) == (30, 120, 2.0)
-    assert trained.with_embedding.n == 30
+    assert (trained.with_embedding.n, trained.shipped.n) == (30, 30)
     assert IntentClassifier(tmp_path / "out" / "intent.onnx").predict("when did it open").probabilities

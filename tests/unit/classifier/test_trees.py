@@ -223,12 +223,18 @@ def test_arrays_are_added_to_a_file_that_was_written_before(tmp_path: Path) -> N
     (tmp_path / "weights.md").write_text(f"- sha256 `{'0' * 64}`, 1 bytes; licence\n", "utf-8")
     with pytest.raises(ModelMismatch, match=r"classifier\.training\.arrays"):
         read_arrays(path, {})
-    for _ in range(2):
-        main([str(path)])
-        assert path.read_bytes() == shipped.read_bytes()
-        checksum = (tmp_path / "SHA256SUMS").read_text("utf-8").split()[0]
-        expected = f"- sha256 `{checksum}`, {path.stat().st_size} bytes; licence\n"
-        assert (tmp_path / "weights.md").read_text("utf-8") == expected
+    main([str(path)])
+    once = path.read_bytes()
+    main([str(path)])
+    assert path.read_bytes() == once
+    # Not the bytes of the shipped file: releases of Python 3.11 differ in the headers of the archive.
+    arrays, shipped_arrays = read_arrays(path, {}).arrays, read_arrays(shipped, {}).arrays
+    assert {name: each.tobytes() for name, each in arrays.items()} == {
+        name: each.tobytes() for name, each in shipped_arrays.items()
+    }
+    checksum = (tmp_path / "SHA256SUMS").read_text("utf-8").split()[0]
+    expected = f"- sha256 `{checksum}`, {path.stat().st_size} bytes; licence\n"
+    assert (tmp_path / "weights.md").read_text("utf-8") == expected
 
 
 @pytest.mark.parametrize("content", ["", "no base64!", "AAAA", "UEsDBAoAAAAAAAAA"])

@@ -1,0 +1,64 @@
+"""Which hosts and origins a request may name: without a key, what keeps the pages of a browser out.
+
+A page can reach a server on loopback in two ways: under a name of its own that is made to resolve to 127.0.0.1 (DNS
+rebinding), which the browser sends as `Host`, and by requests to other origins, which bear the page's own as `Origin`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from litestar.plugins.problem_details import ProblemDetailsException
+from litestar.types import HTTPScope
+
+from retrieval.api.problems import problem
+from retrieval.settings import Settings
+
+_AUTHORITY = re.compile(r"(\[[\da-f:.]+\]|[^:\[\]]+)(:\d*)?")
+
+
+class HostCheck:
+    """Checks `Host` and `Origin` of requests.
+
+    Answered are loopback's names, the address that the server listens on, and `TRIVET_ALLOWED_HOSTS`; with a key, but
+    without that setting, all. A request that lacks these headers was not made by a page.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._has_key = settings.api_key is not None
+        listed = [entry.strip() for entry in settings.allowed_hosts.lower().split(",")]
+        self._answers_all = "*" in listed or (self._has_key and not settings.allowed_hosts)
+        self._names = {"localhost", settings.host.lower(), *map(_name_of, listed)} - {""}
+        self._suffixes = tuple(entry[1:] for entry in listed if entry.startswith("*."))
+
+    def refusal(self, scope: HTTPScope) -> ProblemDetailsException | None:
+        """The problem to refuse a request with: 421, 403, or none."""
+        hosts = _values(scope, b"host")
+        for host in hosts:
+            if not self._answers(_name_of(host)):
+                return problem(421, f"This server does not answer for {host!r}: TRIVET_ALLOWED_HOSTS can name it")
+        for origin in () if self._has_key else _values(scope, b"origin"):
+            if origin.partition("://")[2] not in hosts:
+                return problem(403, f"Without a key, pages of {origin!r} may not use this server")
+        return None
+
+    def _answers(self, name: str) -> bool:
+        return self._answers_all or name in self._names or name.endswith(self._suffixes) or _is_loopback(name)
+
+
+def _name_of(host: str) -> str:
+    """A host without its port, brackets and final dot; empty if it is malformed."""
+    found = _AUTHORITY.fullmatch(host)
+    return found[1].strip("[]").removesuffix(".") if found else ""
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _values(scope: HTTPScope, name: bytes) -> list[str]:
+    return [value.decode("latin-1").lower() for given, value in scope["headers"] if given == name]

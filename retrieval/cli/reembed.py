@@ -1,0 +1,49 @@
+"""`trivet reembed`."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import click
+
+from retrieval.cli.engine import with_engine
+from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.output import print_json, progress
+from retrieval.engine import Trivet
+from retrieval.settings import Settings
+from retrieval.types.namespace import EmbedderName, NamespaceInfo
+
+
+@click.command(epilog=example("trivet reembed -n mei --embedder multilingual-e5-small"))
+@click.option(
+    "--embedder",
+    type=click.Choice(get_args(EmbedderName)),
+    help="What makes the vectors from now on; the namespace's own if not given.",
+)
+@namespace_option
+@settings_options
+@json_option
+def command(embedder: EmbedderName | None, namespace: str, settings: Settings, as_json: bool) -> None:
+    """Give all memories of a namespace new vectors.
+
+    Meanwhile the namespace can be searched and written to; the new vectors replace the old ones all at once, in the
+    end. After an interruption run it again: it goes on where it stopped.
+    """
+
+    async def reembed(engine: Trivet) -> NamespaceInfo:
+        with progress("reembed", (await engine.get_namespace(namespace)).memories) as advance:
+            shown = 0
+
+            def report(done: int, _total: int) -> None:
+                nonlocal shown
+                advance(done - shown)
+                shown = done
+
+            await engine.reembed(namespace, embedder, report=report)
+        return await engine.get_namespace(namespace)
+
+    info = with_engine(settings, reembed)
+    if as_json:
+        print_json({"namespace": info.name, "embedder": info.settings.embedder, "memories": info.memories})
+    else:
+        click.echo(f"{info.memories} memories of {info.name!r} have new vectors by {info.settings.embedder}")

@@ -1,0 +1,181 @@
+"""Evaluate a namespace by what its callers judged: `POST /v1/namespaces/{ns}/evaluations`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from retrieval.answer.response import search_results
+from retrieval.errors import InvalidInput, LegFailed, TrivetError
+from retrieval.evaluation.comparisons import SIGNIFICANT, Versus, against_each
+from retrieval.evaluation.folder import Query
+from retrieval.evaluation.runner import JudgedAnswer, credited
+from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, set_cells
+from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, parse_weights, profiled, staged
+from retrieval.profiles.profile import DEFAULT
+from retrieval.significance import Interval
+from retrieval.types.evaluation import (
+    Estimate,
+    EvaluationRequest,
+    FailedQuery,
+    JudgedEvaluation,
+    QueryScores,
+    SystemComparison,
+    SystemScores,
+    Verdict,
+)
+from retrieval.types.search import Leg, Mode
+
+if TYPE_CHECKING:
+    from retrieval.engine import Trivet
+    from retrieval.journal.service import JudgedQuery
+
+LEAST_QUERIES = 10
+"""Fewer say nothing: even if one system won all of five, that could be chance."""
+
+MOST_QUERIES = 200
+"""Those judged last; each is asked once of each system."""
+
+TOP_K = 10
+
+_SEED = 0
+
+_CONCURRENCY = 2
+"""Queries asked at a time, so that other searches go on."""
+
+
+async def evaluate_judgements(engine: Trivet, namespace: str, request: EvaluationRequest) -> JudgedEvaluation:
+    """Ask each judged query in each way to rank, and compare all stages with the others.
+
+    Raises:
+        NotFound: no such namespace.
+        InvalidInput: too few queries were judged, or no such profile.
+    """
+    judged = await engine.records.judged_queries(namespace)
+    if len(judged) < LEAST_QUERIES:
+        raise InvalidInput(
+            f"an evaluation needs {LEAST_QUERIES} queries with memories that are judged relevant; namespace "
+            f"{namespace!r} has {len(judged)}"
+        )
+    profile = request.profile or (await engine.get_namespace(namespace)).settings.profile or DEFAULT.name
+    for wanted in filter(None, (profile, request.other)):
+        await engine.profiles.find(wanted)
+    systems = _systems(profile, request.other)
+    asked = judged[-MOST_QUERIES:]
+    answers, failed = await _ask_all(engine, namespace, asked, systems)
+    if len(answers) < LEAST_QUERIES:
+        raise InvalidInput(f"only {len(answers)} queries were answered by all systems; {failed[0].error}")
+    by_system = {system.name: [answered[system.name] for answered in answers] for system in systems}
+    return await asyncio.to_thread(_summary, namespace, by_system, failed, len(judged) - len(asked))
+
+
+def _systems(profile: str, other: str | None) -> list[System]:
+    """Each leg alone, equal weights, the stages of the profile, and the other profile."""
+    return [
+        *(System(name=leg.value, mode=Mode(leg.value), profile=profile) for leg in Leg),
+        System(
+            name=EQUAL_WEIGHTS, mode=Mode.HYBRID, weights=parse_weights(EQUAL_WEIGHTS), profile=profile, rescore=False
+        ),
+        *staged(profile),
+        *([profiled(other, other)] if other else []),
+    ]
+
+
+async def _ask_all(
+    engine: Trivet, namespace: str, judged: Sequence[JudgedQuery], systems: Sequence[System]
+) -> tuple[list[Mapping[str, JudgedAnswer]], list[FailedQuery]]:
+    """The answers of all systems by query, and the queries that one of them could not answer."""
+    room = asyncio.Semaphore(_CONCURRENCY)
+
+    async def ask(one: JudgedQuery) -> Mapping[str, JudgedAnswer] | FailedQuery:
+        async with room:
+            try:
+                return {system.name: await _ask(engine, namespace, one, system) for system in systems}
+            except TrivetError as exc:
+                return FailedQuery(query=one.query, error=str(exc))
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(one)) for one in judged]
+    found = [task.result() for task in tasks]
+    return (
+        [each for each in found if not isinstance(each, FailedQuery)],
+        [each for each in found if isinstance(each, FailedQuery)],
+    )
+
+
+async def _ask(engine: Trivet, namespace: str, judged: JudgedQuery, system: System) -> JudgedAnswer:
+    """One answer, which no query log or shadow sees."""
+    query = Query(judged.query, namespace, judged.query, "feedback", judged.relevant)
+    request = structs.replace(
+        system.request(query, TOP_K),
+        filters=judged.filters,
+        as_of=judged.as_of,
+        query_timestamp=judged.query_timestamp,
+    )
+    answer = await engine.answer(namespace, request)
+    if answer.degraded:
+        raise LegFailed("; ".join(f"{each.leg}: {each.reason}" for each in answer.degraded))
+    return JudgedAnswer(
+        query=query,
+        ranking=credited(search_results(answer, request), query, top_k=TOP_K),
+        intent=None,
+        degraded=(),
+        total_ms=answer.stopwatch.timings_ms()["total"],
+    )
+
+
+def _summary(
+    namespace: str, answers: Mapping[str, Sequence[JudgedAnswer]], failed: list[FailedQuery], left_out: int
+) -> JudgedEvaluation:
+    table = score_table(namespace, answers, TOP_K)
+    return JudgedEvaluation(
+        judged=ALL_STAGES,
+        systems=[_scores(cell) for cell in set_cells(table, seed=_SEED) if cell.group == OVERALL],
+        comparisons=[_comparison(each) for each in against_each(table, ALL_STAGES, list(answers), seed=_SEED)],
+        queries=_by_query(table),
+        failed=failed,
+        left_out=left_out,
+    )
+
+
+def _scores(cell: Cell) -> SystemScores:
+    return SystemScores(
+        system=cell.system, measures={name: _estimate(interval) for name, interval in cell.measures.items()}
+    )
+
+
+def _comparison(versus: Versus) -> SystemComparison:
+    test = versus.comparison
+    return SystemComparison(
+        baseline=versus.baseline,
+        measure=versus.measure,
+        difference=_estimate(test.difference),
+        p_value=versus.corrected_p,
+        wins=test.wins,
+        ties=test.ties,
+        losses=test.losses,
+        verdict=_verdict(test.difference.mean, versus.corrected_p),
+    )
+
+
+def _verdict(difference: float, p_value: float) -> Verdict:
+    if p_value >= SIGNIFICANT:
+        return "not different"
+    return "better" if difference > 0 else "worse"
+
+
+def _by_query(table: ScoreTable) -> list[QueryScores]:
+    ndcg = {system: table.column(system, "ndcg@10")[:, 0].tolist() for system in table.values}
+    return [
+        QueryScores(
+            query=query.text, relevant=query.relevant, ndcg={system: values[row] for system, values in ndcg.items()}
+        )
+        for row, query in enumerate(table.queries)
+    ]
+
+
+def _estimate(interval: Interval) -> Estimate:
+    return Estimate(mean=interval.mean, low=interval.low, high=interval.high)

