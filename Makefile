@@ -35,7 +35,8 @@ serve: $(INSTALLED) ## the server at 127.0.0.1:8321
 
 .PHONY: test
 test: $(INSTALLED) $(DEVELOPMENT) ## unit, property, contract and integration tests on the embedded PostgreSQL
-	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile $(PYTEST_ARGS)
+	@# Without reordering: files of few, long tests would come last and keep one process busy while others wait.
+	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(INSTALLED) $(DEVELOPMENT) ## ruff: rules and format
@@ -65,12 +66,16 @@ KERNEL_TESTS = tests/unit/native/test_worker_pool.py tests/unit/index/test_quant
 	tests/unit/ranking/test_rescoring_kernels.py tests/property/legs/test_bm25_context_properties.py \
 	tests/property/ranking/test_dedup_properties.py tests/property/legs/test_graph_walk_properties.py
 
+.PHONY: docs
+docs: $(INSTALLED) $(DEVELOPMENT) ## the documentation as a site: build/docs/site
+	@$(BIN)/python -m docs.build
+
 .PHONY: sanitize
 sanitize: $(INSTALLED) $(DEVELOPMENT) ## tests of native/ under AddressSanitizer and UndefinedBehaviorSanitizer; needs gcc
 	@native/sanitize.sh $(BIN)/python $(KERNEL_TESTS) -k 'not ranx' # which compiles by LLVM in a process of its own
 
 .PHONY: check
-check: lint types imports docs-check sanitize test ## all of the above, as CI does
+check: lint types imports docs-check docs sanitize test ## all of the above, as CI does
 
 .PHONY: bench
 bench: $(INSTALLED) $(DEVELOPMENT) ## speed on 1,000 to 100,000 memories, peers that are installed beside it; BENCH_ARGS="--sizes 1m"
@@ -91,6 +96,10 @@ fuzz: $(INSTALLED) $(DEVELOPMENT) ## 1,000 requests of each endpoint, made from 
 	trap 'kill $$server 2>/dev/null; wait $$server; rm -rf "$$folder"' EXIT; trap 'exit 130' INT TERM; \
 	PATH="$(abspath $(BIN)):$$PATH" benchmarks/schemathesis.sh http://127.0.0.1:$(FUZZ_PORT) $(FUZZ_EXAMPLES) \
 		|| { tail -40 "$$folder/log"; exit 1; }
+
+.PHONY: console
+console: ## build the page at `/` from console/ anew; needs Node, which nothing else does
+	@cd console && npm ci --ignore-scripts --silent && npm run --silent build
 
 .PHONY: models
 models: $(INSTALLED) $(DEVELOPMENT) ## build the embedder and the intent model anew; the weights and the rescorer: CONTRIBUTING.md

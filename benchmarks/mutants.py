@@ -139,7 +139,7 @@ MUTANTS = [
     ),
     Mutant(
         "writes do not hold their namespace",
-        "docs is None or not await namespaces.hold(conn, ns)",
+        "await namespaces.hold_for_vectors(conn, namespace)",
         "docs is None",
         "test_locks",
     ),

@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 _SKIPPED = frozenset({".venv", ".git", "node_modules", "dist", "build"})
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"`[^`\n]*`")
+CODE_OR_FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+"""What is code in a page: its blocks and what stands between backticks."""
+
 _LINK = re.compile(r"\]\(<?([^)>\s]+)>?(?:\s+\"[^\"]*\")?\)")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 _COMMAND = re.compile(r"(?:^|[`$(|]\s*|&&\s*)(trivet|make)\s+([a-z][a-z-]*)", re.MULTILINE)
@@ -32,8 +34,7 @@ def pages() -> list[Path]:
 
 def broken_links(page: Path, text: str) -> Iterator[str]:
     """What the page links to and is not there; addresses of the web are not asked."""
-    prose = _CODE.sub("", _FENCE.sub("", text))
-    for target in _LINK.findall(prose):
+    for target in _LINK.findall(CODE_OR_FENCE.sub("", text)):
         if re.match(r"[a-z][a-z0-9+.-]*:", target):
             continue
         path, _, anchor = unquote(target).partition("#")
@@ -55,7 +56,7 @@ def anchors(text: str) -> set[str]:
 
 def unknown_commands(text: str, known: dict[str, set[str]]) -> Iterator[str]:
     """Commands in the page's code that do not exist."""
-    code = "\n".join(match.group() for pattern in (_FENCE, _CODE) for match in pattern.finditer(text))
+    code = "\n".join(CODE_OR_FENCE.findall(text))
     for program, command in _COMMAND.findall(code):
         if command not in known[program]:
             yield f"shows `{program} {command}`, which does not exist"

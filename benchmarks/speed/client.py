@@ -19,7 +19,9 @@ _LENGTH = b"content-length:"
 def post(path: str, body: Any) -> bytes:
     """A POST request of anything that msgspec knows, as bytes."""
     content = msgspec.json.encode(body)
-    head = f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {len(content)}"
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(content)}"
+    )
     return head.encode() + _END + content
 
 

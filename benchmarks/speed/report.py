@@ -1,8 +1,8 @@
-"""The figures of a run as Markdown, and as SVG files of their own for pages in light and dark."""
+"""The figures of a run as tables, as Markdown and as charts; `page` puts them into one HTML file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.speed.figures import Benchmark, PeersResult, Quality, SizeResult, Spread, Storage
@@ -10,6 +10,9 @@ from benchmarks.speed.plan import SMALL_MEMORIES, size_label
 from benchmarks.speed.searches import ADAPTIVE, ADAPTIVE_CACHED, CASES
 from benchmarks.speed.targets import MIB, targets
 from retrieval.reporting.table import Table, markdown
+
+OWN = "Trivet over HTTP, adaptive, three legs"
+"""Trivet's row among the peers."""
 
 _VERDICTS = {True: "met", False: "**not met**", None: "–"}
 
@@ -24,13 +27,22 @@ def as_markdown(found: Benchmark, plots: Sequence[str] = ()) -> str:
 
 def tables(found: Benchmark) -> list[Table]:
     """All tables, those of what was not measured left out."""
-    chosen = [_target_table(found), _size_table(found.sizes)]
+    chosen = [target_table(found), size_table(found.sizes)]
     for size in found.sizes:
-        chosen += [_case_table(size), _stage_table(size), _throughput_table(size)]
-    chosen += [_peer_table(each) for each in found.peers]
-    chosen += [_quality_table(found.quality)] if found.quality else []
-    chosen += [_storage_table(found.storage)] if found.storage else []
-    return [*chosen, _rest_table(found)]
+        chosen += [case_table(size), stage_table(size), throughput_table(size)]
+    chosen += [peer_table(each) for each in found.peers]
+    chosen += [quality_table(found.quality)] if found.quality else []
+    chosen += [storage_table(found.storage)] if found.storage else []
+    return [*chosen, rest_table(found)]
+
+
+def method(found: Benchmark) -> str:
+    """How it was measured."""
+    return (
+        f"{found.queries} searches of each kind over HTTP, top 10, one after another, in turns; milliseconds from the "
+        f"first byte sent to the last received. Around the large namespaces lie {found.small:,} of "
+        f"{SMALL_MEMORIES} memories in the same tables."
+    )
 
 
 def _about(found: Benchmark) -> str:
@@ -39,18 +51,18 @@ def _about(found: Benchmark) -> str:
     return (
         f"{found.date}, seed {found.seed}: {machine.processor}, {machine.cores} cores shared by the server, "
         f"PostgreSQL and the client, {machine.memory_bytes / 1024**3:.0f} GiB, {machine.system}; {versions}. "
-        f"{found.queries} searches of each kind over HTTP, top 10, one after another, in turns; milliseconds from the "
-        f"first byte sent to the last received. Around the large namespaces lie {found.small:,} of "
-        f"{SMALL_MEMORIES} memories in the same tables."
+        f"{method(found)}"
     )
 
 
-def _target_table(found: Benchmark) -> Table:
+def target_table(found: Benchmark) -> Table:
+    """What Trivet sets itself to reach, and what was measured."""
     rows = [[each.what, each.asked, each.measured, _VERDICTS[each.met]] for each in targets(found)]
     return Table(title="Asked and measured", headings=["what", "asked", "measured", ""], rows=rows)
 
 
-def _size_table(sizes: Sequence[SizeResult]) -> Table:
+def size_table(sizes: Sequence[SizeResult]) -> Table:
+    """A row per size of namespace."""
     rows = []
     for size in sizes:
         cells = [_ms(timing.whole) if (timing := size.timing(case)) else "–" for case in (ADAPTIVE, ADAPTIVE_CACHED)]
@@ -60,7 +72,8 @@ def _size_table(sizes: Sequence[SizeResult]) -> Table:
     return Table(title="By size of the namespace", headings=headings, rows=rows)
 
 
-def _case_table(size: SizeResult) -> Table:
+def case_table(size: SizeResult) -> Table:
+    """A row per kind of search at one size."""
     rows = []
     for case in CASES:
         timing = size.timing(case.name)
@@ -71,7 +84,8 @@ def _case_table(size: SizeResult) -> Table:
     return Table(title=f"{size_label(size.size)}: kinds of search", headings=headings, rows=rows)
 
 
-def _stage_table(size: SizeResult) -> Table:
+def stage_table(size: SizeResult) -> Table:
+    """A row per stage of the adaptive search at one size."""
     timing = size.timing(ADAPTIVE)
     stages = timing.stages if timing else {}
     rows = [[name, *_percentiles(each, digits=2)] for name, each in stages.items()]
@@ -79,7 +93,8 @@ def _stage_table(size: SizeResult) -> Table:
     return Table(title=title, headings=["stage", "p50", "p95", "p99"], rows=rows)
 
 
-def _throughput_table(size: SizeResult) -> Table:
+def throughput_table(size: SizeResult) -> Table:
+    """A row per number of clients at one size."""
     rows = []
     for each in size.throughput:
         latency = _percentiles(each.latency) if each.latency else []
@@ -89,9 +104,10 @@ def _throughput_table(size: SizeResult) -> Table:
     return Table(title=f"{size_label(size.size)}: clients at a time, embeddings cached", headings=headings, rows=rows)
 
 
-def _peer_table(beside: PeersResult) -> Table:
+def peer_table(beside: PeersResult) -> Table:
+    """Trivet and its peers on the same queries."""
     own = beside.trivet
-    rows = [["Trivet over HTTP, adaptive, three legs", "", _ms(own), "1.0", ""]]
+    rows = [[OWN, "", _ms(own), "1.0", ""]]
     for each in beside.peers:
         times = f"{each.whole.p50 / own.p50:.1f}"
         rows.append([each.peer, _ms(each.search), _ms(each.whole), times, f"{each.build_s:.0f}"])
@@ -100,7 +116,8 @@ def _peer_table(beside: PeersResult) -> Table:
     return Table(title=title, headings=headings, rows=rows)
 
 
-def _quality_table(quality: Sequence[Quality]) -> Table:
+def quality_table(quality: Sequence[Quality]) -> Table:
+    """A row per system, a column per evaluation folder."""
     datasets = list(dict.fromkeys(each.dataset for each in quality))
     sizes = {each.dataset: each.queries for each in quality}
     cells = {(each.system, each.dataset): f"{each.ndcg:.3f} / {each.recall:.3f}" for each in quality}
@@ -110,7 +127,8 @@ def _quality_table(quality: Sequence[Quality]) -> Table:
     return Table(title="nDCG@10 / recall@10, the same embeddings for all", headings=headings, rows=rows)
 
 
-def _storage_table(storage: Storage) -> Table:
+def storage_table(storage: Storage) -> Table:
+    """A row per table of the database."""
     rows = []
     for table in sorted(storage.tables, key=lambda each: -each.total):
         per_memory = table.total / max(storage.memories, 1)
@@ -123,7 +141,8 @@ def _storage_table(storage: Storage) -> Table:
     return Table(title=title, headings=["table", "bytes", "of which indexes"], rows=rows)
 
 
-def _rest_table(found: Benchmark) -> Table:
+def rest_table(found: Benchmark) -> Table:
+    """Writing, small namespaces and failures."""
     rows = [[f"built {name}, memories a second", f"{rate:.0f}"] for name, rate in found.build_rates.items()]
     if found.index_s is not None:
         rows.append(["built the HNSW index, seconds", f"{found.index_s:.0f}"])
@@ -147,7 +166,12 @@ def _degraded(found: Benchmark) -> int:
 
 
 def _peer_notes(found: Benchmark) -> str:
-    return "\n".join(f"- {name}: {note}." for name, note in (found.peer_notes | found.absent_peers).items())
+    return "\n".join(f"- {line}" for line in peer_notes(found))
+
+
+def peer_notes(found: Benchmark) -> list[str]:
+    """How a peer was set up, and why one is not there."""
+    return [f"{name}: {note}." for name, note in (found.peer_notes | found.absent_peers).items()]
 
 
 def _percentiles(spread: Spread, digits: int = 1) -> list[str]:
@@ -158,20 +182,25 @@ def _ms(spread: Spread) -> str:
     return " / ".join(_percentiles(spread))
 
 
-def write_plots(out: Path, found: Benchmark) -> list[str]:
-    """Write what there is something to show in; the files' names. Drawn by a library that need not be installed."""
+def charts(found: Benchmark) -> dict[str, str]:
+    """What there is something to draw of, as SVG, by name. Drawn by a library that need not be installed."""
+    drawn: dict[str, str] = {}
+    if len(found.sizes) > 1:
+        drawn["latency"] = _latency(found.sizes)
+    drawn |= {f"stages-{size_label(size.size)}": _stages(size) for size in found.sizes}
+    if found.sizes:
+        drawn["throughput"] = _throughput(found.sizes)
+    drawn |= {f"peers-{size_label(beside.size)}": _peers(beside) for beside in found.peers}
+    return drawn
+
+
+def write_plots(out: Path, drawn: Mapping[str, str]) -> list[str]:
+    """Write each chart to a file of its own, for pages in light and dark; the files' names."""
     from retrieval.reporting.svg import standalone
 
-    plots: dict[str, str] = {}
-    if len(found.sizes) > 1:
-        plots["latency.svg"] = _latency(found.sizes)
-    plots |= {f"stages-{size_label(size.size)}.svg": _stages(size) for size in found.sizes}
-    if found.sizes:
-        plots["throughput.svg"] = _throughput(found.sizes)
-    plots |= {f"peers-{size_label(beside.size)}.svg": _peers(beside) for beside in found.peers}
-    for name, svg in plots.items():
-        (out / name).write_text(standalone(svg), encoding="utf-8")
-    return list(plots)
+    for name, svg in drawn.items():
+        (out / f"{name}.svg").write_text(standalone(svg), encoding="utf-8")
+    return [f"{name}.svg" for name in drawn]
 
 
 def _latency(sizes: Sequence[SizeResult]) -> str:

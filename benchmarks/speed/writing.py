@@ -56,7 +56,7 @@ async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate
 
 
 def _drop(port: int) -> None:
-    request = f"DELETE /v1/namespaces/{NAMESPACE}?confirm={NAMESPACE} HTTP/1.1\r\nhost: bench\r\n\r\n"
+    request = f"DELETE /v1/namespaces/{NAMESPACE}?confirm={NAMESPACE} HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with Connection(port) as connection:
         reply = connection.ask(request.encode())
     if reply.status not in (200, 204, 404):

@@ -1,0 +1,80 @@
+"""A run as one HTML file that loads nothing: targets, charts and tables, in the page of all reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from benchmarks.speed.figures import Benchmark, SizeResult
+from benchmarks.speed.plan import size_label
+from benchmarks.speed.report import (
+    OWN,
+    case_table,
+    method,
+    peer_notes,
+    peer_table,
+    quality_table,
+    rest_table,
+    size_table,
+    stage_table,
+    storage_table,
+    target_table,
+    throughput_table,
+)
+from benchmarks.speed.targets import targets
+from retrieval.reporting.page import Fact, Part, Section, render_page
+
+
+def as_html(found: Benchmark, drawn: Mapping[str, str]) -> str:
+    """The report; `drawn` are the charts, of which any may be missing."""
+    machine = found.machine
+    facts: dict[str, Fact] = {
+        "date": found.date,
+        "seed": str(found.seed),
+        "processor": f"{machine.processor}, {machine.cores} cores shared by the server, PostgreSQL and the client",
+        "memory": f"{machine.memory_bytes / 1024**3:.0f} GiB",
+        "system": machine.system,
+        "versions": ", ".join(f"{name} {version}" for name, version in machine.versions.items()),
+    }
+    return render_page("Speed", [Part(text=method(found), soft=True)], facts, list(_sections(found, drawn)))
+
+
+def _sections(found: Benchmark, drawn: Mapping[str, str]) -> Iterator[Section]:
+    """Those of what was measured, the targets first."""
+    judged = [each for each in targets(found) if each.met is not None]
+    verdicts = [(f"{each.what}: {each.measured} (asked: {each.asked})", not each.met) for each in judged]
+    parts = [Part(verdicts=verdicts), Part(tables=[target_table(found)], fold="all targets, those not measured too")]
+    yield Section(heading="Targets", parts=parts, anchor="targets")
+    if found.sizes:
+        parts = [*_chart(drawn, "latency"), Part(tables=[size_table(found.sizes)]), *_chart(drawn, "throughput")]
+        yield Section(heading="Sizes", parts=parts, anchor="sizes")
+    for size in found.sizes:
+        yield _size(size, drawn)
+    if found.peers or found.absent_peers:
+        parts = []
+        for beside in found.peers:
+            parts += [*_chart(drawn, f"peers-{size_label(beside.size)}"), Part(tables=[peer_table(beside)], judged=OWN)]
+        yield Section(
+            heading="Peers", parts=[*parts, *(Part(text=line, soft=True) for line in peer_notes(found))], anchor="peers"
+        )
+    if found.quality:
+        yield Section(heading="Quality", parts=[Part(tables=[quality_table(found.quality)])], anchor="quality")
+    if found.storage:
+        yield Section(heading="Storage", parts=[Part(tables=[storage_table(found.storage)])], anchor="storage")
+    yield Section(heading="Everything else", parts=[Part(tables=[rest_table(found)])], anchor="rest")
+
+
+def _size(size: SizeResult, drawn: Mapping[str, str]) -> Section:
+    label = size_label(size.size)
+    parts = [
+        Part(tables=[case_table(size)], judged="adaptive"),
+        *_chart(drawn, f"stages-{label}"),
+        Part(tables=[stage_table(size)], fold="stages in figures"),
+        Part(tables=[throughput_table(size)]),
+    ]
+    return Section(heading=f"{label} memories", parts=parts, anchor=f"size-{label}")
+
+
+def _chart(drawn: Mapping[str, str], name: str) -> Iterator[Part]:
+    """A chart, if it was drawn; its title says what it shows."""
+    if name in drawn:
+        yield Part(svg=drawn[name])
