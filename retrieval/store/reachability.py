@@ -111,7 +111,7 @@ class Reachability:
     async def watched(self) -> AsyncIterator[None]:
         """Watch the database for the duration of the block."""
         began = time.monotonic()
-        await (await self._connect()).close()
+        await self._try()
         self._usual_s = time.monotonic() - began
         watch = asyncio.create_task(self._watch())
         try:
@@ -140,13 +140,13 @@ class Reachability:
     async def _ask(self) -> None:
         """Try to connect; if there is no answer, mark the database lost and keep waiting."""
         began = time.monotonic()
-        attempt = asyncio.ensure_future(self._connect())
+        attempt = asyncio.create_task(self._try())
         try:
             self._is_silent = not await self._is_answered(attempt)
             if self._is_silent:
                 self._lose("it does not answer")
                 self._shut_down_connections()
-            await (await attempt).close()
+            await attempt
         except (StoreUnavailable, psycopg.Error) as exc:
             if self.is_lost or not self._in_use:
                 self._lose(str(exc), before=began)
@@ -158,7 +158,11 @@ class Reachability:
             self._is_back.set()
             log.warning("the database answers again")
 
-    async def _is_answered(self, attempt: asyncio.Future[AsyncConnection[Any]]) -> bool:
+    async def _try(self) -> None:
+        """Open and close a connection as one task: one that is merely opened stays open if it is cancelled too late."""
+        await (await self._connect()).close()
+
+    async def _is_answered(self, attempt: asyncio.Task[None]) -> bool:
         while True:
             began = time.monotonic()
             done, _ = await asyncio.wait({attempt}, timeout=self.limit_s)

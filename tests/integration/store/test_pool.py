@@ -15,6 +15,7 @@ from pgvector import HalfVector
 from retrieval.errors import MigrationError, StoreUnavailable
 from retrieval.store import pool as pool_module
 from retrieval.store.pool import Pool, connect, open_pool
+from retrieval.store.reachability import Reachability
 
 SECRET = "hunter2-of-the-database"
 
@@ -195,3 +196,27 @@ async def test_closing_closes_the_warm_ones_too(database_url: str) -> None:
     assert [each.closed for each in (one, two)] == [False, True]
     await pool.putconn(late)
     assert late.closed
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_an_attempt_that_the_closing_pool_overtakes_leaves_no_connection_open(
+    database_url: str, turns: int
+) -> None:
+    """The watch ends some turns of the event loop after the database has accepted the attempt."""
+    opened = list[psycopg.AsyncConnection[tuple[object, ...]]]()
+    accepted = asyncio.Event()
+
+    async def attempt() -> psycopg.AsyncConnection[tuple[object, ...]]:
+        opened.append(connection := await connect(database_url))
+        if len(opened) > 1:
+            accepted.set()
+        return connection
+
+    reachability = Reachability(attempt)
+    async with asyncio.timeout(60), reachability.watched():
+        reachability.doubt()
+        await accepted.wait()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    assert len(opened) == 2
+    assert all(connection.closed for connection in opened)
