@@ -23,6 +23,7 @@ from graph.merges import moved, read_roots
 from graph.segments import NarrowEdges
 from postgres.arrays import array_text
 from retrieval.index import columns
+from retrieval.index.array_file import named, part_of
 from retrieval.index.columns import Columns
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.slots import NO_SLOT, Slots
@@ -31,6 +32,9 @@ from retrieval.store.changes import ENTITIES, DatabaseSnapshot, take_snapshot
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
+
+FEW_VECTORS = 500
+"""Most missing vectors that queries read as they need them; more are read in the background, so many per statement."""
 
 _METADATA_KEPT = 16
 
@@ -70,7 +74,9 @@ class NamespaceIndex:
         terms: postings of the terms that queries have used.
         vectors: those read so far.
         roots: of merged entities, which the graph has in their place.
-        changed: memories added, removed or altered since it was loaded.
+        changed: memories added, removed or altered since it was read from the tables.
+        file: the token of the file that it is mapped from; empty if it was read from the tables.
+        changed_in_file: `changed` as of that file.
         serial: unique within the process.
     """
 
@@ -83,6 +89,8 @@ class NamespaceIndex:
     roots: Mapping[int, int] = field(default_factory=dict)
     terms: TermCache = field(init=False)
     changed: int = 0
+    file: str = ""
+    changed_in_file: int = 0
     serial: int = field(default_factory=count().__next__)
     state: IndexState = field(default_factory=IndexState)
     _leaving: deque[tuple[weakref.ref[IndexState], list[int]]] = field(default_factory=deque)
@@ -92,6 +100,42 @@ class NamespaceIndex:
 
     def __post_init__(self) -> None:
         self.terms = TermCache(self.memories)
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], ns: int, snapshot: DatabaseSnapshot, generation: int
+    ) -> NamespaceIndex:
+        """The index whose `arrays` these are, which it uses from now on."""
+        memories = Columns.from_arrays(part_of(arrays, "memories"))
+        graph = Adjacency.from_arrays(part_of(arrays, "graph"))
+        vectors = QuantizedVectors.from_arrays(part_of(arrays, "vectors"))
+        graph.remove(arrays["leaving"].tolist())
+        vectors.forget(arrays["leaving"])
+        [changed] = arrays["changed"].tolist()
+        return cls(ns, snapshot, generation, memories, graph, vectors, dict(arrays["roots"].tolist()), changed=changed)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it but postings.
+
+        Large arrays are those in use: a memory that changes while they are written may be written in part, and
+        whoever reads them calls `withdraw` for all that has changed since `snapshot`.
+        """
+        return {
+            **named(self.memories.arrays(), "memories"),
+            **named(self.graph.arrays(), "graph"),
+            **named(self.vectors.arrays(), "vectors"),
+            "leaving": np.array([doc for _, docs in self._leaving for doc in docs], np.int64),
+            "roots": np.array([*self.roots.items()], np.int64).reshape(-1, 2),
+            "changed": np.array([self.changed]),
+        }
+
+    def withdraw(self, ordinals: Sequence[int]) -> None:
+        """Forget all that is known of some memories; no search may be running."""
+        slots = self.memories.slots.of(np.array(ordinals, np.int64))
+        docs = slots[(slots != NO_SLOT) & (slots < len(self.memories.alive.values))]
+        self.memories.remove(docs.tolist())
+        self.graph.remove(docs.tolist())
+        self.vectors.forget(docs)
 
     @property
     def nbytes(self) -> int:
@@ -126,6 +170,13 @@ class NamespaceIndex:
     def needs_reload(self) -> bool:
         """Whether so much has changed that loading it again is better."""
         return self.changed > self.max_incremental
+
+    @property
+    def needs_saving(self) -> bool:
+        """Whether a file of it would spare the next process much work."""
+        if self.snapshot.on_standby or self.memories.count - self.vectors.count > FEW_VECTORS:
+            return False
+        return not self.file or self.changed - self.changed_in_file > 1_000 + self.memories.count // 32
 
     @property
     def max_incremental(self) -> int:

@@ -27,7 +27,8 @@ from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined
 from retrieval.errors import NotFound, StoreError, VectorsReplaced
 from retrieval.index import namespace_index, small_namespaces
 from retrieval.index.columns import from_microseconds
-from retrieval.index.namespace_index import NamespaceIndex, metadata_key
+from retrieval.index.files import IndexFiles
+from retrieval.index.namespace_index import FEW_VECTORS, NamespaceIndex, metadata_key
 from retrieval.index.query_vectors import by_slot
 from retrieval.index.slots import NO_SLOT
 from retrieval.index.terms import Postings
@@ -42,17 +43,17 @@ from retrieval.types.state import LoadedIndex
 
 log = logging.getLogger(__name__)
 
-FILLED_AT_ONCE = 500
-"""Memories whose vectors are read per statement; for smaller namespaces the queries read the vectors they need."""
-
 WARMED_FROM = 5_000
-"""Memories from which a namespace is loaded when the server starts: it takes some 20 ms per thousand."""
+"""Memories from which a namespace is loaded when the server starts, and kept in a file."""
 
 PATIENCE_S = 0.25
 """How long a query that can do with a partial index waits for a large namespace to load, seconds."""
 
 LARGE_FROM = 20_000
 """Ordinals from which a namespace is large; a smaller one is loaded within the time of a query."""
+
+SAVE_PAUSE_S = 60.0
+"""Least time between two attempts to write an index to its file, seconds."""
 
 RELOAD_PAUSE_S = 30.0
 """Least time between two attempts to reload an index that needs it, seconds."""
@@ -121,6 +122,7 @@ class _Entry:
         reload: the task that loads a new index to replace this one.
         reloaded_at: when that was last started, in seconds.
         is_broken: whether changes were applied only in part, so that the index must not be used.
+        vector_load: the task that reads missing vectors.
     """
 
     index: NamespaceIndex
@@ -194,12 +196,15 @@ class StillReading(Exception):
 class IndexRegistry:
     """Indexes by the name of their namespace."""
 
-    def __init__(self, pool: Pool, *, most_bytes: int) -> None:
-        """Hold indexes of at most `most_bytes` in total, but at least one."""
+    def __init__(self, pool: Pool, *, most_bytes: int, files: IndexFiles | None = None) -> None:
+        """Hold indexes of at most `most_bytes` in total, but at least one; keep large ones in `files` too."""
         self._pool = pool
+        self._files = files
         self._most_bytes = most_bytes
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loads: SingleFlight[str, _Loaded] = SingleFlight()
+        self._saves: SingleFlight[str, None] = SingleFlight()
+        self._saved_at: dict[str, float] = {}
         self.nbytes = 0
         """Bytes that all indexes take, approximately."""
         self.are_warm = True
@@ -279,7 +284,7 @@ class IndexRegistry:
         ]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(self._loads.aclose(), *tasks, return_exceptions=True)
+        await asyncio.gather(self._loads.aclose(), self._saves.aclose(), *tasks, return_exceptions=True)
 
     async def _loaded(
         self, name: str, terms: Terms, former: NamespaceIndex | None = None, *, waits: bool = True
@@ -293,7 +298,7 @@ class IndexRegistry:
         task = self._loads.get(name)
         is_new = task is None
         if task is None:
-            task = self._loads.start(name, self._load(name, terms(_USUAL.language), former))
+            task = self._loads.start(name, self._load(name, terms(_USUAL.language), former, files=self._files))
         if not waits and not (await asyncio.wait([task], timeout=PATIENCE_S))[0]:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
@@ -302,7 +307,15 @@ class IndexRegistry:
         loaded = await asyncio.shield(task)
         return loaded if is_new else _Loaded(loaded.entry, None)
 
-    async def _load(self, name: str, terms: Sequence[int] = (), former: NamespaceIndex | None = None) -> _Loaded:
+    async def _load(
+        self,
+        name: str,
+        terms: Sequence[int] = (),
+        former: NamespaceIndex | None = None,
+        *,
+        files: IndexFiles | None,
+    ) -> _Loaded:
+        """Load a namespace from `files`, or from the tables."""
         began_at = time.monotonic()
         async with self._pool.connection() as conn:
             small = await small_namespaces.read(conn, name, terms)
@@ -310,11 +323,11 @@ class IndexRegistry:
                 entry = _Entry(small.index, small.stored_settings, small.namespace.settings, small.index.nbytes)
                 loaded = _Loaded(entry, _Fresh(small.namespace, small.index, small.now, began_at, {}))
             else:
-                loaded = await _large(conn, name)
-            if former is not None and loaded.checked is None:
+                loaded = await _large(conn, name, files)
+            if former is not None and loaded.checked is None and not loaded.entry.index.file:
                 await _take_over_vectors(conn, name, former, loaded.entry.index)
         entry = loaded.entry
-        if loaded.checked is None and entry.index.memories.count > FILLED_AT_ONCE:
+        if loaded.checked is None and entry.index.memories.count > FEW_VECTORS:
             await asyncio.to_thread(trim_heap)
         if name in self._entries:
             self._drop(name, self._entries[name])
@@ -322,20 +335,21 @@ class IndexRegistry:
         self.nbytes += entry.nbytes
         self._make_room()
         self._start_vector_load(name, entry)
+        self._start_saving(name, entry)
         return loaded
 
     def _start_vector_load(self, name: str, entry: _Entry) -> None:
         """Start reading the vectors in the background if many are missing."""
         missing = entry.index.memories.count - entry.index.vectors.count
-        if missing > FILLED_AT_ONCE and (entry.vector_load is None or entry.vector_load.done()):
+        if missing > FEW_VECTORS and (entry.vector_load is None or entry.vector_load.done()):
             entry.vector_load = asyncio.create_task(self._load_vectors(name, entry))
 
     async def _load_vectors(self, name: str, entry: _Entry) -> None:
         """Read the missing vectors in parts, so that queries need not."""
         index = entry.index
         docs = index.vectors.among(index.memories.alive.values.copy()).missing
-        for first in range(0, docs.size, FILLED_AT_ONCE):
-            some = docs[first : first + FILLED_AT_ONCE]
+        for first in range(0, docs.size, FEW_VECTORS):
+            some = docs[first : first + FEW_VECTORS]
             missing = some[~index.vectors.knows(some)]
             version = index.vectors.version
             try:
@@ -349,6 +363,7 @@ class IndexRegistry:
                 return
             index.vectors.put(*by_slot(index.memories.slots, found), version=version)
         self._account_bytes(name, entry, index.nbytes)
+        self._start_saving(name, entry)
         await asyncio.to_thread(trim_heap)
 
     async def _next_check(self, name: str, entry: _Entry) -> _Fresh | None:
@@ -410,6 +425,7 @@ class IndexRegistry:
         if name in self._entries:
             self._entries.move_to_end(name)
         self._start_reload(name, entry)
+        self._start_saving(name, entry)
         namespace = Namespace(ns, name, entry.settings, next_doc, created_at, generation)
         return _Fresh(namespace, index, now, asked_at, extras.with_metadata)
 
@@ -423,9 +439,29 @@ class IndexRegistry:
     async def _reload(self, name: str, worn: NamespaceIndex) -> None:
         """Load a new index while the old one keeps answering; if that fails, the old one stays."""
         try:
-            await self._load(name, former=worn)
+            await self._load(name, former=worn, files=None)
         except (StoreError, NotFound) as exc:
             log.warning("reloading the index of a namespace failed: %s", exc)
+
+    def _start_saving(self, name: str, entry: _Entry) -> None:
+        """Start writing the index to a file in the background if that is worth it."""
+        if (
+            self._files is not None
+            and self._saves.get(name) is None
+            and entry.index.memories.count >= WARMED_FROM
+            and entry.index.needs_saving
+            and time.monotonic() - self._saved_at.get(name, -math.inf) >= SAVE_PAUSE_S
+        ):
+            self._saved_at[name] = time.monotonic()
+            self._saves.start(name, self._save(name, entry.index, self._files))
+
+    async def _save(self, name: str, index: NamespaceIndex, files: IndexFiles) -> None:
+        """Write an index to a file and go on with that one, whose memory all processes share."""
+        try:
+            if await files.save(self._pool, index):
+                await self._load(name, former=index, files=files)
+        except (StoreError, NotFound, OSError) as exc:
+            log.warning("keeping the index of a namespace in a file failed: %s", exc)
 
     def _drop(self, name: str, entry: _Entry) -> None:
         if self._entries.get(name) is entry:
@@ -446,10 +482,12 @@ class IndexRegistry:
             self._drop(*next(iter(self._entries.items())))
 
 
-async def _large(conn: Connection, name: str) -> _Loaded:
+async def _large(conn: Connection, name: str, files: IndexFiles | None) -> _Loaded:
     """Load a namespace that is not small; raises NotFound if there is none of that name."""
     namespace = await namespaces.find(conn, name)
-    index = await namespace_index.read(conn, namespace.ns)
+    index = await files.load(conn, namespace.ns, namespace.generation) if files else None
+    if index is None:
+        index = await namespace_index.read(conn, namespace.ns)
     if index is None:
         raise NotFound(f"there is no namespace {name!r}")
     return _Loaded(_Entry(index, "", namespace.settings, index.nbytes), None)

@@ -728,7 +728,7 @@ async def test_vectors_of_many_memories_that_came_at_once_are_read_beside_the_qu
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index was made before they came; no query asks for them."""
-    monkeypatch.setattr(registry, "FILLED_AT_ONCE", 20)
+    monkeypatch.setattr(registry, "FEW_VECTORS", 20)
     await process.ingest.add("n", [memory("first")])
     await process.snapshot()
     await process.ingest.add("n", [memory(f"m{number}", f"Boats {number}.") for number in range(70)])
