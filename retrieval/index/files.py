@@ -45,8 +45,9 @@ class _About(msgspec.Struct, frozen=True):
 class IndexFiles:
     """The files of one database in a folder, at most one per namespace: `<ns>.<token>.index`."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, origin: str) -> None:
+        """Use the folder of a database, whose `store.index_files.origin` is given."""
+        self._folder, self._origin = folder, origin
 
     @classmethod
     async def open(cls, cache: Path, conn: Connection) -> IndexFiles:
@@ -54,7 +55,7 @@ class IndexFiles:
         origin = await index_files.origin(conn)
         folder = cache / hashlib.sha256(origin.encode()).hexdigest()[:16]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        files = cls(folder)
+        files = cls(folder, origin)
         known = await index_files.tokens(conn)
         for path in folder.glob("*.index"):
             if _token(path) not in known:
@@ -85,7 +86,7 @@ class IndexFiles:
         index = await asyncio.to_thread(NamespaceIndex.from_arrays, arrays, ns, saved.snapshot, generation)
         index.file, index.changed_in_file = _token(path), index.changed
         async with namespace_index.one_snapshot(conn):
-            since = await index_files.since(conn, index.file, ns, generation, saved.snapshot.transactions)
+            since = await index_files.since(conn, self._origin, index.file, ns, generation, saved.snapshot.transactions)
             if since is None or len(since.changed) > index.max_incremental:
                 return None
             index.withdraw([doc for doc in since.changed if doc != ENTITIES])
@@ -97,8 +98,8 @@ class IndexFiles:
     async def save(self, pool: Pool, index: NamespaceIndex) -> bool:
         """Write an index to a file, unless another process has done so since this one was loaded.
 
-        Returns whether there is a newer file now; there is none if another process is writing it. Raises OSError if it
-        cannot be written.
+        Returns whether there is a newer file now; there is none if another process is writing it, or the namespace is
+        gone. Raises OSError if it cannot be written.
         """
         with self._lock(index.ns) as is_mine:
             former = self._path(index.ns)
@@ -111,7 +112,8 @@ class IndexFiles:
             try:
                 await asyncio.to_thread(array_file.write, part, about, index.arrays())
                 async with pool.connection() as conn:
-                    await index_files.record(conn, token, index.ns, snapshot.transactions)
+                    if not await index_files.record(conn, self._origin, token, index.ns, snapshot.transactions):
+                        return False
                     part.rename(path)
                     if former is not None:
                         former.unlink(missing_ok=True)

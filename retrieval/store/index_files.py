@@ -17,14 +17,20 @@ from psycopg import AsyncConnection
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.store.changes import CHANGED, SNAPSHOT, DatabaseSnapshot
 
-_ORIGIN: LiteralString = """
-    select (select system_identifier from pg_control_system())::text || ' ' || pg_relation_filepath('memory_change')
-"""
+_ORIGIN: LiteralString = (
+    "concat_ws(' ', (select system_identifier from pg_control_system()), pg_relation_filepath('memory_change'))"
+)
 
-_RECORD: LiteralString = """
+_RECORD: LiteralString = (
+    """
     insert into index_file (token, ns, transactions)
-    select %(token)s::uuid, ns, %(transactions)s::pg_snapshot from namespace where ns = %(ns)s for key share
+    select %(token)s::uuid, ns, %(transactions)s::pg_snapshot from namespace
+    where ns = %(ns)s and """
+    + _ORIGIN
+    + """ = %(origin)s for key share
+    returning true
 """
+)
 
 _FORGET: LiteralString = "delete from index_file where token = %(token)s::uuid"
 
@@ -32,7 +38,7 @@ _SINCE = PreparedStatement(
     "select " + SNAPSHOT + ", " + CHANGED + """
     from namespace n join index_file f on f.ns = n.ns
     where n.ns = %(ns)s and n.generation = %(generation)s and f.token = %(token)s::uuid
-    """
+        and """ + _ORIGIN + " = %(origin)s"
 )  # fmt: skip
 
 
@@ -45,7 +51,7 @@ class Since(NamedTuple):
 
 async def origin(conn: AsyncConnection[Any]) -> str:
     """Identifies the database, however it is reached; a restored dump is another one."""
-    [(found,)] = await (await conn.execute(_ORIGIN)).fetchall()
+    [(found,)] = await (await conn.execute("select " + _ORIGIN)).fetchall()
     return str(found)
 
 
@@ -54,9 +60,10 @@ async def tokens(conn: AsyncConnection[Any]) -> set[str]:
     return {token for (token,) in await (await conn.execute("select token::text from index_file")).fetchall()}
 
 
-async def record(conn: AsyncConnection[Any], token: str, ns: int, transactions: str) -> None:
-    """Record a file that has been written as of a snapshot."""
-    await conn.execute(_RECORD, {"token": token, "ns": ns, "transactions": transactions})
+async def record(conn: AsyncConnection[Any], origin: str, token: str, ns: int, transactions: str) -> bool:
+    """Record a file that has been written as of a snapshot; false if the namespace, or the database, is another."""
+    parameters = {"origin": origin, "token": token, "ns": ns, "transactions": transactions}
+    return bool(await (await conn.execute(_RECORD, parameters)).fetchall())
 
 
 async def forget(conn: AsyncConnection[Any], token: str) -> None:
@@ -64,12 +71,16 @@ async def forget(conn: AsyncConnection[Any], token: str) -> None:
     await conn.execute(_FORGET, {"token": token})
 
 
-async def since(conn: AsyncConnection[Any], token: str, ns: int, generation: int, transactions: str) -> Since | None:
+async def since(
+    conn: AsyncConnection[Any], origin: str, token: str, ns: int, generation: int, transactions: str
+) -> Since | None:
     """What has changed since a file was written; None if that is not known any more.
 
     `conn` is in a transaction with one snapshot.
     """
-    parameters: Parameters = {"token": token, "ns": ns, "generation": generation, "transactions": transactions}
+    parameters: Parameters = {
+        "origin": origin, "token": token, "ns": ns, "generation": generation, "transactions": transactions
+    }  # fmt: skip
     rows = await _SINCE.rows(conn, parameters)
     if not rows:
         return None
