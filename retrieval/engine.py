@@ -139,6 +139,7 @@ class Trivet:
         self.documents = DocumentService(pool, self._ingest, embedders)
         self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
+        self._files = files
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes, files=files)
         self._outdated = OutdatedMemories(pool, self._indexes)
         self.entities = EntityService(pool, self._indexes)
@@ -529,6 +530,8 @@ class Trivet:
                 await compaction.compact(conn, ns, least=least)
             await query_log.trim(conn)
             await changes.trim(conn)
+            if self._files is not None:
+                await self._files.tidy(conn)
             await statistics.refresh(conn)
 
 

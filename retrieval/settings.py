@@ -56,7 +56,7 @@ IndexBytes = Annotated[int, Meta(ge=1024 * 1024, description="a whole number, at
 Seconds = Annotated[float, Meta(ge=0, description="a number, at least 0")]
 PositiveSeconds = Annotated[float, Meta(gt=0, description="a number above 0")]
 
-Folder = Annotated[Path | None, Meta(description="a folder")]
+Folder = Annotated[Path | None, Meta(description="a path")]
 
 Switch = Annotated[bool, Meta(description="true or false")]
 
@@ -86,8 +86,7 @@ class Settings:
         max_body_bytes: longest request body outside the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
         index_bytes: most memory for what a process knows of the namespaces asked for last, about.
-        cache_dir: folder for indexes of large namespaces, so that the next process reads what has changed and not
-            everything; `index` in `data_dir` for the embedded database, for another one there is none unless it is set.
+        cache_dir: folder of the files of large indexes; the embedded database has them in `index` beside it.
         console: whether the page at `/` is served.
     """
 

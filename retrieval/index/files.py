@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ class _About(msgspec.Struct, frozen=True):
     ns: int
     generation: int
     snapshot: DatabaseSnapshot
+    written_at: float
 
 
 class IndexFiles:
@@ -56,11 +58,16 @@ class IndexFiles:
         folder = cache / hashlib.sha256(origin.encode()).hexdigest()[:16]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         files = cls(folder, origin)
+        await files.tidy(conn)
+        return files
+
+    async def tidy(self, conn: Connection) -> None:
+        """Remove files that cannot be brought up to date any more, as those of namespaces that were deleted."""
+        found = [*self._folder.glob("*.index")]  # before their rows are read, or a new one could be without its row
         known = await index_files.tokens(conn)
-        for path in folder.glob("*.index"):
+        for path in found:
             if _token(path) not in known:
                 path.unlink(missing_ok=True)
-        return files
 
     async def load(self, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
         """The index of a namespace by its file, up to date; None if there is none that can be used."""
@@ -84,7 +91,7 @@ class IndexFiles:
         if (saved.format, saved.ns, saved.generation) != (_format(), ns, generation):
             return None
         index = await asyncio.to_thread(NamespaceIndex.from_arrays, arrays, ns, saved.snapshot, generation)
-        index.file, index.changed_in_file = _token(path), index.changed
+        index.file, index.changed_in_file, index.filed_at = _token(path), index.changed, saved.written_at
         async with namespace_index.one_snapshot(conn):
             since = await index_files.since(conn, self._origin, index.file, ns, generation, saved.snapshot.transactions)
             if since is None or len(since.changed) > index.max_incremental:
@@ -106,7 +113,7 @@ class IndexFiles:
             if not is_mine or (former is not None and _token(former) != index.file):
                 return is_mine
             token, snapshot = str(uuid.uuid4()), index.snapshot
-            about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot))
+            about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
             path = self._folder / f"{index.ns}.{token}.index"
             part = path.with_suffix(".part")
             try:
@@ -117,7 +124,7 @@ class IndexFiles:
                     part.rename(path)
                     if former is not None:
                         former.unlink(missing_ok=True)
-                        await index_files.forget(conn, _token(former))
+                        await index_files.forget(conn, _token(former), index.ns)
             finally:
                 part.unlink(missing_ok=True)
         return True

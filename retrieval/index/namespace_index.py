@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -32,6 +33,9 @@ from retrieval.store.changes import ENTITIES, DatabaseSnapshot, take_snapshot
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
+
+OLDEST_FILE_S = 86_400
+"""Age of a file from which any change has it written again: it may hold what has been deleted."""
 
 FEW_VECTORS = 500
 """Most missing vectors that queries read as they need them; more are read in the background, so many per statement."""
@@ -77,6 +81,7 @@ class NamespaceIndex:
         changed: memories added, removed or altered since it was read from the tables.
         file: the token of the file that it is mapped from; empty if it was read from the tables.
         changed_in_file: `changed` as of that file.
+        filed_at: when that file was written, Unix time.
         serial: unique within the process.
     """
 
@@ -91,6 +96,7 @@ class NamespaceIndex:
     changed: int = 0
     file: str = ""
     changed_in_file: int = 0
+    filed_at: float = 0.0
     serial: int = field(default_factory=count().__next__)
     state: IndexState = field(default_factory=IndexState)
     _leaving: deque[tuple[weakref.ref[IndexState], list[int]]] = field(default_factory=deque)
@@ -173,10 +179,12 @@ class NamespaceIndex:
 
     @property
     def needs_saving(self) -> bool:
-        """Whether a file of it would spare the next process much work."""
+        """Whether a new file would spare the next process much work, or the one that it has holds what was deleted."""
         if self.snapshot.on_standby or self.memories.count - self.vectors.count > FEW_VECTORS:
             return False
-        return not self.file or self.changed - self.changed_in_file > 1_000 + self.memories.count // 32
+        since = self.changed - self.changed_in_file
+        is_old = since > 0 and time.time() - self.filed_at > OLDEST_FILE_S
+        return not self.file or is_old or since > 1_000 + self.memories.count // 32
 
     @property
     def max_incremental(self) -> int:

@@ -32,7 +32,9 @@ _RECORD: LiteralString = (
 """
 )
 
-_FORGET: LiteralString = "delete from index_file where token = %(token)s::uuid"
+_FORGET: LiteralString = "delete from index_file where ns = %(ns)s and token = %(token)s::uuid"
+
+_TOKENS: LiteralString = "select token::text from index_file"
 
 _SINCE = PreparedStatement(
     "select " + SNAPSHOT + ", " + CHANGED + """
@@ -57,7 +59,7 @@ async def origin(conn: AsyncConnection[Any]) -> str:
 
 async def tokens(conn: AsyncConnection[Any]) -> set[str]:
     """The files that can still be brought up to date."""
-    return {token for (token,) in await (await conn.execute("select token::text from index_file")).fetchall()}
+    return {token for (token,) in await (await conn.execute(_TOKENS)).fetchall()}
 
 
 async def record(conn: AsyncConnection[Any], origin: str, token: str, ns: int, transactions: str) -> bool:
@@ -66,9 +68,9 @@ async def record(conn: AsyncConnection[Any], origin: str, token: str, ns: int, t
     return bool(await (await conn.execute(_RECORD, parameters)).fetchall())
 
 
-async def forget(conn: AsyncConnection[Any], token: str) -> None:
-    """Forget a file that was replaced or removed."""
-    await conn.execute(_FORGET, {"token": token})
+async def forget(conn: AsyncConnection[Any], token: str, ns: int) -> None:
+    """Forget a file that was replaced."""
+    await conn.execute(_FORGET, {"token": token, "ns": ns})
 
 
 async def since(

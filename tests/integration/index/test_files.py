@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.index import array_file, registry, small_namespaces
+from retrieval.index import array_file, namespace_index, registry, small_namespaces
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.registry import IndexRegistry
@@ -219,6 +219,35 @@ async def test_a_file_is_written_again_when_much_has_changed(
         [(rows,)] = await (await conn.execute("select count(*) from index_file")).fetchall()
     assert rows == 1
     await assert_right(fresh)
+
+
+async def test_a_file_that_may_hold_what_was_deleted_is_not_kept_for_long(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old one is written again if anything has changed."""
+    one = await start()
+    await one.ingest.add("n", [memory("a"), memory("b", speaker="Lucía")])
+    await one.save()
+    [path] = files_in(tmp_path)
+    monkeypatch.setattr(namespace_index, "OLDEST_FILE_S", -1.0)
+    fresh = await start()
+    assert not (await fresh.loaded()).needs_saving
+    await fresh.ingest.delete("n", "b")
+    saved_by_itself(monkeypatch)
+    await fresh.loaded()
+    await until(lambda: files_in(tmp_path) not in ([path], []))
+    async with fresh.pool.connection() as conn:
+        await fresh.files.tidy(conn)
+    [path] = files_in(tmp_path)
+    await namespaces_deleted(fresh)
+    assert files_in(tmp_path) == []
+
+
+async def namespaces_deleted(process: Keeper) -> None:
+    """As maintenance finds it."""
+    async with process.pool.connection() as conn:
+        await namespaces.delete(conn, "n")
+        await process.files.tidy(conn)
 
 
 async def test_only_one_process_writes_at_a_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
