@@ -81,19 +81,19 @@ class IndexFiles:
 
     async def _read(self, path: Path, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
         try:
-            about, arrays = await asyncio.to_thread(array_file.read, path)
+            encoded, arrays = await asyncio.to_thread(array_file.read, path)
+            about = msgspec.json.decode(encoded, type=_About)
         except FileNotFoundError:  # replaced meanwhile
             return None
-        except (DamagedFile, OSError) as exc:
+        except (DamagedFile, OSError, msgspec.ValidationError) as exc:  # the last from a version of other fields
             log.warning("the index file %s is not used: %s", path, exc)
             return None
-        saved = msgspec.json.decode(about, type=_About)
-        if (saved.format, saved.ns, saved.generation) != (_format(), ns, generation):
+        if (about.format, about.ns, about.generation) != (_format(), ns, generation):
             return None
-        index = await asyncio.to_thread(NamespaceIndex.from_arrays, arrays, ns, saved.snapshot, generation)
-        index.file, index.changed_in_file, index.filed_at = _token(path), index.changed, saved.written_at
+        index = await asyncio.to_thread(NamespaceIndex.from_arrays, arrays, ns, about.snapshot, generation)
+        index.file, index.changed_in_file, index.filed_at = _token(path), index.changed, about.written_at
         async with namespace_index.one_snapshot(conn):
-            since = await index_files.since(conn, self._origin, index.file, ns, generation, saved.snapshot.transactions)
+            since = await index_files.since(conn, self._origin, index.file, ns, generation, about.snapshot.transactions)
             if since is None or len(since.changed) > index.max_incremental:
                 return None
             index.withdraw([doc for doc in since.changed if doc != ENTITIES])

@@ -360,11 +360,20 @@ async def test_a_damaged_file_is_refused_and_everything_is_read(
     assert (await (await start()).loaded()).file
 
 
-async def test_a_file_of_another_version_is_not_used(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_file_of_another_version_is_not_used(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = await start()
     await one.ingest.add("n", [memory("a")])
     await one.save()
-    monkeypatch.setattr("retrieval.index.files._FORMAT", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr("retrieval.index.files._FORMAT", 0)
+        assert not (await (await start()).loaded()).file
+    await one.save()
+    [path] = files_in(tmp_path)
+    _, arrays = array_file.read(path)
+    path.unlink()
+    array_file.write(path, b'{"format": "of other fields"}', arrays)
     assert not (await (await start()).loaded()).file
 
 
