@@ -154,7 +154,7 @@ class Columns:
 
     def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
         """Add or replace memories, given a row of `COLUMNS`; returns their slots."""
-        docs = self.slots.of(_integers(row[0], _INT32).astype(np.int64))
+        docs = self.slots.of(ordinals_of(row))
         if not docs.size:
             return docs
         if docs.min() == NO_SLOT:
@@ -291,6 +291,11 @@ class Columns:
             mask = self._masks[key] = compute()
             mask.flags.writeable = False
         return mask
+
+
+def ordinals_of(row: Sequence[Any]) -> NDArray[np.int64]:
+    """The ordinals of the memories in a row of `COLUMNS`."""
+    return _integers(row[0], _INT32).astype(np.int64)
 
 
 def microseconds(moment: datetime) -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from retrieval.index import array_file, namespace_index
+from retrieval.index import array_file, namespace_index, rows
 from retrieval.index.array_file import DamagedFile
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.installation import installed_version
@@ -97,8 +97,10 @@ class IndexFiles:
             if since is None or len(since.changed) > index.max_incremental:
                 return None
             index.withdraw([doc for doc in since.changed if doc != ENTITIES])
-            if since.changed and not await namespace_index.apply_changes(conn, index, since.changed):
-                return None
+            if since.changed:
+                read = await rows.read(conn, ns, since.changed)
+                if not await namespace_index.apply_changes(conn, index, since.changed, read):
+                    return None
         index.snapshot = since.snapshot
         return index
 

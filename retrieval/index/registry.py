@@ -13,6 +13,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -23,19 +24,19 @@ from numpy.typing import NDArray
 
 from native.malloc import trim_heap
 from postgres.arrays import array_text
-from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined
+from postgres.prepared import BoundStatement, Parameters, PreparedStatement, fetch_pipelined
 from retrieval.errors import NotFound, StoreError, VectorsReplaced
-from retrieval.index import namespace_index, small_namespaces
+from retrieval.index import namespace_index, rows, small_namespaces
 from retrieval.index.columns import from_microseconds
 from retrieval.index.files import IndexFiles
-from retrieval.index.namespace_index import FEW_VECTORS, NamespaceIndex, metadata_key
-from retrieval.index.query_vectors import by_slot
-from retrieval.index.slots import NO_SLOT
+from retrieval.index.namespace_index import NamespaceIndex, metadata_key
+from retrieval.index.rows import FEW_VECTORS, MemoryRows
+from retrieval.index.slots import NO_SLOT, slotted
 from retrieval.index.terms import Postings
 from retrieval.single_flight import SingleFlight
 from retrieval.store import changes, memories, namespaces, vectors
 from retrieval.store.bm25 import postings
-from retrieval.store.changes import DatabaseSnapshot
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.namespace import NamespaceSettings
@@ -65,6 +66,15 @@ _CHECK = PreparedStatement(
     "select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED + ", " + changes.CHANGED
     + " from namespace n where n.name = %(name)s"
 )  # fmt: skip
+
+_FOLLOW = PreparedStatement(
+    "with n as materialized (select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED
+    + ", " + changes.CHANGED + " as changed from namespace n where n.name = %(name)s) select * from n"
+    + rows.OF_CHANGED
+)  # fmt: skip
+"""As `_CHECK`, with all that there is to know of what has changed."""
+
+_CHECK_WIDTH = 9
 
 _FETCH = PreparedStatement(postings.FETCH_TERMS)
 
@@ -121,6 +131,7 @@ class _Entry:
         next_check: the check after that, if a query waits for one.
         reload: the task that loads a new index to replace this one.
         reloaded_at: when that was last started, in seconds.
+        has_changed: whether the last check found changes.
         is_broken: whether changes were applied only in part, so that the index must not be used.
         vector_load: the task that reads missing vectors.
     """
@@ -136,6 +147,7 @@ class _Entry:
     reload: asyncio.Task[None] | None = None
     reloaded_at: float = -math.inf
     is_broken: bool = False
+    has_changed: bool = False
     vector_load: asyncio.Task[None] | None = None
 
 
@@ -152,6 +164,11 @@ class _CheckExtras:
         self._terms = terms
         self._filters = filters
         self.with_metadata: dict[bytes, NDArray[np.int64]] = {}
+
+    @property
+    def asks_for_metadata(self) -> bool:
+        """Whether there is a metadata filter."""
+        return bool(self._filters)
 
     def questions(self) -> list[BoundStatement]:
         """The statements needed for the index in its current state."""
@@ -172,8 +189,8 @@ class _CheckExtras:
             fetched = postings.decode_terms(next(found), self._missing)
             index.terms.put(fetched, self._missing, additions=self._additions)
             index.terms.shrink(spare=self._terms)
-        for key, rows in zip(self._unknown, found, strict=True):
-            docs = index.memories.slots.of(np.array([doc for (doc,) in rows], np.int64))
+        for key, matches in zip(self._unknown, found, strict=True):
+            docs = index.memories.slots.of(np.array([doc for (doc,) in matches], np.int64))
             docs = self.with_metadata[key] = docs[docs != NO_SLOT]
             index.keep_metadata(self._filters[key], docs, changed=index.changed)
 
@@ -361,7 +378,7 @@ class IndexRegistry:
             except StoreError as exc:
                 log.warning("loading vectors failed, queries read what they need: %s", exc)
                 return
-            index.vectors.put(*by_slot(index.memories.slots, found), version=version)
+            index.vectors.put(*slotted(index.memories.slots, found), version=version)
         self._account_bytes(name, entry, index.nbytes)
         self._start_saving(name, entry)
         await asyncio.to_thread(trim_heap)
@@ -388,29 +405,28 @@ class IndexRegistry:
             later = [changes.next_snapshot(snapshot)]
         async with self._pool.connection() as conn:
             asked_at = time.monotonic()
-            check: BoundStatement = (_CHECK, {"name": name, **snapshot.parameters})
+            asked: Parameters = {"name": name, **snapshot.parameters, **rows.PARAMETERS}
+            # After a change another one is likely: a chat is written and asked in turn.
+            check: BoundStatement = (_FOLLOW if entry.has_changed else _CHECK, asked)
             # The check comes last, so that it reports every change that the other statements did not see.
             *answers, checked = await fetch_pipelined(conn, [*later, *extras.questions(), check])
             if later:
                 (standby,), *answers = answers
             can_apply = _can_apply(index, checked)
-            if can_apply and checked[0][-1]:
-                entry.is_broken = True
-                async with namespace_index.one_snapshot(conn):  # check again within this snapshot
-                    checked = await _CHECK.rows(conn, check[1])
-                    can_apply = _can_apply(index, checked) and await namespace_index.apply_changes(
-                        conn, index, sorted(set(checked[0][-1]))
-                    )
-                    if can_apply:
-                        again = extras.questions()
-                        answers = await fetch_pipelined(conn, again) if again else []
-                entry.is_broken = False
+            if can_apply and _changed(checked):
+                extras.take_in(answers)
+                followed = await _follow(conn, entry, extras, asked, checked)
+                if followed is None:
+                    can_apply = False
+                else:
+                    checked, answers = followed
         if not can_apply:
             self._drop(name, entry)
             if not checked:
                 raise NotFound(f"there is no namespace {name!r}")
             return None
-        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0]
+        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
+        entry.has_changed = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
         terms_bytes = index.terms.nbytes
         extras.take_in(answers)
@@ -493,12 +509,46 @@ async def _large(conn: Connection, name: str, files: IndexFiles | None) -> _Load
     return _Loaded(_Entry(index, "", namespace.settings, index.nbytes), None)
 
 
+async def _follow(
+    conn: Connection, entry: _Entry, extras: _CheckExtras, asked: Parameters, checked: list[tuple[Any, ...]]
+) -> tuple[list[tuple[Any, ...]], list[list[tuple[Any, ...]]]] | None:
+    """Apply the changes that a check has found.
+
+    Returns the check as of what was applied, and the answers to what `extras` asks now; None if it cannot be applied.
+    """
+    needs_snapshot = extras.asks_for_metadata
+    while True:
+        # Metadata and the edges of merged entities are read in the snapshot of the changes.
+        needs_snapshot = needs_snapshot or ENTITIES in _changed(checked)
+        async with namespace_index.one_snapshot(conn) if needs_snapshot else nullcontext():
+            if needs_snapshot or len(checked[0]) == _CHECK_WIDTH:
+                checked = await _FOLLOW.rows(conn, asked)
+            if not _can_apply(entry.index, checked):
+                return None
+            changed = sorted(set(_changed(checked)))
+            if ENTITIES in changed and not needs_snapshot:
+                continue
+            entry.is_broken = True
+            read = MemoryRows.from_row(checked[0][_CHECK_WIDTH:])
+            if not await namespace_index.apply_changes(conn, entry.index, changed, read):
+                return None
+            entry.is_broken = False
+            again = extras.questions()
+            return checked, await fetch_pipelined(conn, again) if again else []
+
+
+def _changed(checked: Sequence[tuple[Any, ...]]) -> Sequence[int]:
+    """The ordinals in the row of a check."""
+    changed: Sequence[int] = checked[0][_CHECK_WIDTH - 1]
+    return changed
+
+
 async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex, index: NamespaceIndex) -> None:
     """Copy the vectors of a former index to a new one, except those of memories changed since."""
-    rows = await _CHECK.rows(conn, {"name": name, **former.snapshot.parameters})
-    if not rows:
+    checked = await _CHECK.rows(conn, {"name": name, **former.snapshot.parameters})
+    if not checked:
         return
-    ns, *_, is_continued, changed = rows[0]
+    ns, *_, is_continued, changed = checked[0]
     if ns != former.ns or ns != index.ns or former.generation != index.generation or not is_continued:
         return
     slots, former_slots = index.memories.slots, former.memories.slots
@@ -515,6 +565,6 @@ def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> boo
     """Whether an index can apply the changes of a check; if there are too many, loading it again is faster."""
     if not checked:
         return False
-    ns, _, _, _, generation, *_, is_continued, changed = checked[0]
+    ns, _, _, _, generation, _, _, is_continued, changed = checked[0][:_CHECK_WIDTH]
     is_same = ns == index.ns and generation == index.generation
     return bool(is_same and is_continued and len(set(changed)) <= index.max_incremental)

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from retrieval.store.vectors import Stored
+
 NO_SLOT = -1
 
 LATE_ORDINALS = 1_024
@@ -123,3 +125,8 @@ class GrowableArray:
             grown[:before] = self.values
             grown[before:] = self._unset
             self.values = grown
+
+
+def slotted(slots: Slots, stored: Stored) -> Stored:
+    """Vectors read by ordinal, with slots instead; every ordinal must have a slot."""
+    return stored._replace(docs=slots.of(stored.docs), turns=slots.of(stored.turns))

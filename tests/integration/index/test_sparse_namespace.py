@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from retrieval.engine import Trivet
-from retrieval.index import registry, small_namespaces
-from retrieval.index.namespace_index import FEW_VECTORS, NamespaceIndex
+from retrieval.index import registry, rows, small_namespaces
+from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import LATE_ORDINALS
 from retrieval.store import vectors
 from retrieval.store.pool import Connection, Pool
@@ -126,6 +127,7 @@ async def test_what_is_read_anew_keeps_the_vectors_that_were_here(
     """But those of memories that were changed; whether it was worn or what came was too much to be followed."""
     process, other = two
     monkeypatch.setattr(registry, "FEW_VECTORS", 2)
+    monkeypatch.setitem(rows.PARAMETERS, "few", 2)
     monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", 0)
     fetched: list[int] = []
     read = vectors.read
