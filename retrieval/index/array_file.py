@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import mmap
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from struct import Struct
@@ -16,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 _MAGIC = b"TRIVETIX"
@@ -64,12 +64,12 @@ def write(path: Path, about: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
     header += b" " * (-(_FIXED + len(header)) % _ALIGNMENT)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as file:
         file.write(_PREFIX.pack(b"", 0, 0))  # a file that is not complete has no magic
-        checksum = length = 0
+        checksum, length = xxhash.xxh3_64(), 0
         for part in _parts(header, specs, arrays):
-            checksum = zlib.crc32(part, checksum)
+            checksum.update(part)
             length += file.write(part)
         file.seek(0)
-        file.write(_PREFIX.pack(_MAGIC, _PREFIX.size + length, checksum))
+        file.write(_PREFIX.pack(_MAGIC, _PREFIX.size + length, checksum.intdigest()))
 
 
 def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
@@ -101,7 +101,7 @@ def read(path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
         if actual != length:
             raise DamagedFile(f"it has {actual} bytes, not {length}")
         mapped = mmap.mmap(file.fileno(), length, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    if zlib.crc32(memoryview(mapped)[_PREFIX.size :]) != checksum:
+    if xxhash.xxh3_64_intdigest(memoryview(mapped)[_PREFIX.size :]) != checksum:
         raise DamagedFile("its checksum is wrong")
     (header_length,) = _HEADER_LENGTH.unpack_from(mapped, _PREFIX.size)
     body = _FIXED + header_length
