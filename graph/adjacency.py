@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 from bisect import insort
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, LiteralString
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
@@ -49,15 +50,50 @@ class Adjacency:
     def __init__(self, edges: NarrowEdges, relations: Iterable[Stated]) -> None:
         """Load the initial edges and relations."""
         loaded = EdgeSegment(edges)
-        self._segments = [loaded]
-        self._home = np.full(int(loaded.memories.max(initial=-1)) + 1, NO_SEGMENT, np.uint8)
-        self._home[loaded.memories] = 0
+        home = np.full(int(loaded.memories.max(initial=-1)) + 1, NO_SEGMENT, np.uint8)
+        home[loaded.memories] = 0
+        self._take([loaded], home, relations)
+
+    def _take(self, segments: list[EdgeSegment], home: NDArray[np.uint8], relations: Iterable[Stated]) -> None:
+        self._segments = segments
+        self._home = home
         self._layout: GraphLayout | None = None
         self._outgoing: dict[int, list[Stated]] = {}
         self._incoming: dict[int, list[Stated]] = {}
         self._relations_of_memory: dict[int, list[Stated]] = {}
         for relation in relations:
             self._relate(relation)
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Adjacency:
+        """The graph whose `arrays` these are, which it uses from now on."""
+        types = msgspec.json.decode(arrays["relation.types"].data, type=list[str])
+        columns = (arrays[f"relation.{name}"].tolist() for name in ("source", "type", "target", "doc"))
+        relations = [Stated(source, types[code], *others) for source, code, *others in zip(*columns, strict=True)]
+        segments = list[EdgeSegment]()
+        while f"{len(segments)}.entities" in arrays:
+            prefix = f"{len(segments)}."
+            part = {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
+            segments.append(EdgeSegment.from_arrays(part))
+        graph = cls.__new__(cls)
+        graph._take(segments, arrays["home"], relations)
+        return graph
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it; large arrays are those in use, all others are copies."""
+        relations = sorted(relation for some in self._relations_of_memory.values() for relation in some)
+        types = sorted({relation.relation for relation in relations})
+        return {"home": self._home.copy()} | {
+            f"{number}.{name}": array
+            for number, segment in enumerate(self._segments)
+            for name, array in segment.arrays().items()
+        } | {
+            "relation.source": np.array([relation.source for relation in relations], np.int64),
+            "relation.type": np.array([types.index(relation.relation) for relation in relations], np.int32),
+            "relation.target": np.array([relation.target for relation in relations], np.int64),
+            "relation.doc": np.array([relation.doc for relation in relations], np.int64),
+            "relation.types": np.frombuffer(msgspec.json.encode(types), np.uint8),
+        }  # fmt: skip
 
     @property
     def nbytes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,11 @@ NO_SEGMENT = 255
 """The home of a memory without a segment."""
 
 MOST_SEGMENTS = 250
+
+
+_ARRAYS = ("entities", "entity_starts", "docs", "doc_weights", "memories", "memory_starts", "codes", "code_weights",
+           "levels")  # fmt: skip
+"""What a segment consists of, in the order of `trivet_segment` of `native/graph.h`."""
 
 
 class EdgeSegment:
@@ -47,6 +52,20 @@ class EdgeSegment:
         self.memory_starts = _starts(places, len(self.memories))
         self.codes, self.code_weights = codes[order], level[order]
         self.gone: NDArray[np.int32] | None = None
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> EdgeSegment:
+        """The segment whose `arrays` these are, which it uses from now on."""
+        segment = cls.__new__(cls)
+        for name in _ARRAYS:
+            setattr(segment, name, arrays[name])
+        segment.gone = arrays.get("gone")
+        return segment
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it; the arrays in use, but for a copy of the count of removed edges."""
+        gone = {} if self.gone is None else {"gone": self.gone.copy()}
+        return {name: getattr(self, name) for name in _ARRAYS} | gone
 
     @property
     def nbytes(self) -> int:
@@ -91,16 +110,14 @@ class EdgeSegment:
         return SegmentLayout(*map(address, self._arrays()), gone, len(self.entities), len(self.memories), len(self))
 
     def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return (self.entities, self.entity_starts, self.docs, self.doc_weights, self.memories, self.memory_starts,
-                self.codes, self.code_weights, self.levels)  # fmt: skip
+        return tuple(getattr(self, name) for name in _ARRAYS)
 
 
 class SegmentLayout(ctypes.Structure):
     """`trivet_segment` of `native/graph.h`."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("entities", "entity_starts", "docs", "doc_weights", "memories",
-                                               "memory_starts", "codes", "code_weights", "levels", "gone")),
+        *((name, ctypes.c_void_p) for name in (*_ARRAYS, "gone")),
         *((name, ctypes.c_int64) for name in ("n_entities", "n_memories", "n_edges")),
     )  # fmt: skip
 

@@ -33,6 +33,7 @@ from retrieval.embedding.embedders import Embedders, check_installed, is_install
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.entities.service import EntityService
 from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
+from retrieval.index.files import IndexFiles
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry
 from retrieval.ingest.service import Ingest
@@ -122,6 +123,7 @@ class Trivet:
         workers: WorkerPool,
         profiles: ProfileRegistry,
         models: ModelRegistry,
+        files: IndexFiles | None,
         postgres: EmbeddedPostgres | None,
     ) -> None:
         self.settings = settings
@@ -137,7 +139,8 @@ class Trivet:
         self.documents = DocumentService(pool, self._ingest, embedders)
         self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
-        self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes)
+        self._files = files
+        self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes, files=files)
         self._outdated = OutdatedMemories(pool, self._indexes)
         self.entities = EntityService(pool, self._indexes)
         self._pipeline = Pipeline(
@@ -201,6 +204,7 @@ class Trivet:
                 workers=workers,
                 profiles=profile_registry,
                 models=model_registry,
+                files=await _index_files(settings, pool),
                 postgres=postgres,
             )
             stack.push_async_callback(engine.settle)
@@ -526,7 +530,21 @@ class Trivet:
                 await compaction.compact(conn, ns, least=least)
             await query_log.trim(conn)
             await changes.trim(conn)
+            if self._files is not None:
+                await self._files.tidy(conn)
             await statistics.refresh(conn)
+
+
+async def _index_files(settings: Settings, pool: Pool) -> IndexFiles | None:
+    """The files of the indexes; None if none are kept. Without them a start takes longer, and that is all."""
+    if settings.index_dir is None:
+        return None
+    try:
+        async with pool.connection() as conn:
+            return await IndexFiles.open(settings.index_dir, conn)
+    except OSError as exc:
+        log.warning("indexes cannot be kept in %s: %s", settings.index_dir, exc.strerror)
+        return None
 
 
 def _shipped_report(folder: Path, profile: Profile) -> GateReport | None:

@@ -56,6 +56,8 @@ IndexBytes = Annotated[int, Meta(ge=1024 * 1024, description="a whole number, at
 Seconds = Annotated[float, Meta(ge=0, description="a number, at least 0")]
 PositiveSeconds = Annotated[float, Meta(gt=0, description="a number above 0")]
 
+Folder = Annotated[Path | None, Meta(description="a path")]
+
 Switch = Annotated[bool, Meta(description="true or false")]
 
 _ONE_VALUE: Final[Mapping[str, str]] = {
@@ -84,6 +86,7 @@ class Settings:
         max_body_bytes: longest request body outside the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
         index_bytes: most memory for what a process knows of the namespaces asked for last, about.
+        cache_dir: folder of the files of large indexes; the embedded database has them in `index` beside it.
         console: whether the page at `/` is served.
     """
 
@@ -101,7 +104,13 @@ class Settings:
     max_body_bytes: BodyBytes = 16 * 1024 * 1024
     bm25_tail_docs: PositiveCount = 500
     index_bytes: IndexBytes = 1024 * 1024 * 1024
+    cache_dir: Folder = None
     console: Switch = True
+
+    @property
+    def index_dir(self) -> Path | None:
+        """The folder of the indexes; None if they are not kept."""
+        return self.cache_dir or (self.data_dir.expanduser() / "index" if self.uses_embedded else None)
 
     @property
     def secrets(self) -> tuple[str, ...]:

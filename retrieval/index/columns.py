@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from struct import Struct
 from typing import Any, LiteralString
@@ -16,6 +16,7 @@ from psycopg import AsyncConnection
 import native
 from classifier.traits import pack_traits
 from postgres.arrays import array_text
+from retrieval.index.array_file import named, part_of
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.normalized_text import without_speaker
@@ -72,6 +73,10 @@ _THESE: LiteralString = "doc = any(%(docs)s::integer[])"
 _UNREAD: LiteralString = "select doc, text, speaker from memory where traits is null and ns = %(ns)s and "
 
 
+_ARRAYS = ("alive", "length", "created", "expires", "superseded", "traits", "asks", "previous", "next")
+_INTERNED = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
+
+
 class Columns:
     """The memories of a namespace; deleted ones keep their slots but are not alive.
 
@@ -104,9 +109,10 @@ class Columns:
         self._spoken = NameMatcher(self.speakers.values)
         self.count = 0
         self.total_length = 0
-        self._interned = (self.kinds, self.speakers, self.sessions, self.documents, self.titles, self.tags)
-        self._arrays = (self.alive, self.length, self.created, self.expires, self.superseded, self.traits, self.asks,
-                        self.previous, self.next, *(column.codes for column in self._interned))  # fmt: skip
+        self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in _INTERNED)
+        self._arrays: tuple[GrowableArray, ...] = (
+            *(getattr(self, name) for name in _ARRAYS), *(column.codes for column in self._interned)
+        )  # fmt: skip
         self._masks: LRUCache[tuple[Any, ...], NDArray[np.bool_]] = LRUCache(_MASKS_KEPT)
         self._next_expiry = NEVER
         self._laid_out: tuple[NDArray[Any], ...] = ()
@@ -121,9 +127,34 @@ class Columns:
         )
         return sum(column.nbytes for column in self._arrays) + strings
 
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Columns:
+        """The columns whose `arrays` these are, which they use from now on."""
+        columns = cls(Slots.from_arrays(part_of(arrays, "slots")))
+        for name in _ARRAYS:
+            getattr(columns, name).values = arrays[name]
+        for name in _INTERNED:
+            getattr(columns, name).restore(arrays[f"{name}.codes"], arrays[f"{name}.strings"])
+        columns.ids.restore(part_of(arrays, "ids"))
+        columns._spoken.read()
+        columns.count = int(np.count_nonzero(columns.alive.values))
+        columns.total_length = int(columns.length.values[columns.alive.values].sum())
+        return columns
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to them; the arrays in use, not copies."""
+        interned = {name: getattr(self, name) for name in _INTERNED}
+        return (
+            {name: getattr(self, name).values for name in _ARRAYS}
+            | {f"{name}.codes": column.codes.values for name, column in interned.items()}
+            | {f"{name}.strings": column.encoded for name, column in interned.items()}
+            | named(self.ids.arrays(), "ids")
+            | named(self.slots.arrays(), "slots")
+        )
+
     def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
         """Add or replace memories, given a row of `COLUMNS`; returns their slots."""
-        docs = self.slots.of(_integers(row[0], _INT32).astype(np.int64))
+        docs = self.slots.of(ordinals_of(row))
         if not docs.size:
             return docs
         if docs.min() == NO_SLOT:
@@ -260,6 +291,11 @@ class Columns:
             mask = self._masks[key] = compute()
             mask.flags.writeable = False
         return mask
+
+
+def ordinals_of(row: Sequence[Any]) -> NDArray[np.int64]:
+    """The ordinals of the memories in a row of `COLUMNS`."""
+    return _integers(row[0], _INT32).astype(np.int64)
 
 
 def microseconds(moment: datetime) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -19,18 +20,22 @@ from psycopg import AsyncConnection
 
 from graph.adjacency import Adjacency, read_edges
 from graph.forward_chaining import Stated
-from graph.merges import moved, read_roots
+from graph.merges import moved, read_roots, unified
 from graph.segments import NarrowEdges
-from postgres.arrays import array_text
 from retrieval.index import columns
-from retrieval.index.columns import Columns
+from retrieval.index.array_file import named, part_of
+from retrieval.index.columns import Columns, ordinals_of
 from retrieval.index.quantized_vectors import QuantizedVectors
-from retrieval.index.slots import NO_SLOT, Slots
+from retrieval.index.rows import FEW_VECTORS, MemoryRows
+from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.terms import TermCache
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, take_snapshot
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
+
+OLDEST_FILE_S = 86_400
+"""Age of a file from which any change has it written again: it may hold what has been deleted."""
 
 _METADATA_KEPT = 16
 
@@ -38,12 +43,6 @@ _ORDINALS: LiteralString = """
     select next_doc, generation, (select string_agg(int4send(doc), '' order by doc) from memory where ns = %(ns)s)
     from namespace where ns = %(ns)s
 """
-
-_EXISTS: LiteralString = "select from memory where ns = %(ns)s and doc = any(%(docs)s::integer[]) limit 1"
-
-_BAGS: LiteralString = (
-    "select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::integer[]) order by doc"
-)
 
 
 class IndexState:
@@ -70,7 +69,10 @@ class NamespaceIndex:
         terms: postings of the terms that queries have used.
         vectors: those read so far.
         roots: of merged entities, which the graph has in their place.
-        changed: memories added, removed or altered since it was loaded.
+        changed: memories added, removed or altered since it was read from the tables.
+        file: the token of the file that it is mapped from; empty if it was read from the tables.
+        changed_in_file: `changed` as of that file.
+        filed_at: when that file was written, Unix time.
         serial: unique within the process.
     """
 
@@ -83,6 +85,9 @@ class NamespaceIndex:
     roots: Mapping[int, int] = field(default_factory=dict)
     terms: TermCache = field(init=False)
     changed: int = 0
+    file: str = ""
+    changed_in_file: int = 0
+    filed_at: float = 0.0
     serial: int = field(default_factory=count().__next__)
     state: IndexState = field(default_factory=IndexState)
     _leaving: deque[tuple[weakref.ref[IndexState], list[int]]] = field(default_factory=deque)
@@ -92,6 +97,42 @@ class NamespaceIndex:
 
     def __post_init__(self) -> None:
         self.terms = TermCache(self.memories)
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], ns: int, snapshot: DatabaseSnapshot, generation: int
+    ) -> NamespaceIndex:
+        """The index whose `arrays` these are, which it uses from now on."""
+        memories = Columns.from_arrays(part_of(arrays, "memories"))
+        graph = Adjacency.from_arrays(part_of(arrays, "graph"))
+        vectors = QuantizedVectors.from_arrays(part_of(arrays, "vectors"))
+        graph.remove(arrays["leaving"].tolist())
+        vectors.forget(arrays["leaving"])
+        [changed] = arrays["changed"].tolist()
+        return cls(ns, snapshot, generation, memories, graph, vectors, dict(arrays["roots"].tolist()), changed=changed)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it but postings.
+
+        Large arrays are those in use: a memory that changes while they are written may be written in part, and
+        whoever reads them calls `withdraw` for all that has changed since `snapshot`.
+        """
+        return {
+            **named(self.memories.arrays(), "memories"),
+            **named(self.graph.arrays(), "graph"),
+            **named(self.vectors.arrays(), "vectors"),
+            "leaving": np.array([doc for _, docs in self._leaving for doc in docs], np.int64),
+            "roots": np.array([*self.roots.items()], np.int64).reshape(-1, 2),
+            "changed": np.array([self.changed]),
+        }
+
+    def withdraw(self, ordinals: Sequence[int]) -> None:
+        """Forget all that is known of some memories; no search may be running."""
+        slots = self.memories.slots.of(np.array(ordinals, np.int64))
+        docs = slots[(slots != NO_SLOT) & (slots < len(self.memories.alive.values))]
+        self.memories.remove(docs.tolist())
+        self.graph.remove(docs.tolist())
+        self.vectors.forget(docs)
 
     @property
     def nbytes(self) -> int:
@@ -126,6 +167,15 @@ class NamespaceIndex:
     def needs_reload(self) -> bool:
         """Whether so much has changed that loading it again is better."""
         return self.changed > self.max_incremental
+
+    @property
+    def needs_saving(self) -> bool:
+        """Whether a new file would spare the next process much work, or the one that it has holds what was deleted."""
+        if self.snapshot.on_standby or self.memories.count - self.vectors.count > FEW_VECTORS:
+            return False
+        since = self.changed - self.changed_in_file
+        is_old = since > 0 and time.time() - self.filed_at > OLDEST_FILE_S
+        return not self.file or is_old or since > 1_000 + self.memories.count // 32
 
     @property
     def max_incremental(self) -> int:
@@ -185,50 +235,57 @@ def _by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> t
     return (entities, slots.of(docs), weights), placed
 
 
-async def apply_changes(conn: AsyncConnection[Any], index: NamespaceIndex, changed: Sequence[int]) -> bool:
+async def apply_changes(
+    conn: AsyncConnection[Any], index: NamespaceIndex, changed: Sequence[int], read: MemoryRows
+) -> bool:
     """Bring an index up to date; the caller then sets its snapshot.
 
-    `conn` is in a transaction with one snapshot. If each statement had its own, a memory updated between two of them
-    could be missing under both its old and its new ordinal. `changed` are the ordinals of memories that transactions
-    added, removed or altered which the index's snapshot does not include. Returns False if the index must be loaded
-    again, because a memory was added for which it has no slot, or too many memories mention what was merged.
+    `changed` are the ordinals of memories that transactions added, removed or altered which the index's snapshot does
+    not include, and `ENTITIES`; `read` is all that the tables say of them in one snapshot. If entities were merged,
+    `conn` is in a transaction with that snapshot. Returns False if the index must be loaded again, because a memory was
+    added for which it has no slot, or too many memories mention what was merged.
     """
     memories, ordinals = index.memories, np.array([doc for doc in changed if doc != ENTITIES], np.int64)
     slots = memories.slots.of(ordinals)
     if slots.max(initial=NO_SLOT) > len(memories.alive.values) + index.max_incremental:
         return False
-    unslotted = ordinals[slots == NO_SLOT].tolist()
-    if unslotted and (await (await conn.execute(_EXISTS, {"ns": index.ns, "docs": array_text(unslotted)})).fetchall()):
+    if (memories.slots.of(ordinals_of(read.columns)) == NO_SLOT).any():
         return False
     former_roots = index.roots
     if ENTITIES in changed:
-        index.roots = await read_roots(conn, index.ns)
+        index.roots = read.roots
     docs = slots[slots != NO_SLOT].tolist()
-    new = [doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]]
-    existing = set((await columns.read_some(conn, index.ns, memories, ordinals.tolist())).tolist())
-    added_docs = [doc for doc in new if doc in existing]
+    new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
+    existing = memories.put(read.columns)
+    memories.link(*read.links)
+    memories.read_traits(read.unread)
+    added_docs = [doc for doc in existing.tolist() if doc in new]
     if added_docs:
-        added = memories.slots.ordinals_of(added_docs)
-        await _add_edges(conn, index, added_docs)
-        scope = {"ns": index.ns, "docs": array_text(added)}
-        bags = await (await conn.execute(_BAGS, scope, binary=True)).fetchall()
+        edges, relations = _by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
+        index.graph.add(_edges_of(edges, added_docs), [each for each in relations if each.doc in new], added_docs)
+        bags = [read.bags[doc] for doc in memories.slots.ordinals_of(added_docs) if doc in read.bags]
         if len(bags) == len(added_docs):
-            index.terms.add(
-                memories.slots.of(np.array([ordinal for ordinal, _, _ in bags], np.int64)).tolist(),
-                [np.frombuffer(terms, "<i8") for _, terms, _ in bags],
-                [np.frombuffer(tfs, "<u2") for _, _, tfs in bags],
-            )
-        else:  # compacted meanwhile, or deleted again
+            index.terms.add(added_docs, [bag.terms for bag in bags], [bag.tfs for bag in bags])
+        else:  # compacted meanwhile
             index.terms.forget()
-    removed = [doc for doc in docs if doc not in existing]
+    removed = sorted(set(docs).difference(existing.tolist()))
     if removed:
         index.remove(removed)
     if not await _move_edges(conn, index, moved(former_roots, index.roots)):
         return False
     index.forget_removed()
-    index.vectors.forget(np.array(sorted(existing), np.int64))
+    index.vectors.forget(existing)
+    if read.vectors is not None:
+        index.vectors.put(*slotted(memories.slots, read.vectors), version=index.vectors.version)
     index.changed += len(changed)
     return True
+
+
+def _edges_of(edges: NarrowEdges, docs: Sequence[int]) -> NarrowEdges:
+    """The edges of some memories."""
+    entities, of, weights = edges
+    wanted = np.isin(of, docs)
+    return entities[wanted], of[wanted], weights[wanted]
 
 
 async def _move_edges(conn: AsyncConnection[Any], index: NamespaceIndex, entities: Collection[int]) -> bool:

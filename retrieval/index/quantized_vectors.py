@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
+from collections.abc import Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -17,11 +18,14 @@ from numpy.typing import NDArray
 from native import Array, address, function
 from native.worker_pool import WorkerPool
 from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.index.array_file import named, part_of
 from retrieval.index.slots import GrowableArray
 
 NO_ROW = -1
 
 _MASKS_KEPT = 4
+
+_ROW_ARRAYS = ("high", "low", "signs", "scales")
 
 _NONE = np.empty(0, np.int64)
 
@@ -72,6 +76,27 @@ class QuantizedVectors:
         self._masks: deque[tuple[NDArray[np.bool_], EligibleRows]] = deque(maxlen=_MASKS_KEPT)
         self.version = 0
         self.count = 0
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> QuantizedVectors:
+        """The vectors whose `arrays` these are, which they use from now on."""
+        vectors = cls(0, arrays["context.high"].shape[1])
+        vectors._context.restore(part_of(arrays, "context"))
+        vectors._text.restore(part_of(arrays, "text"))
+        vectors._text_row.values, vectors._known.values = arrays["text_row"], arrays["known"]
+        [vectors._text_rows] = arrays["text_rows"].tolist()
+        vectors.count = int(np.count_nonzero(vectors._known.values))
+        return vectors
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to them; large arrays are those in use, small ones copies."""
+        return {
+            **named(self._context.named(), "context"),
+            **named(self._text.named(), "text"),
+            "text_row": self._text_row.values.copy(),
+            "known": self._known.values.copy(),
+            "text_rows": np.array([self._text_rows]),
+        }
 
     @property
     def nbytes(self) -> int:
@@ -238,6 +263,14 @@ class _Rows:
         self.arrays, self.rows = (high, low, signs, scales), len(scales)
         addresses = [0 if array is None else address(array) for array in self.arrays]
         self.layout = _LAYOUT.pack(*addresses, self.rows, self.dimensions)
+
+    def named(self) -> dict[str, NDArray[Any]]:
+        """The arrays, by name."""
+        return {name: array for name, array in zip(_ROW_ARRAYS, self.arrays, strict=True) if array is not None}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the arrays of another instance, by name."""
+        self._keep(arrays["high"], arrays["low"], arrays.get("signs"), arrays["scales"])
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,7 @@ import native
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
-from retrieval.index.slots import Slots
+from retrieval.index.slots import slotted
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
 from retrieval.store.vectors import Stored
@@ -68,7 +68,7 @@ class QueryVectors:
         kept, ns, slots = self._index.vectors, self._index.ns, self._index.memories.slots
         version, generation = kept.version, self._index.generation
         async with self._pool.connection() as conn:
-            found = by_slot(slots, await vectors.read(conn, ns, slots.ordinals_of(missing), generation=generation))
+            found = slotted(slots, await vectors.read(conn, ns, slots.ordinals_of(missing), generation=generation))
             gone = sorted(set(missing).difference(found.docs.tolist()))
             ids = self._index.memories.ids.get(np.array(gone, np.int64))
             moved = await vectors.read_moved(conn, ns, gone, ids, generation=generation) if gone else None
@@ -125,11 +125,6 @@ class QueryVectors:
     def _place(self, docs: Iterable[int]) -> None:
         """Assign the next rows to these memories."""
         self._places.update(zip(docs, count(len(self._places)), strict=False))
-
-
-def by_slot(slots: Slots, stored: Stored) -> Stored:
-    """Vectors read by ordinal, with slots instead; every ordinal must have a slot."""
-    return stored._replace(docs=slots.of(stored.docs), turns=slots.of(stored.turns))
 
 
 def cosines(

@@ -13,6 +13,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -23,18 +24,19 @@ from numpy.typing import NDArray
 
 from native.malloc import trim_heap
 from postgres.arrays import array_text
-from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined
+from postgres.prepared import BoundStatement, Parameters, PreparedStatement, fetch_pipelined
 from retrieval.errors import NotFound, StoreError, VectorsReplaced
-from retrieval.index import namespace_index, small_namespaces
+from retrieval.index import namespace_index, rows, small_namespaces
 from retrieval.index.columns import from_microseconds
+from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, metadata_key
-from retrieval.index.query_vectors import by_slot
-from retrieval.index.slots import NO_SLOT
+from retrieval.index.rows import FEW_VECTORS, MemoryRows
+from retrieval.index.slots import NO_SLOT, slotted
 from retrieval.index.terms import Postings
 from retrieval.single_flight import SingleFlight
 from retrieval.store import changes, memories, namespaces, vectors
 from retrieval.store.bm25 import postings
-from retrieval.store.changes import DatabaseSnapshot
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.namespace import NamespaceSettings
@@ -42,17 +44,17 @@ from retrieval.types.state import LoadedIndex
 
 log = logging.getLogger(__name__)
 
-FILLED_AT_ONCE = 500
-"""Memories whose vectors are read per statement; for smaller namespaces the queries read the vectors they need."""
-
 WARMED_FROM = 5_000
-"""Memories from which a namespace is loaded when the server starts: it takes some 20 ms per thousand."""
+"""Memories from which a namespace is loaded when the server starts, and kept in a file."""
 
 PATIENCE_S = 0.25
 """How long a query that can do with a partial index waits for a large namespace to load, seconds."""
 
 LARGE_FROM = 20_000
 """Ordinals from which a namespace is large; a smaller one is loaded within the time of a query."""
+
+SAVE_PAUSE_S = 60.0
+"""Least time between two attempts to write an index to its file, seconds."""
 
 RELOAD_PAUSE_S = 30.0
 """Least time between two attempts to reload an index that needs it, seconds."""
@@ -64,6 +66,15 @@ _CHECK = PreparedStatement(
     "select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED + ", " + changes.CHANGED
     + " from namespace n where n.name = %(name)s"
 )  # fmt: skip
+
+_FOLLOW = PreparedStatement(
+    "with n as materialized (select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED
+    + ", " + changes.CHANGED + " as changed from namespace n where n.name = %(name)s) select * from n"
+    + rows.OF_CHANGED
+)  # fmt: skip
+"""As `_CHECK`, with all that there is to know of what has changed."""
+
+_CHECK_WIDTH = 9
 
 _FETCH = PreparedStatement(postings.FETCH_TERMS)
 
@@ -120,7 +131,9 @@ class _Entry:
         next_check: the check after that, if a query waits for one.
         reload: the task that loads a new index to replace this one.
         reloaded_at: when that was last started, in seconds.
+        has_changed: whether the last check found changes.
         is_broken: whether changes were applied only in part, so that the index must not be used.
+        vector_load: the task that reads missing vectors.
     """
 
     index: NamespaceIndex
@@ -134,6 +147,7 @@ class _Entry:
     reload: asyncio.Task[None] | None = None
     reloaded_at: float = -math.inf
     is_broken: bool = False
+    has_changed: bool = False
     vector_load: asyncio.Task[None] | None = None
 
 
@@ -150,6 +164,11 @@ class _CheckExtras:
         self._terms = terms
         self._filters = filters
         self.with_metadata: dict[bytes, NDArray[np.int64]] = {}
+
+    @property
+    def asks_for_metadata(self) -> bool:
+        """Whether there is a metadata filter."""
+        return bool(self._filters)
 
     def questions(self) -> list[BoundStatement]:
         """The statements needed for the index in its current state."""
@@ -170,8 +189,8 @@ class _CheckExtras:
             fetched = postings.decode_terms(next(found), self._missing)
             index.terms.put(fetched, self._missing, additions=self._additions)
             index.terms.shrink(spare=self._terms)
-        for key, rows in zip(self._unknown, found, strict=True):
-            docs = index.memories.slots.of(np.array([doc for (doc,) in rows], np.int64))
+        for key, matches in zip(self._unknown, found, strict=True):
+            docs = index.memories.slots.of(np.array([doc for (doc,) in matches], np.int64))
             docs = self.with_metadata[key] = docs[docs != NO_SLOT]
             index.keep_metadata(self._filters[key], docs, changed=index.changed)
 
@@ -194,12 +213,15 @@ class StillReading(Exception):
 class IndexRegistry:
     """Indexes by the name of their namespace."""
 
-    def __init__(self, pool: Pool, *, most_bytes: int) -> None:
-        """Hold indexes of at most `most_bytes` in total, but at least one."""
+    def __init__(self, pool: Pool, *, most_bytes: int, files: IndexFiles | None = None) -> None:
+        """Hold indexes of at most `most_bytes` in total, but at least one; keep large ones in `files` too."""
         self._pool = pool
+        self._files = files
         self._most_bytes = most_bytes
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loads: SingleFlight[str, _Loaded] = SingleFlight()
+        self._saves: SingleFlight[str, None] = SingleFlight()
+        self._saved_at: dict[str, float] = {}
         self.nbytes = 0
         """Bytes that all indexes take, approximately."""
         self.are_warm = True
@@ -279,7 +301,7 @@ class IndexRegistry:
         ]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(self._loads.aclose(), *tasks, return_exceptions=True)
+        await asyncio.gather(self._loads.aclose(), self._saves.aclose(), *tasks, return_exceptions=True)
 
     async def _loaded(
         self, name: str, terms: Terms, former: NamespaceIndex | None = None, *, waits: bool = True
@@ -293,7 +315,7 @@ class IndexRegistry:
         task = self._loads.get(name)
         is_new = task is None
         if task is None:
-            task = self._loads.start(name, self._load(name, terms(_USUAL.language), former))
+            task = self._loads.start(name, self._load(name, terms(_USUAL.language), former, files=self._files))
         if not waits and not (await asyncio.wait([task], timeout=PATIENCE_S))[0]:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
@@ -302,7 +324,15 @@ class IndexRegistry:
         loaded = await asyncio.shield(task)
         return loaded if is_new else _Loaded(loaded.entry, None)
 
-    async def _load(self, name: str, terms: Sequence[int] = (), former: NamespaceIndex | None = None) -> _Loaded:
+    async def _load(
+        self,
+        name: str,
+        terms: Sequence[int] = (),
+        former: NamespaceIndex | None = None,
+        *,
+        files: IndexFiles | None,
+    ) -> _Loaded:
+        """Load a namespace from `files`, or from the tables."""
         began_at = time.monotonic()
         async with self._pool.connection() as conn:
             small = await small_namespaces.read(conn, name, terms)
@@ -310,11 +340,11 @@ class IndexRegistry:
                 entry = _Entry(small.index, small.stored_settings, small.namespace.settings, small.index.nbytes)
                 loaded = _Loaded(entry, _Fresh(small.namespace, small.index, small.now, began_at, {}))
             else:
-                loaded = await _large(conn, name)
-            if former is not None and loaded.checked is None:
+                loaded = await _large(conn, name, files)
+            if former is not None and loaded.checked is None and not loaded.entry.index.file:
                 await _take_over_vectors(conn, name, former, loaded.entry.index)
         entry = loaded.entry
-        if loaded.checked is None and entry.index.memories.count > FILLED_AT_ONCE:
+        if loaded.checked is None and entry.index.memories.count > FEW_VECTORS:
             await asyncio.to_thread(trim_heap)
         if name in self._entries:
             self._drop(name, self._entries[name])
@@ -322,20 +352,21 @@ class IndexRegistry:
         self.nbytes += entry.nbytes
         self._make_room()
         self._start_vector_load(name, entry)
+        self._start_saving(name, entry)
         return loaded
 
     def _start_vector_load(self, name: str, entry: _Entry) -> None:
         """Start reading the vectors in the background if many are missing."""
         missing = entry.index.memories.count - entry.index.vectors.count
-        if missing > FILLED_AT_ONCE and (entry.vector_load is None or entry.vector_load.done()):
+        if missing > FEW_VECTORS and (entry.vector_load is None or entry.vector_load.done()):
             entry.vector_load = asyncio.create_task(self._load_vectors(name, entry))
 
     async def _load_vectors(self, name: str, entry: _Entry) -> None:
         """Read the missing vectors in parts, so that queries need not."""
         index = entry.index
         docs = index.vectors.among(index.memories.alive.values.copy()).missing
-        for first in range(0, docs.size, FILLED_AT_ONCE):
-            some = docs[first : first + FILLED_AT_ONCE]
+        for first in range(0, docs.size, FEW_VECTORS):
+            some = docs[first : first + FEW_VECTORS]
             missing = some[~index.vectors.knows(some)]
             version = index.vectors.version
             try:
@@ -347,8 +378,9 @@ class IndexRegistry:
             except StoreError as exc:
                 log.warning("loading vectors failed, queries read what they need: %s", exc)
                 return
-            index.vectors.put(*by_slot(index.memories.slots, found), version=version)
+            index.vectors.put(*slotted(index.memories.slots, found), version=version)
         self._account_bytes(name, entry, index.nbytes)
+        self._start_saving(name, entry)
         await asyncio.to_thread(trim_heap)
 
     async def _next_check(self, name: str, entry: _Entry) -> _Fresh | None:
@@ -373,29 +405,28 @@ class IndexRegistry:
             later = [changes.next_snapshot(snapshot)]
         async with self._pool.connection() as conn:
             asked_at = time.monotonic()
-            check: BoundStatement = (_CHECK, {"name": name, **snapshot.parameters})
+            asked: Parameters = {"name": name, **snapshot.parameters, **rows.PARAMETERS}
+            # After a change another one is likely: a chat is written and asked in turn.
+            check: BoundStatement = (_FOLLOW if entry.has_changed else _CHECK, asked)
             # The check comes last, so that it reports every change that the other statements did not see.
             *answers, checked = await fetch_pipelined(conn, [*later, *extras.questions(), check])
             if later:
                 (standby,), *answers = answers
             can_apply = _can_apply(index, checked)
-            if can_apply and checked[0][-1]:
-                entry.is_broken = True
-                async with namespace_index.one_snapshot(conn):  # check again within this snapshot
-                    checked = await _CHECK.rows(conn, check[1])
-                    can_apply = _can_apply(index, checked) and await namespace_index.apply_changes(
-                        conn, index, sorted(set(checked[0][-1]))
-                    )
-                    if can_apply:
-                        again = extras.questions()
-                        answers = await fetch_pipelined(conn, again) if again else []
-                entry.is_broken = False
+            if can_apply and _changed(checked):
+                extras.take_in(answers)
+                followed = await _follow(conn, entry, extras, asked, checked)
+                if followed is None:
+                    can_apply = False
+                else:
+                    checked, answers = followed
         if not can_apply:
             self._drop(name, entry)
             if not checked:
                 raise NotFound(f"there is no namespace {name!r}")
             return None
-        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0]
+        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
+        entry.has_changed = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
         terms_bytes = index.terms.nbytes
         extras.take_in(answers)
@@ -410,6 +441,7 @@ class IndexRegistry:
         if name in self._entries:
             self._entries.move_to_end(name)
         self._start_reload(name, entry)
+        self._start_saving(name, entry)
         namespace = Namespace(ns, name, entry.settings, next_doc, created_at, generation)
         return _Fresh(namespace, index, now, asked_at, extras.with_metadata)
 
@@ -423,9 +455,29 @@ class IndexRegistry:
     async def _reload(self, name: str, worn: NamespaceIndex) -> None:
         """Load a new index while the old one keeps answering; if that fails, the old one stays."""
         try:
-            await self._load(name, former=worn)
+            await self._load(name, former=worn, files=None)
         except (StoreError, NotFound) as exc:
             log.warning("reloading the index of a namespace failed: %s", exc)
+
+    def _start_saving(self, name: str, entry: _Entry) -> None:
+        """Start writing the index to a file in the background if that is worth it."""
+        if (
+            self._files is not None
+            and self._saves.get(name) is None
+            and entry.index.memories.count >= WARMED_FROM
+            and entry.index.needs_saving
+            and time.monotonic() - self._saved_at.get(name, -math.inf) >= SAVE_PAUSE_S
+        ):
+            self._saved_at[name] = time.monotonic()
+            self._saves.start(name, self._save(name, entry.index, self._files))
+
+    async def _save(self, name: str, index: NamespaceIndex, files: IndexFiles) -> None:
+        """Write an index to a file and go on with that one, whose memory all processes share."""
+        try:
+            if await files.save(self._pool, index):
+                await self._load(name, former=index, files=files)
+        except (StoreError, NotFound, OSError) as exc:
+            log.warning("keeping the index of a namespace in a file failed: %s", exc)
 
     def _drop(self, name: str, entry: _Entry) -> None:
         if self._entries.get(name) is entry:
@@ -446,21 +498,57 @@ class IndexRegistry:
             self._drop(*next(iter(self._entries.items())))
 
 
-async def _large(conn: Connection, name: str) -> _Loaded:
+async def _large(conn: Connection, name: str, files: IndexFiles | None) -> _Loaded:
     """Load a namespace that is not small; raises NotFound if there is none of that name."""
     namespace = await namespaces.find(conn, name)
-    index = await namespace_index.read(conn, namespace.ns)
+    index = await files.load(conn, namespace.ns, namespace.generation) if files else None
+    if index is None:
+        index = await namespace_index.read(conn, namespace.ns)
     if index is None:
         raise NotFound(f"there is no namespace {name!r}")
     return _Loaded(_Entry(index, "", namespace.settings, index.nbytes), None)
 
 
+async def _follow(
+    conn: Connection, entry: _Entry, extras: _CheckExtras, asked: Parameters, checked: list[tuple[Any, ...]]
+) -> tuple[list[tuple[Any, ...]], list[list[tuple[Any, ...]]]] | None:
+    """Apply the changes that a check has found.
+
+    Returns the check as of what was applied, and the answers to what `extras` asks now; None if it cannot be applied.
+    """
+    needs_snapshot = extras.asks_for_metadata
+    while True:
+        # Metadata and the edges of merged entities are read in the snapshot of the changes.
+        needs_snapshot = needs_snapshot or ENTITIES in _changed(checked)
+        async with namespace_index.one_snapshot(conn) if needs_snapshot else nullcontext():
+            if needs_snapshot or len(checked[0]) == _CHECK_WIDTH:
+                checked = await _FOLLOW.rows(conn, asked)
+            if not _can_apply(entry.index, checked):
+                return None
+            changed = sorted(set(_changed(checked)))
+            if ENTITIES in changed and not needs_snapshot:
+                continue
+            entry.is_broken = True
+            read = MemoryRows.from_row(checked[0][_CHECK_WIDTH:])
+            if not await namespace_index.apply_changes(conn, entry.index, changed, read):
+                return None
+            entry.is_broken = False
+            again = extras.questions()
+            return checked, await fetch_pipelined(conn, again) if again else []
+
+
+def _changed(checked: Sequence[tuple[Any, ...]]) -> Sequence[int]:
+    """The ordinals in the row of a check."""
+    changed: Sequence[int] = checked[0][_CHECK_WIDTH - 1]
+    return changed
+
+
 async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex, index: NamespaceIndex) -> None:
     """Copy the vectors of a former index to a new one, except those of memories changed since."""
-    rows = await _CHECK.rows(conn, {"name": name, **former.snapshot.parameters})
-    if not rows:
+    checked = await _CHECK.rows(conn, {"name": name, **former.snapshot.parameters})
+    if not checked:
         return
-    ns, *_, is_continued, changed = rows[0]
+    ns, *_, is_continued, changed = checked[0]
     if ns != former.ns or ns != index.ns or former.generation != index.generation or not is_continued:
         return
     slots, former_slots = index.memories.slots, former.memories.slots
@@ -477,6 +565,6 @@ def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> boo
     """Whether an index can apply the changes of a check; if there are too many, loading it again is faster."""
     if not checked:
         return False
-    ns, _, _, _, generation, *_, is_continued, changed = checked[0]
+    ns, _, _, _, generation, _, _, is_continued, changed = checked[0][:_CHECK_WIDTH]
     is_same = ns == index.ns and generation == index.generation
     return bool(is_same and is_continued and len(set(changed)) <= index.max_incremental)

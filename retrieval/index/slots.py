@@ -6,11 +6,13 @@ Arrays are by slot instead. Slots ascend with ordinals, so that sorting by one s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from retrieval.store.vectors import Stored
 
 NO_SLOT = -1
 
@@ -39,6 +41,18 @@ class Slots:
         self._listed = ordinals[ordinals < start]
         self._offset = start - self._listed.size
         self.count = given_out - self._offset
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> Slots:
+        """The slots whose `arrays` these are."""
+        slots = cls()
+        slots._listed = arrays["listed"]
+        slots._offset, slots.count = arrays["offset_count"].tolist()
+        return slots
+
+    def arrays(self) -> dict[str, NDArray[np.int64]]:
+        """All that there is to them."""
+        return {"listed": self._listed, "offset_count": np.array([self._offset, self.count])}
 
     @property
     def nbytes(self) -> int:
@@ -111,3 +125,8 @@ class GrowableArray:
             grown[:before] = self.values
             grown[before:] = self._unset
             self.values = grown
+
+
+def slotted(slots: Slots, stored: Stored) -> Stored:
+    """Vectors read by ordinal, with slots instead; every ordinal must have a slot."""
+    return stored._replace(docs=slots.of(stored.docs), turns=slots.of(stored.turns))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, islice
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,17 @@ class CategoryColumn:
         """Bytes that it takes, approximately."""
         return self.codes.nbytes + 150 * len(self.values)
 
+    def restore(self, codes: NDArray[np.int32], encoded: NDArray[np.uint8]) -> None:
+        """Take the codes of another column and its `encoded` strings."""
+        self.codes.values = codes
+        self.values.extend(msgspec.json.decode(encoded.data, type=list[str]))
+        self._code_of.update(zip(self.values, range(len(self.values)), strict=True))
+
+    @property
+    def encoded(self) -> NDArray[np.uint8]:
+        """The distinct strings by code, as JSON."""
+        return np.frombuffer(msgspec.json.encode(self.values), np.uint8)
+
     def put(self, docs: NDArray[np.int64], strings: Sequence[str | None]) -> None:
         """Set the strings of some memories."""
         code_of, known = self._code_of, len(self._code_of)
@@ -48,27 +61,42 @@ class StringColumn:
     """A column of distinct strings, concatenated as UTF-8."""
 
     def __init__(self) -> None:
-        self._text = bytearray()
+        self._text = GrowableArray(np.uint8, 0)
+        self._end = 0
         self._starts = GrowableArray(np.int64, 0)
         self._sizes = GrowableArray(np.int32, 0)
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the `arrays` of another column."""
+        self._text.values = arrays["text"]
+        self._starts.values, self._sizes.values = arrays["starts"], arrays["sizes"]
+        [self._end] = arrays["end"].tolist()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it; the arrays in use, not copies."""
+        return {"text": self._text.values, "starts": self._starts.values, "sizes": self._sizes.values,
+                "end": np.array([self._end])}  # fmt: skip
 
     @property
     def nbytes(self) -> int:
         """Bytes that it takes, approximately."""
-        return len(self._text) + self._starts.nbytes + self._sizes.nbytes
+        return self._text.nbytes + self._starts.nbytes + self._sizes.nbytes
 
     def put(self, docs: NDArray[np.int64], text: bytes, sizes: NDArray[np.int32]) -> None:
         """Set the strings of some memories, given as concatenated UTF-8 and their sizes in bytes."""
-        ends = len(self._text) + np.cumsum(sizes, dtype=np.int64)
+        ends = self._end + np.cumsum(sizes, dtype=np.int64)
         self._starts.put(docs, ends - sizes)
         self._sizes.put(docs, sizes)
-        self._text += text
+        end = self._end + len(text)
+        self._text.ensure(end)
+        self._text.values[self._end : end] = np.frombuffer(text, np.uint8)
+        self._end = end
 
     def get(self, docs: NDArray[np.int64]) -> list[str]:
         """The strings of some memories."""
-        text, starts = self._text, self._starts.values[docs]
+        text, starts = self._text.values.data, self._starts.values[docs]
         ends = starts + self._sizes.values[docs]
-        return [text[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        return [str(text[start:end], "utf-8") for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def cut(text: bytes, sizes: Sequence[int]) -> list[str | None]:

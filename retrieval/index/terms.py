@@ -148,8 +148,10 @@ class TermCache:
             docs, tfs = cached.postings.docs, cached.postings.tfs
             more_docs, more_tfs = self._added.since(term, since=cached.additions)
             if more_docs.size:
-                docs, first = np.unique(np.concatenate([docs, more_docs]), return_index=True)
-                tfs = np.concatenate([tfs, more_tfs])[first]
+                before, docs, tfs = docs, np.concatenate([docs, more_docs]), np.concatenate([tfs, more_tfs])
+                if not _ascends(docs[before.size - 1 :] if before.size else docs):  # new memories are mostly the last
+                    docs, first = np.unique(docs, return_index=True)
+                    tfs = tfs[first]
             cached = _Cached(self._with_lengths(docs, tfs), self._added.count, self._removals)
             self._keep(term, cached)
         return cached.postings
@@ -208,3 +210,7 @@ class _Additions:
         parts = [part for start, part in self._parts if start + part.terms.size > since]
         hits = joined([unpack([]), *(part.only(np.flatnonzero(part.terms == term)) for part in parts)])
         return hits.docs, hits.tfs
+
+
+def _ascends(docs: NDArray[np.int32]) -> bool:
+    return bool((docs[1:] > docs[:-1]).all())

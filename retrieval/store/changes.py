@@ -26,6 +26,9 @@ from postgres.prepared import BoundStatement, Parameters, PreparedStatement
 KEPT_S = 3_600
 """How long changes are kept, in seconds."""
 
+KEPT_FOR_FILES_S = 7 * 86_400
+"""How long changes are kept that a file of an index needs to be brought up to date, in seconds."""
+
 ENTITIES = -1
 """Recorded in the place of an ordinal: entities were merged, or got another name. No memory changed."""
 
@@ -90,10 +93,15 @@ _RECORD: LiteralString = "insert into memory_change (ns, docs) values (%(ns)s, %
 _TRIM: LiteralString = (
     """
     with forgotten as (
-        delete from memory_change
+        delete from memory_change c
         where at < clock_timestamp() - make_interval(secs => %(kept_s)s)
             and (xid < """ + _ALL_ENDED + """ or xid >= pg_snapshot_xmax(pg_current_snapshot()))
-        returning xid
+            and (at < clock_timestamp() - make_interval(secs => %(kept_for_files_s)s) or not exists (
+                select from index_file f where f.ns = c.ns and c.xid >= pg_snapshot_xmin(f.transactions)
+            ))
+        returning ns, xid
+    ), outdated as (
+        delete from index_file f using forgotten c where f.ns = c.ns and c.xid >= pg_snapshot_xmin(f.transactions)
     ), latest as (
         select max(xid) as xid from forgotten where xid < """ + _ALL_ENDED + """
     )
@@ -141,10 +149,14 @@ async def record(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> 
         await conn.execute(_RECORD, {"ns": ns, "docs": array_text(sorted(docs))})
 
 
-async def trim(conn: AsyncConnection[Any], *, kept_s: float = KEPT_S) -> None:
+async def trim(
+    conn: AsyncConnection[Any], *, kept_s: float = KEPT_S, kept_for_files_s: float = KEPT_FOR_FILES_S
+) -> None:
     """Delete changes older than `kept_s` and record the last transaction trimmed.
+
+    Changes that the file of an index needs are kept for `kept_for_files_s`; then the file is of no use any more.
 
     Changes since the oldest transaction still open anywhere in the cluster are kept until it ends: an index that is
     being loaded in that transaction needs them.
     """
-    await conn.execute(_TRIM, {"kept_s": kept_s})
+    await conn.execute(_TRIM, {"kept_s": kept_s, "kept_for_files_s": kept_for_files_s})

@@ -69,6 +69,7 @@ _DELETE = {
     "supersessions": "delete from supersession where ns = %(ns)s",
     "memories": "delete from memory where ns = %(ns)s",
     "memory_changes": "delete from memory_change where ns = %(ns)s",
+    "index_files": "delete from index_file where ns = %(ns)s",
     "turns": "delete from turn where ns = %(ns)s",
     "new_embeddings": "delete from new_embedding where ns = %(ns)s",
     "bm25_tail": "delete from bm25_tail where ns = %(ns)s",

@@ -30,6 +30,12 @@ def test_the_database_is_kept_in_a_volume(services: dict[str, Any]) -> None:
     assert services["db"]["volumes"] == ["db:/var/lib/postgresql/data"]
 
 
+def test_the_server_keeps_its_indexes_in_a_volume(services: dict[str, Any]) -> None:
+    cache_dir = services["trivet"]["environment"]["TRIVET_CACHE_DIR"]
+    assert services["trivet"]["volumes"] == [f"cache:{cache_dir}"]
+    assert f"-o trivet -g trivet {cache_dir}" in (ROOT / "Dockerfile").read_text(), "the server may write there"
+
+
 def test_no_secret_is_written_down(services: dict[str, Any]) -> None:
     secrets = {
         name: value

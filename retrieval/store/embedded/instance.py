@@ -49,7 +49,7 @@ FAILURES_TOLERATED = 5
 
 log = logging.getLogger(__name__)
 
-_OWN_NAMES = frozenset({"postgres", "postgres.new", "change.lock", "users.lock", "lost+found", "demo", "eval"})
+_OWN_NAMES = frozenset({"postgres", "postgres.new", "change.lock", "users.lock", "lost+found", "demo", "eval", "index"})
 
 _UNFIT = frozenset('"\\$`\n\r')  # pg_ctl passes the path to a shell in double quotes
 

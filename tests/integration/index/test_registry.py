@@ -7,7 +7,6 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,13 @@ from psycopg.errors import OperationalError
 from graph.adjacency import Adjacency
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.errors import NotFound
-from retrieval.index import columns, registry, small_namespaces
-from retrieval.index import namespace_index as indexes
+from retrieval.index import registry, small_namespaces
 from retrieval.index.columns import Columns
 from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
+from retrieval.index.rows import MemoryRows
 from retrieval.index.slots import Slots
 from retrieval.index.strings import NONE
 from retrieval.index.terms import Postings
@@ -686,23 +686,22 @@ async def test_postings_of_one_query_may_be_more_than_are_kept(
         assert postings_of(each.postings, slots).get(term) == expected.get(term)
 
 
-@pytest.mark.parametrize(("holder", "name"), [(indexes, "read_edges"), (columns, "read_some")])
+@pytest.mark.parametrize(
+    ("holder", "name"), [(MemoryRows, "from_row"), (Columns, "put"), (Adjacency, "add"), (QuantizedVectors, "forget")]
+)
 async def test_a_check_that_fails_leaves_nothing_half_done(
-    process: Process, monkeypatch: pytest.MonkeyPatch, holder: ModuleType, name: str
+    process: Process, monkeypatch: pytest.MonkeyPatch, holder: type, name: str
 ) -> None:
     """The next query is answered rightly, also by those who were waiting."""
     await process.ingest.add("n", [memory("a")])
     await process.snapshot()
     await process.ingest.add("n", [memory("b", entities=[EntityInput(name="Porto")]), memory("a", "Porto.")])
-    real = getattr(holder, name)
 
-    async def lost(*args: Any) -> None:
+    def fails(*args: Any) -> None:
         monkeypatch.undo()
-        if name == "read_some":  # the first of its statements has been taken in
-            await real(*args)
-        raise OperationalError("the connection was lost")
+        raise MemoryError
 
-    monkeypatch.setattr(holder, name, lost)
+    monkeypatch.setattr(holder, name, fails)
     early = asyncio.create_task(process.snapshot())
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -728,7 +727,7 @@ async def test_vectors_of_many_memories_that_came_at_once_are_read_beside_the_qu
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index was made before they came; no query asks for them."""
-    monkeypatch.setattr(registry, "FILLED_AT_ONCE", 20)
+    monkeypatch.setattr(registry, "FEW_VECTORS", 20)
     await process.ingest.add("n", [memory("first")])
     await process.snapshot()
     await process.ingest.add("n", [memory(f"m{number}", f"Boats {number}.") for number in range(70)])

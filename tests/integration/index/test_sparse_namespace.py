@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from retrieval.engine import Trivet
-from retrieval.index import registry, small_namespaces
+from retrieval.index import registry, rows, small_namespaces
 from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import LATE_ORDINALS
 from retrieval.store import vectors
 from retrieval.store.pool import Connection, Pool
@@ -113,7 +114,7 @@ async def settled(process: Process, former: NamespaceIndex | None = None) -> Nam
     async with asyncio.timeout(60):
         while True:
             index = (await process.snapshot()).index
-            if index is not former and index.vectors.count >= index.memories.count - registry.FILLED_AT_ONCE:
+            if index is not former and index.vectors.count >= index.memories.count - FEW_VECTORS:
                 return index
             await asyncio.sleep(0.01)
 
@@ -125,7 +126,8 @@ async def test_what_is_read_anew_keeps_the_vectors_that_were_here(
 ) -> None:
     """But those of memories that were changed; whether it was worn or what came was too much to be followed."""
     process, other = two
-    monkeypatch.setattr(registry, "FILLED_AT_ONCE", 2)
+    monkeypatch.setattr(registry, "FEW_VECTORS", 2)
+    monkeypatch.setitem(rows.PARAMETERS, "few", 2)
     monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", 0)
     fetched: list[int] = []
     read = vectors.read

@@ -1,0 +1,127 @@
+"""A file of named arrays, mapped into memory: opening it copies nothing, and processes that map it share its pages.
+
+Little more than a header and the arrays one after another; a checksum tells a damaged file, its length a truncated one.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+import msgspec
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+_MAGIC = b"TRIVETIX"
+_PREFIX = Struct("<8sQQ")
+"""Magic, length of the file, and the checksum of all that follows."""
+
+_HEADER_LENGTH = Struct("<Q")
+
+_FIXED = _PREFIX.size + _HEADER_LENGTH.size
+
+_ALIGNMENT = 4_096
+_CHUNK = 1 << 24
+
+
+class DamagedFile(ValueError):
+    """The file is not one that `write` has completed; the message says why."""
+
+
+class ArraySpec(msgspec.Struct, frozen=True):
+    """Where an array lies in the file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+
+class Header(msgspec.Struct, frozen=True):
+    """What a file says of itself: `about` is the caller's, as JSON."""
+
+    about: msgspec.Raw
+    arrays: list[ArraySpec]
+
+
+def write(path: Path, about: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write contiguous arrays, and JSON about them, to a new file that only its owner may read.
+
+    Arrays may be written to meanwhile: each element is then as before or as after. Raises OSError.
+    """
+    specs, offset = [], 0
+    for name, array in arrays.items():
+        offset += -offset % _ALIGNMENT
+        specs.append(ArraySpec(name, array.dtype.str, array.shape, offset))
+        offset += array.nbytes
+    header = msgspec.json.encode(Header(msgspec.Raw(about), specs))
+    header += b" " * (-(_FIXED + len(header)) % _ALIGNMENT)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as file:
+        file.write(_PREFIX.pack(b"", 0, 0))  # a file that is not complete has no magic
+        checksum, length = xxhash.xxh3_64(), 0
+        for part in _parts(header, specs, arrays):
+            checksum.update(part)
+            length += file.write(part)
+        file.seek(0)
+        file.write(_PREFIX.pack(_MAGIC, _PREFIX.size + length, checksum.intdigest()))
+
+
+def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+    """The bytes after the prefix; copies, since the checksum must be of what is written."""
+    yield _HEADER_LENGTH.pack(len(header)) + header
+    end = 0
+    for spec in specs:
+        yield bytes(spec.offset - end)
+        flat = arrays[spec.name].reshape(-1).view(np.uint8).data
+        for first in range(0, len(flat), _CHUNK):
+            yield bytes(flat[first : first + _CHUNK])
+        end = spec.offset + len(flat)
+
+
+def read(path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
+    """Map a file; returns the JSON about the arrays, and the arrays.
+
+    They may be written to, which changes neither the file nor what other processes see. Raises DamagedFile, and OSError
+    if the file cannot be read.
+    """
+    with path.open("rb", buffering=0) as file:
+        prefix = file.read(_PREFIX.size)
+        if len(prefix) < _PREFIX.size:
+            raise DamagedFile("it is too short")
+        magic, length, checksum = _PREFIX.unpack(prefix)
+        if magic != _MAGIC:
+            raise DamagedFile("it is of another kind, or was never completed")
+        actual = os.fstat(file.fileno()).st_size
+        if actual != length:
+            raise DamagedFile(f"it has {actual} bytes, not {length}")
+        mapped = mmap.mmap(file.fileno(), length, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    if xxhash.xxh3_64_intdigest(memoryview(mapped)[_PREFIX.size :]) != checksum:
+        raise DamagedFile("its checksum is wrong")
+    (header_length,) = _HEADER_LENGTH.unpack_from(mapped, _PREFIX.size)
+    body = _FIXED + header_length
+    header = msgspec.json.decode(memoryview(mapped)[_FIXED:body], type=Header)
+    return bytes(header.about), {spec.name: _array(mapped, spec, body) for spec in header.arrays}
+
+
+def _array(mapped: mmap.mmap, spec: ArraySpec, body: int) -> NDArray[Any]:
+    size = math.prod(spec.shape)
+    if not size:  # which `frombuffer` refuses
+        return np.empty(spec.shape, spec.dtype)
+    return np.frombuffer(mapped, spec.dtype, size, body + spec.offset).reshape(spec.shape)
+
+
+def named(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
+    """The arrays of a part of something, by names that tell it from other parts."""
+    return {f"{part}.{name}": array for name, array in arrays.items()}
+
+
+def part_of(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
+    """The inverse of `named`, given the arrays of all parts."""
+    prefix = f"{part}."
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

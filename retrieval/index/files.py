@@ -1,0 +1,155 @@
+"""Indexes kept in files: a new process maps one and reads what has changed since, instead of the whole namespace.
+
+PostgreSQL stays the only truth. A file that is damaged, of another version, or too old to be brought up to date is not
+used; all of them may be deleted at any time. All processes that map a file share its memory; what a process changes is
+its own copy of a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import logging
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from retrieval.index import array_file, namespace_index, rows
+from retrieval.index.array_file import DamagedFile
+from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.installation import installed_version
+from retrieval.store import index_files
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot
+from retrieval.store.pool import Connection, Pool
+
+_FORMAT = 1
+"""Raised when the arrays of an index, or the meaning of one, change."""
+
+log = logging.getLogger(__name__)
+
+
+class _About(msgspec.Struct, frozen=True):
+    """What a file says of itself."""
+
+    format: str
+    ns: int
+    generation: int
+    snapshot: DatabaseSnapshot
+    written_at: float
+
+
+class IndexFiles:
+    """The files of one database in a folder, at most one per namespace: `<ns>.<token>.index`."""
+
+    def __init__(self, folder: Path, origin: str) -> None:
+        """Use the folder of a database, whose `store.index_files.origin` is given."""
+        self._folder, self._origin = folder, origin
+
+    @classmethod
+    async def open(cls, cache: Path, conn: Connection) -> IndexFiles:
+        """The files of a database, in a folder of its own in `cache`; raises OSError if that cannot be made."""
+        origin = await index_files.origin(conn)
+        folder = cache / hashlib.sha256(origin.encode()).hexdigest()[:16]
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files = cls(folder, origin)
+        await files.tidy(conn)
+        return files
+
+    async def tidy(self, conn: Connection) -> None:
+        """Remove files that cannot be brought up to date any more, as those of namespaces that were deleted."""
+        found = [*self._folder.glob("*.index")]  # before their rows are read, or a new one could be without its row
+        known = await index_files.tokens(conn)
+        for path in found:
+            if _token(path) not in known:
+                path.unlink(missing_ok=True)
+
+    async def load(self, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
+        """The index of a namespace by its file, up to date; None if there is none that can be used."""
+        path = self._path(ns)
+        if path is None:
+            return None
+        index = await self._read(path, conn, ns, generation)
+        if index is None:
+            path.unlink(missing_ok=True)
+        return index
+
+    async def _read(self, path: Path, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
+        try:
+            encoded, arrays = await asyncio.to_thread(array_file.read, path)
+            about = msgspec.json.decode(encoded, type=_About)
+        except FileNotFoundError:  # replaced meanwhile
+            return None
+        except (DamagedFile, OSError, msgspec.ValidationError) as exc:  # the last from a version of other fields
+            log.warning("the index file %s is not used: %s", path, exc)
+            return None
+        if (about.format, about.ns, about.generation) != (_format(), ns, generation):
+            return None
+        index = await asyncio.to_thread(NamespaceIndex.from_arrays, arrays, ns, about.snapshot, generation)
+        index.file, index.changed_in_file, index.filed_at = _token(path), index.changed, about.written_at
+        async with namespace_index.one_snapshot(conn):
+            since = await index_files.since(conn, self._origin, index.file, ns, generation, about.snapshot.transactions)
+            if since is None or len(since.changed) > index.max_incremental:
+                return None
+            index.withdraw([doc for doc in since.changed if doc != ENTITIES])
+            if since.changed:
+                read = await rows.read(conn, ns, since.changed)
+                if not await namespace_index.apply_changes(conn, index, since.changed, read):
+                    return None
+        index.snapshot = since.snapshot
+        return index
+
+    async def save(self, pool: Pool, index: NamespaceIndex) -> bool:
+        """Write an index to a file, unless another process has done so since this one was loaded.
+
+        Returns whether there is a newer file now; there is none if another process is writing it, or the namespace is
+        gone. Raises OSError if it cannot be written.
+        """
+        with self._lock(index.ns) as is_mine:
+            former = self._path(index.ns)
+            if not is_mine or (former is not None and _token(former) != index.file):
+                return is_mine
+            token, snapshot = str(uuid.uuid4()), index.snapshot
+            about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
+            path = self._folder / f"{index.ns}.{token}.index"
+            part = path.with_suffix(".part")
+            try:
+                await asyncio.to_thread(array_file.write, part, about, index.arrays())
+                async with pool.connection() as conn:
+                    if not await index_files.record(conn, self._origin, token, index.ns, snapshot.transactions):
+                        return False
+                    part.rename(path)
+                    if former is not None:
+                        former.unlink(missing_ok=True)
+                        await index_files.forget(conn, _token(former), index.ns)
+            finally:
+                part.unlink(missing_ok=True)
+        return True
+
+    def _path(self, ns: int) -> Path | None:
+        """The file of a namespace; the latest, if a process ended before it removed the former one."""
+        return max(self._folder.glob(f"{ns}.*.index"), key=os.path.getmtime, default=None)
+
+    @contextmanager
+    def _lock(self, ns: int) -> Iterator[bool]:
+        """A block in which no other process writes the file of a namespace; false if one does already."""
+        with (self._folder / f"{ns}.lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+
+def _format() -> str:
+    return f"{_FORMAT} of {installed_version()}"
+
+
+def _token(path: Path) -> str:
+    return path.name.split(".")[1]

@@ -1,0 +1,132 @@
+"""All that an index holds of some memories, in one row: one statement, and so one snapshot and one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, LiteralString, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+
+from graph.adjacency import MENTIONS, edges_of
+from graph.forward_chaining import Stated
+from graph.segments import NarrowEdges
+from postgres.arrays import array_text
+from postgres.prepared import PreparedStatement
+from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
+from retrieval.store import vectors
+from retrieval.store.vectors import Stored
+
+FEW_VECTORS = 500
+"""Most vectors that come along with changed memories, or that queries read as they need them."""
+
+_PARTS: LiteralString = (
+    " cross join lateral (select "
+    + COLUMNS
+    + """, string_agg(halfvec_send(embedding), '') <few>,
+            array_agg(doc) filter (where traits is null), array_agg(text) filter (where traits is null),
+            array_agg(speaker) filter (where traits is null)
+        from ("""
+    + MEMORIES
+    + "<these> order by doc) as memories) as memories"
+    + " cross join lateral (select "
+    + LINKS
+    + ", string_agg(halfvec_send(own), '') <few> from turn where ns = %(ns)s <these>) as turns"
+    + " cross join lateral (select "
+    + MENTIONS
+    + """ from mention where ns = %(ns)s <these>) as mentions
+    cross join lateral (
+        select array_agg(source), array_agg(type), array_agg(target), array_agg(doc) from relation
+        where ns = %(ns)s <these>
+    ) as relations
+    cross join lateral (
+        select array_agg(entity), array_agg(root) from entity_merge where ns = %(ns)s <if merged>
+    ) as merges"""
+).replace("%(ns)s", "n.ns")
+
+_WIDTHS = (21, 1, 3, 3, 1, 3, 4, 2)
+"""How many consecutive columns of the parts belong together."""
+
+WIDTH = sum(_WIDTHS)
+"""Columns of `OF_ALL`."""
+
+OF_ALL: LiteralString = _PARTS.replace("<few>", "").replace("<these>", "").replace("<if merged>", "")
+"""What to join to `n`, which has `ns`; with the parameter `short`."""
+
+OF_CHANGED: LiteralString = (
+    _PARTS.replace("<few>", "filter (where cardinality(n.changed) <= %(few)s)")
+    .replace("<these>", "and doc = any(n.changed)")
+    .replace("<if merged>", "and -1 = any(n.changed)")
+    + """ cross join lateral (
+        select array_agg(doc), array_agg(terms), array_agg(tfs) from bm25_tail where ns = n.ns and doc = any(n.changed)
+    ) as bags"""
+)
+"""The same for the memories that have one of the ordinals `n.changed`; with the parameters `short` and `few`."""
+
+PARAMETERS = {"short": SHORT_CHARS, "few": FEW_VECTORS}
+
+_READ = PreparedStatement(
+    "with n as materialized (select %(ns)s::integer as ns, %(changed)s::integer[] as changed) select * from n"
+    + OF_CHANGED
+)
+
+
+class Bag(NamedTuple):
+    """The terms of a memory that is not packed yet."""
+
+    terms: NDArray[np.int64]
+    tfs: NDArray[np.uint16]
+
+
+class MemoryRows(NamedTuple):
+    """What the tables say of some memories.
+
+    Attributes:
+        columns, links, unread: input of `Columns.put`, `link` and `read_traits`.
+        vectors: None if there are too many.
+        roots: of merged entities; of `OF_CHANGED` only if `ENTITIES` is among what has changed.
+        bags: by ordinal, of memories that are not packed yet; only of `OF_CHANGED`.
+    """
+
+    columns: Sequence[Any]
+    links: Sequence[Any]
+    unread: Sequence[tuple[Any, ...]]
+    vectors: Stored | None
+    edges: NarrowEdges
+    relations: Sequence[Stated]
+    roots: dict[int, int]
+    bags: Mapping[int, Bag]
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> MemoryRows:
+        """Decode the columns of `OF_ALL` or `OF_CHANGED`."""
+        sent: Iterator[Any] = iter(row)
+        columns, (context,), unread, links, (own,), mentions, relations, merges = (
+            list(islice(sent, width)) for width in _WIDTHS
+        )
+        return cls(
+            columns,
+            links,
+            transposed(unread),
+            None if context is None else vectors.stored(columns[0], context, links[0], own),
+            edges_of(*mentions),
+            [Stated(*each) for each in transposed(relations)],
+            dict(transposed(merges)),
+            {
+                doc: Bag(np.frombuffer(terms, "<i8"), np.frombuffer(tfs, "<u2"))
+                for doc, terms, tfs in transposed([*sent])
+            },
+        )
+
+
+async def read(conn: AsyncConnection[Any], ns: int, changed: Sequence[int]) -> MemoryRows:
+    """Read the memories that have some ordinals."""
+    [row] = await _READ.rows(conn, {"ns": ns, "changed": array_text(changed), **PARAMETERS})
+    return MemoryRows.from_row(row[2:])
+
+
+def transposed(arrays: Sequence[list[Any] | None]) -> list[tuple[Any, ...]]:
+    """Rows from columns; the columns are all None if there are no rows."""
+    return list(zip(*(array or () for array in arrays), strict=True))

@@ -1,0 +1,90 @@
+"""Which files of indexes can still be brought up to date.
+
+A file holds a namespace as of a PostgreSQL snapshot, and its row here was committed after that. A database that has
+the row has every transaction that the snapshot shows, as PostgreSQL loses and replays commits in their order only; and
+none of its later transactions has the number of one of them. So a file survives restarts, crashes and promotions; one
+that is newer than a restored backup has no row. A dump copies the rows too, but what it is restored to is of another
+`origin`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString, NamedTuple
+
+from psycopg import AsyncConnection
+
+from postgres.prepared import Parameters, PreparedStatement
+from retrieval.store.changes import CHANGED, SNAPSHOT, DatabaseSnapshot
+
+_ORIGIN: LiteralString = (
+    "concat_ws(' ', (select system_identifier from pg_control_system()), pg_relation_filepath('memory_change'))"
+)
+
+_RECORD: LiteralString = (
+    """
+    insert into index_file (token, ns, transactions)
+    select %(token)s::uuid, ns, %(transactions)s::pg_snapshot from namespace
+    where ns = %(ns)s and """
+    + _ORIGIN
+    + """ = %(origin)s for key share
+    returning true
+"""
+)
+
+_FORGET: LiteralString = "delete from index_file where ns = %(ns)s and token = %(token)s::uuid"
+
+_TOKENS: LiteralString = "select token::text from index_file"
+
+_SINCE = PreparedStatement(
+    "select " + SNAPSHOT + ", " + CHANGED + """
+    from namespace n join index_file f on f.ns = n.ns
+    where n.ns = %(ns)s and n.generation = %(generation)s and f.token = %(token)s::uuid
+        and """ + _ORIGIN + " = %(origin)s"
+)  # fmt: skip
+
+
+class Since(NamedTuple):
+    """What has happened since a file was written: the present snapshot, and the ordinals that changed."""
+
+    snapshot: DatabaseSnapshot
+    changed: Sequence[int]
+
+
+async def origin(conn: AsyncConnection[Any]) -> str:
+    """Identifies the database, however it is reached; a restored dump is another one."""
+    [(found,)] = await (await conn.execute("select " + _ORIGIN)).fetchall()
+    return str(found)
+
+
+async def tokens(conn: AsyncConnection[Any]) -> set[str]:
+    """The files that can still be brought up to date."""
+    return {token for (token,) in await (await conn.execute(_TOKENS)).fetchall()}
+
+
+async def record(conn: AsyncConnection[Any], origin: str, token: str, ns: int, transactions: str) -> bool:
+    """Record a file that has been written as of a snapshot; false if the namespace, or the database, is another."""
+    parameters = {"origin": origin, "token": token, "ns": ns, "transactions": transactions}
+    return bool(await (await conn.execute(_RECORD, parameters)).fetchall())
+
+
+async def forget(conn: AsyncConnection[Any], token: str, ns: int) -> None:
+    """Forget a file that was replaced."""
+    await conn.execute(_FORGET, {"token": token, "ns": ns})
+
+
+async def since(
+    conn: AsyncConnection[Any], origin: str, token: str, ns: int, generation: int, transactions: str
+) -> Since | None:
+    """What has changed since a file was written; None if that is not known any more.
+
+    `conn` is in a transaction with one snapshot.
+    """
+    parameters: Parameters = {
+        "origin": origin, "token": token, "ns": ns, "generation": generation, "transactions": transactions
+    }  # fmt: skip
+    rows = await _SINCE.rows(conn, parameters)
+    if not rows:
+        return None
+    *snapshot, changed = rows[0]
+    return Since(DatabaseSnapshot(*snapshot), sorted(set(changed)))

@@ -1,0 +1,393 @@
+"""Indexes kept in files: a process that starts with one knows what the tables say, or does not use it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import stat
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from retrieval.index import array_file, namespace_index, registry, small_namespaces
+from retrieval.index.files import IndexFiles
+from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.index.registry import IndexRegistry
+from retrieval.store import changes, namespaces
+from retrieval.store.pool import Pool, open_pool
+from retrieval.types.memory import EntityInput, RelationInput
+from tests.integration.index.test_registry import (
+    ACTIONS,
+    NAMES,
+    Process,
+    act,
+    assert_masks,
+    assert_right,
+    memory,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_namespace_is_large() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_namespaces, "MOST_ORDINALS", -1)
+        yield
+
+
+@pytest.fixture
+async def pool(database_url: str) -> AsyncIterator[Pool]:
+    async with open_pool(database_url, 6) as pool:
+        yield pool
+
+
+class Keeper(Process):
+    """A process that keeps its indexes in files."""
+
+    def __init__(self, pool: Pool, files: IndexFiles) -> None:
+        super().__init__(pool)
+        self.files = files
+        self.indexes = IndexRegistry(pool, most_bytes=2**30, files=files)
+
+    @classmethod
+    async def start(cls, pool: Pool, folder: Path) -> Keeper:
+        async with pool.connection() as conn:
+            return cls(pool, await IndexFiles.open(folder, conn))
+
+    async def save(self, name: str = "n") -> bool:
+        """Write its index of a namespace as it is now."""
+        await self.vectors(await self.snapshot(name))
+        index = (await self.snapshot(name)).index
+        return await self.files.save(self.pool, index)
+
+    async def loaded(self, name: str = "n") -> NamespaceIndex:
+        """The index of a namespace by the file, when its vectors are there."""
+        return (await self.snapshot(name)).index
+
+
+Start = Callable[[], Awaitable[Keeper]]
+"""Starts a process over the same database and folder."""
+
+
+@pytest.fixture
+async def start(pool: Pool, tmp_path: Path) -> AsyncIterator[Start]:
+    started = list[Keeper]()
+
+    async def start() -> Keeper:
+        started.append(await Keeper.start(pool, tmp_path / "cache"))
+        return started[-1]
+
+    yield start
+    for keeper in started:
+        await keeper.indexes.aclose()
+
+
+def saved_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on indexes of any size are written as soon as they need it."""
+    monkeypatch.setattr(registry, "WARMED_FROM", 1)
+    monkeypatch.setattr(registry, "SAVE_PAUSE_S", 0.0)
+
+
+def files_in(folder: Path, pattern: str = "*.index") -> list[Path]:
+    return sorted(folder.rglob(pattern))
+
+
+def file_of(indexes: IndexRegistry) -> str:
+    index = indexes.last("n")
+    return index.file if index else ""
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while True:
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+
+
+# --- what is in a file
+
+
+async def test_a_new_process_reads_the_file_and_what_has_changed_since(start: Start, tmp_path: Path) -> None:
+    one = await start()
+    turns = [memory(id_, f"{id_}? Größe", session_id="s", speaker="Zoë", tags=["ü"]) for id_ in "abc"]
+    stated = memory(
+        "d", entities=[EntityInput(name="Ida")], relations=[RelationInput(source="Ida", type="in", target="Porto")]
+    )
+    await one.ingest.add("n", [*turns, stated])
+    await one.save()
+    await one.ingest.add("n", [memory("e", "harbour"), memory("a", "boats", session_id="t")])
+    await one.ingest.delete("n", "b")
+    other = await start()
+    index = await other.loaded()
+    assert index.file
+    await assert_right(other)
+    await assert_masks(other, "n")
+    [path] = files_in(tmp_path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 1), ACTIONS | st.tuples(st.just("save"), st.none())),
+            min_size=1,
+            max_size=3,
+        ),
+        max_size=8,
+    )
+)
+async def test_after_any_history_a_file_brings_what_is_read_anew(
+    start: Start, steps: list[list[tuple[int, tuple[str, Any]]]]
+) -> None:
+    """Files are written while memories change, slowly, so that they hold a part of most changes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(array_file, "write", slow_write)
+        two = [await start(), await start()]
+        name = next(NAMES)
+        await two[0].ingest.add(name, [memory("a"), memory("b", "Bo?", session_id="s")])
+        await two[0].save(name)
+        for step in steps:
+            async with asyncio.TaskGroup() as group:
+                for who, (action, what) in step:
+                    doing = two[who].save(name) if action == "save" else act(two[who], name, action, what)
+                    group.create_task(doing)
+        fresh = await start()
+        assert (await fresh.loaded(name)).file
+        await assert_right(fresh, name)
+        await assert_masks(fresh, name)
+        await fresh.ingest.add(name, [memory("a", "Porto."), memory("z")])
+        await assert_right(fresh, name)
+
+
+_write = array_file.write
+
+
+def slow_write(path: Path, about: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """As `write`, with a pause before each array."""
+
+    class Slow(dict[str, NDArray[Any]]):
+        def __getitem__(self, name: str) -> NDArray[Any]:
+            time.sleep(0.0005)
+            return super().__getitem__(name)
+
+    _write(path, about, Slow(arrays))
+
+
+# --- which file
+
+
+async def test_a_process_goes_on_with_the_file_and_so_does_the_next(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both map the same one, although each has read the tables first."""
+    one, other = await start(), await start()
+    await one.ingest.add("n", [memory("a"), memory("b")])
+    saved_by_itself(monkeypatch)
+    for process in (one, other):
+        await process.loaded()
+        await until(lambda indexes=process.indexes: file_of(indexes) != "")  # type: ignore[misc]
+        await assert_right(process)
+    assert file_of(one.indexes) == file_of(other.indexes)
+    assert len(files_in(tmp_path)) == 1
+
+
+async def test_a_file_is_written_again_when_much_has_changed(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    before = files_in(tmp_path)
+    fresh = await start()
+    index = await fresh.loaded()
+    assert not index.needs_saving
+    index.changed += 1_500
+    saved_by_itself(monkeypatch)
+    await fresh.ingest.add("n", [memory("b")])
+    await fresh.loaded()
+    await until(lambda: files_in(tmp_path) != before and len(files_in(tmp_path)) == 1)
+    async with fresh.pool.connection() as conn:
+        [(rows,)] = await (await conn.execute("select count(*) from index_file")).fetchall()
+    assert rows == 1
+    await assert_right(fresh)
+
+
+async def test_a_file_that_may_hold_what_was_deleted_is_not_kept_for_long(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old one is written again if anything has changed."""
+    one = await start()
+    await one.ingest.add("n", [memory("a"), memory("b", speaker="Lucía")])
+    await one.save()
+    [path] = files_in(tmp_path)
+    monkeypatch.setattr(namespace_index, "OLDEST_FILE_S", -1.0)
+    fresh = await start()
+    assert not (await fresh.loaded()).needs_saving
+    await fresh.ingest.delete("n", "b")
+    saved_by_itself(monkeypatch)
+    await fresh.loaded()
+    await until(lambda: files_in(tmp_path) not in ([path], []))
+    async with fresh.pool.connection() as conn:
+        await fresh.files.tidy(conn)
+    [path] = files_in(tmp_path)
+    await namespaces_deleted(fresh)
+    assert files_in(tmp_path) == []
+
+
+async def namespaces_deleted(process: Keeper) -> None:
+    """As maintenance finds it."""
+    async with process.pool.connection() as conn:
+        await namespaces.delete(conn, "n")
+        await process.files.tidy(conn)
+
+
+async def test_only_one_process_writes_at_a_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = await start(), await start()
+    await one.ingest.add("n", [memory("a")])
+    monkeypatch.setattr(array_file, "write", slow_write)
+    assert sorted(await asyncio.gather(one.save(), other.save())) == [False, True]
+
+
+async def test_a_namespace_of_the_same_name_is_another_one(start: Start, tmp_path: Path) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a", "harbour")])
+    await one.save()
+    async with one.pool.connection() as conn:
+        await namespaces.delete(conn, "n")
+    await one.ingest.add("n", [memory("b", "boats")])
+    fresh = await start()
+    assert files_in(tmp_path) == [], "a start removes files of namespaces that are gone"
+    assert not (await fresh.loaded()).file
+    assert await fresh.ids("harbour") == set()
+
+
+async def test_new_vectors_make_a_file_useless(start: Start) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    async with one.pool.connection() as conn:
+        await conn.execute("update namespace set generation = generation + 1")
+    assert not (await (await start()).loaded()).file
+
+
+async def test_changes_are_kept_for_a_file_but_not_for_ever(start: Start) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    await one.ingest.add("n", [memory("b")])
+    async with one.pool.connection() as conn:
+        await changes.trim(conn, kept_s=0)
+        fresh = await start()
+        assert (await fresh.loaded()).file
+        await assert_right(fresh)
+        await changes.trim(conn, kept_s=0, kept_for_files_s=0)
+    fresh = await start()
+    assert not (await fresh.loaded()).file
+    await assert_right(fresh)
+
+
+async def test_changes_of_others_do_not_make_a_file_useless(start: Start) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    await one.ingest.add("other", [memory("b")])
+    async with one.pool.connection() as conn:
+        await changes.trim(conn, kept_s=0, kept_for_files_s=0)
+    assert (await (await start()).loaded()).file
+
+
+async def test_where_too_much_has_changed_everything_is_read(start: Start) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    async with one.pool.connection() as conn:
+        await conn.execute(
+            "insert into memory_change (ns, docs) select ns, array(select generate_series(0, 3000)) from namespace"
+        )
+    fresh = await start()
+    assert not (await fresh.loaded()).file
+    await assert_right(fresh)
+
+
+# --- damage
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "cut short": lambda data: data[:-1],
+    "cut in half": lambda data: data[: len(data) // 2],
+    "longer": lambda data: data + b"x",
+    "not completed": lambda data: bytes(24) + data[24:],
+    "something else": lambda data: b"\x00PNG" * 10_000,
+    "a bit of the length": lambda data: flipped(data, 9),
+    "a bit of the checksum": lambda data: flipped(data, 17),
+    "a bit of the header's length": lambda data: flipped(data, 24),
+    "a bit of the header": lambda data: flipped(data, 60),
+    "a bit in the middle": lambda data: flipped(data, len(data) // 2),
+    "the last bit": lambda data: flipped(data, len(data) - 1),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+async def test_a_damaged_file_is_refused_and_everything_is_read(
+    start: Start, tmp_path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a"), memory("b")])
+    await one.save()
+    [path] = files_in(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    fresh = await start()
+    with caplog.at_level(logging.WARNING):
+        assert not (await fresh.loaded()).file
+    await assert_right(fresh)
+    assert f"the index file {path} is not used" in caplog.text
+    assert files_in(tmp_path) == []
+    await fresh.save()
+    assert (await (await start()).loaded()).file
+
+
+async def test_a_file_of_another_version_is_not_used(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    with monkeypatch.context() as patch:
+        patch.setattr("retrieval.index.files._FORMAT", 0)
+        assert not (await (await start()).loaded()).file
+    await one.save()
+    [path] = files_in(tmp_path)
+    _, arrays = array_file.read(path)
+    path.unlink()
+    array_file.write(path, b'{"format": "of other fields"}', arrays)
+    assert not (await (await start()).loaded()).file
+
+
+async def test_a_full_disk_is_a_warning(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(path: Path, about: bytes, arrays: object) -> None:
+        path.write_bytes(about)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(array_file, "write", full)
+    saved_by_itself(monkeypatch)
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.loaded()
+    await until(lambda: "No space left on device" in caplog.text)
+    await assert_right(one)
+    assert files_in(tmp_path) == files_in(tmp_path, "*.part") == []
