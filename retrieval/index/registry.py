@@ -387,6 +387,7 @@ class IndexRegistry:
                         conn, index, sorted(set(checked[0][-1]))
                     )
                     if can_apply:
+                        await _read_few_vectors(conn, index, checked[0][-1])
                         again = extras.questions()
                         answers = await fetch_pipelined(conn, again) if again else []
                 entry.is_broken = False
@@ -471,6 +472,19 @@ async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex
         some = ordinals[first : first + namespace_index.MEMORIES_AT_ONCE]
         index.vectors.take_over(slots.of(some), former.vectors, former_slots.of(some))
         await asyncio.sleep(0)  # let other queries run
+
+
+async def _read_few_vectors(conn: Connection, index: NamespaceIndex, changed: Sequence[int]) -> None:
+    """Read the vectors of changed memories if they are few; else each of the queries that run now would read them."""
+    docs = index.memories.slots.of(np.unique(np.array(changed, np.int64)))
+    alive = index.memories.alive.values
+    docs = docs[(docs != NO_SLOT) & (docs < len(alive))]
+    docs = docs[alive[docs] & ~index.vectors.knows(docs)]
+    if 0 < docs.size <= FILLED_AT_ONCE:
+        found = await vectors.read(
+            conn, index.ns, index.memories.slots.ordinals(docs).tolist(), generation=index.generation
+        )
+        index.vectors.put(*by_slot(index.memories.slots, found), version=index.vectors.version)
 
 
 def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> bool:

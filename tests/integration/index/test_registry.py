@@ -609,6 +609,24 @@ async def test_queries_that_come_together_share_one_check(process: Process, monk
     assert statements.count("memory_change") == 2
 
 
+async def test_vectors_of_a_few_changed_memories_come_with_the_check(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those that are there; of many the queries read what they need."""
+    await process.ingest.add("n", [memory("a"), memory("b")])
+    await process.snapshot()
+    await process.ingest.add("n", [memory("a", "another text"), memory("c")])
+    await process.ingest.add("n", [memory("d")])
+    await process.ingest.delete("n", "d")
+    index = (await process.snapshot()).index
+    alive = np.flatnonzero(index.memories.alive.values)
+    assert (alive.size, index.vectors.knows(alive).all()) == (3, True)
+    monkeypatch.setattr(registry, "FILLED_AT_ONCE", 1)
+    await process.ingest.add("n", [memory("e"), memory("f")])
+    index = (await process.snapshot()).index
+    assert np.count_nonzero(~index.vectors.knows(np.flatnonzero(index.memories.alive.values))) == 2
+
+
 async def test_terms_asked_for_during_a_fetch_come_with_the_next_check(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
