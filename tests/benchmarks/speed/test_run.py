@@ -89,7 +89,9 @@ def test_a_whole_run(folder: Path, judged: Path) -> None:
     assert found.ingest.failures == {}
     assert found.mixed is not None
     assert (found.mixed.size, found.mixed.clients, found.mixed.workers) == (200, 64, 2)
-    assert [each.kind for each in found.mixed.kinds] == [*SHARES]
+    kinds = [each.kind for each in found.mixed.kinds]
+    assert kinds == [kind for kind in SHARES if kind in kinds]
+    assert {"search", "add"} <= {*kinds}
     assert found.mixed.failures == 0
     assert all(each.latency is not None and each.per_second > 0 for each in found.mixed.kinds)
     assert len(found.mixed.resident_before) == len(found.mixed.resident_after) == 2
