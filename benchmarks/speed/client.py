@@ -5,10 +5,10 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,13 +16,11 @@ _END = b"\r\n\r\n"
 _LENGTH = b"content-length:"
 
 
-def post(path: str, body: Any) -> bytes:
-    """A POST request of anything that msgspec knows, as bytes."""
+def post(path: str, body: Any, *, method: str = "POST") -> bytes:
+    """A request with a body of anything that msgspec knows, as bytes."""
     content = msgspec.json.encode(body)
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(content)}"
-    )
-    return head.encode() + _END + content
+    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json"
+    return f"{head}\r\ncontent-length: {len(content)}".encode() + _END + content
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class Connection:
         if end < 0:
             return None
         head = bytes(self._received[:end]).lower()
-        length = int(head.partition(_LENGTH)[2].partition(b"\r\n")[0])
+        length = int(head.partition(_LENGTH)[2].partition(b"\r\n")[0] or 0)  # a 204 has none
         if len(self._received) < end + len(_END) + length:
             return None
         reply = Reply(int(head[9:12]), bytes(self._received[end + len(_END) :]), time.perf_counter() - started)
@@ -82,6 +80,13 @@ class Connection:
         self.socket.close()
 
 
+class Request(NamedTuple):
+    """A request as bytes, and what kind of request it is."""
+
+    kind: str
+    content: bytes
+
+
 @dataclass(slots=True)
 class LoadResult:
     """What a load of requests gave: seconds of each that succeeded, failures by what was wrong, the time of all."""
@@ -92,41 +97,67 @@ class LoadResult:
 
 
 def closed_loop(port: int, requests: Iterable[bytes], concurrency: int, *, seconds: float = float("inf")) -> LoadResult:
-    """Send requests over so many connections, each of which sends its next when the last is answered.
+    """As `mixed_loop`, with requests of one kind that so many clients share."""
+    shared = (Request("", content) for content in requests)
+    return mixed_loop(port, [shared] * concurrency, seconds=seconds)[""]
+
+
+def mixed_loop(
+    port: int, clients: Sequence[Iterator[Request]], *, seconds: float = float("inf")
+) -> Mapping[str, LoadResult]:
+    """Have clients send their requests, each over its connection and the next when the last is answered; by kind.
 
     It ends when the requests or the seconds do. An answer that is not a 2xx, or that says that a leg failed, is a
     failure, and so is a broken connection, which takes part no more.
     """
-    result = LoadResult()
-    waiting: Iterator[bytes] = iter(requests)
+    results: defaultdict[str, LoadResult] = defaultdict(LoadResult)
     started = time.perf_counter()
     with selectors.DefaultSelector() as selector:
-        for request in islice(waiting, concurrency):
-            connection = Connection(port)
-            connection.socket.sendall(request)
-            selector.register(connection.socket, selectors.EVENT_READ, (connection, [time.perf_counter()]))
+        for client in clients:
+            if (request := next(client, None)) is not None:
+                selector.register(_Exchange(port, client, request), selectors.EVENT_READ)
         while selector.get_map():
             for key, _ in selector.select():
-                connection, sent = key.data
+                exchange: Any = key.fileobj
                 try:
-                    reply = connection.receive(sent[0])
+                    reply = exchange.connection.receive(exchange.sent)
                 except (ConnectionError, TimeoutError) as exc:
-                    result.failures.append(str(exc))
-                    following = None
+                    results[exchange.kind].failures.append(str(exc))
+                    goes_on = False
                 else:
                     if reply is None:
                         continue
-                    _judge(reply, result)
-                    over = time.perf_counter() - started > seconds
-                    following = None if over else next(waiting, None)
-                if following is None:
-                    selector.unregister(connection.socket)
-                    connection.socket.close()
-                else:
-                    sent[0] = time.perf_counter()
-                    connection.socket.sendall(following)
-    result.seconds = time.perf_counter() - started
-    return result
+                    _judge(reply, results[exchange.kind])
+                    goes_on = time.perf_counter() - started <= seconds and exchange.send_next()
+                if not goes_on:
+                    selector.unregister(exchange)
+                    exchange.connection.socket.close()
+    for result in results.values():
+        result.seconds = time.perf_counter() - started
+    return results
+
+
+class _Exchange:
+    """A client's connection with the request that is under way."""
+
+    def __init__(self, port: int, client: Iterator[Request], first: Request) -> None:
+        self.connection = Connection(port)
+        self._client = client
+        self._send(first)
+
+    def fileno(self) -> int:
+        return self.connection.socket.fileno()
+
+    def send_next(self) -> bool:
+        """Send the client's next request; whether there is one."""
+        following = next(self._client, None)
+        if following is not None:
+            self._send(following)
+        return following is not None
+
+    def _send(self, request: Request) -> None:
+        self.kind, self.sent = request.kind, time.perf_counter()
+        self.connection.socket.sendall(request.content)
 
 
 def _judge(reply: Reply, result: LoadResult) -> None:

@@ -54,6 +54,35 @@ class Throughput(Struct, frozen=True, kw_only=True):
     failures: dict[str, int]
 
 
+class MixedKind(Struct, frozen=True, kw_only=True):
+    """One kind of request among the others."""
+
+    kind: str
+    per_second: float
+    latency: Spread | None
+    failures: dict[str, int]
+
+
+class MixedLoad(Struct, frozen=True, kw_only=True):
+    """All kinds of requests at a time on the namespace of one size; resident bytes of each server process."""
+
+    size: int
+    clients: int
+    workers: int
+    seconds: float
+    kinds: list[MixedKind]
+    resident_before: list[int]
+    resident_after: list[int]
+
+    @property
+    def per_second(self) -> float:
+        return sum(each.per_second for each in self.kinds)
+
+    @property
+    def failures(self) -> int:
+        return sum(sum(each.failures.values()) for each in self.kinds)
+
+
 class LegRecall(Struct, frozen=True, kw_only=True):
     """The vector leg's ten against the exact ten."""
 
@@ -176,6 +205,7 @@ class Benchmark(Struct, kw_only=True):
     sizes: list[SizeResult] = []
     storage: Storage | None = None
     ingest: IngestRate | None = None
+    mixed: MixedLoad | None = None
     small_namespaces: SmallNamespaces | None = None
     peers: list[PeersResult] = []
     absent_peers: dict[str, str] = {}

@@ -10,6 +10,7 @@ from benchmarks.speed.report import (
     OWN,
     case_table,
     method,
+    mixed_table,
     peer_notes,
     peer_table,
     quality_table,
@@ -49,6 +50,8 @@ def _sections(found: Benchmark, drawn: Mapping[str, str]) -> Iterator[Section]:
         yield Section(heading="Sizes", parts=parts, anchor="sizes")
     for size in found.sizes:
         yield _size(size, drawn)
+    if found.mixed:
+        yield Section(heading="Mixed requests", parts=[Part(tables=[mixed_table(found.mixed)])], anchor="mixed")
     if found.peers or found.absent_peers:
         parts = []
         for beside in found.peers:

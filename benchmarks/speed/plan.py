@@ -20,7 +20,8 @@ SMALL_MEMORIES = 50
 class BenchmarkPlan:
     """A run: what is built and how long each part of it is measured.
 
-    `real` is how many embeddings are the embedder's own at most, `limit` how many queries of each evaluation folder.
+    `real` is how many embeddings are the embedder's own at most, `limit` how many queries of each evaluation folder,
+    `mixed` how many seconds all kinds of requests are sent at a time.
     """
 
     sizes: tuple[int, ...]
@@ -30,6 +31,7 @@ class BenchmarkPlan:
     queries: int = 200
     seconds: float = 8.0
     ingest: int = 6_000
+    mixed: float = 0.0
     workers: int = 1
     peers: tuple[str, ...] = ()
     peers_at: tuple[int, ...] = ()

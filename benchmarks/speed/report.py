@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.speed.figures import Benchmark, PeersResult, Quality, SizeResult, Spread, Storage
+from benchmarks.speed.figures import Benchmark, MixedLoad, PeersResult, Quality, SizeResult, Spread, Storage
 from benchmarks.speed.plan import SMALL_MEMORIES, size_label
 from benchmarks.speed.searches import ADAPTIVE, ADAPTIVE_CACHED, CASES
 from benchmarks.speed.targets import MIB, targets
@@ -31,6 +31,7 @@ def tables(found: Benchmark) -> list[Table]:
     for size in found.sizes:
         chosen += [case_table(size), stage_table(size), throughput_table(size)]
     chosen += [peer_table(each) for each in found.peers]
+    chosen += [mixed_table(found.mixed)] if found.mixed else []
     chosen += [quality_table(found.quality)] if found.quality else []
     chosen += [storage_table(found.storage)] if found.storage else []
     return [*chosen, rest_table(found)]
@@ -102,6 +103,21 @@ def throughput_table(size: SizeResult) -> Table:
         rows.append([str(each.concurrency), str(each.workers), f"{each.per_second:.0f}", *latency, failed])
     headings = ["clients", "server processes", "searches/s", "p50", "p95", "p99", "failures"]
     return Table(title=f"{size_label(size.size)}: clients at a time, embeddings cached", headings=headings, rows=rows)
+
+
+def mixed_table(mixed: MixedLoad) -> Table:
+    """A row per kind of request of a mixed load."""
+    rows = []
+    for each in mixed.kinds:
+        latency = _percentiles(each.latency) if each.latency else ["–"] * 3
+        rows.append([each.kind, f"{each.per_second:.1f}", *latency, str(sum(each.failures.values()))])
+    rows.append(["all", f"{mixed.per_second:.1f}", *["–"] * 3, str(mixed.failures)])
+    before, after = (sum(each) / MIB for each in (mixed.resident_before, mixed.resident_after))
+    title = (
+        f"{size_label(mixed.size)}: {mixed.clients} clients with all kinds of requests for {mixed.seconds:.0f} s, "
+        f"server processes: {mixed.workers}, their resident memory: {before:.0f} MiB before, {after:.0f} MiB after"
+    )
+    return Table(title=title, headings=["request", "a second", "p50", "p95", "p99", "failures"], rows=rows)
 
 
 def peer_table(beside: PeersResult) -> Table:

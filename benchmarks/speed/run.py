@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from benchmarks.speed.build import bench_settings, build
 from benchmarks.speed.database import count_deadlocks, count_eligible, measure_storage
-from benchmarks.speed.figures import Benchmark, PeersResult, SizeResult
+from benchmarks.speed.figures import Benchmark, MixedLoad, PeersResult, SizeResult
+from benchmarks.speed.mixed import measure_mixed
 from benchmarks.speed.peers import is_installed
 from benchmarks.speed.peers_run import measure_peers, measure_quality
 from benchmarks.speed.plan import BenchmarkPlan, Progress, large_name, size_label
@@ -78,6 +79,9 @@ async def run(
                 keep(found)
         await under_way.measure_rest(found)
         keep(found)
+        if plan.mixed:
+            found.mixed = under_way.measure_mixed(plan.sizes[-1])
+            keep(found)
     for judged in folders:
         with progress(f"quality on {judged.name}", None):
             found.quality += await measure_quality(settings, judged, installed, limit=plan.limit, seed=plan.seed)
@@ -140,3 +144,11 @@ class _Run:
                     found.ingest = await measure_ingest(server.port, corpus, plan.ingest)
         if found.ingest is not None:  # counted for certain once the server has closed its connections
             found.ingest = replace(found.ingest, deadlocks=count_deadlocks(self.url) - before)
+
+    def measure_mixed(self, size: int) -> MixedLoad:
+        """All kinds of requests at a time, on a server of their own."""
+        plan, corpus = self.plan, load_corpus(self.folder, self.plan.seed)
+        with self._serving(plan.workers) as server:
+            warm_up(server.port, size, self._queries(size, seed=6))
+            with self.progress(f"{size_label(size)}: mixed requests", None):
+                return measure_mixed(server, corpus, size, plan.workers, plan.mixed)

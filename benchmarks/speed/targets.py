@@ -81,10 +81,20 @@ def _load(found: Benchmark) -> Iterator[Target]:
     many = [each for each in throughput if each.concurrency == 64]
     failed = float(sum(sum(each.failures.values()) for each in many)) if many else None
     yield _target("100k, 64 clients, failures", "{:.0f}", failed, most=0.0)
+    yield from _mixed(found)
     small = found.small_namespaces
     enough = small is not None and small.namespaces >= SMALL_NAMESPACES
     name = f"{SMALL_NAMESPACES:,} namespaces of {SMALL_MEMORIES}, a search in each, p50"
     yield _target(name, "{:.1f} ms", small.first.p50 if small and enough else None, most=5.0)
+
+
+def _mixed(found: Benchmark) -> Iterator[Target]:
+    load = found.mixed if found.mixed and found.mixed.size == MID else None
+    searches = next((each.latency for each in load.kinds if each.kind == "search"), None) if load else None
+    name = "100k, 64 clients, all kinds of requests"
+    yield _target(f"{name}, a second", "{:.0f}", load.per_second if load else None, least=250.0)
+    yield _target(f"{name}, p99 of searches", "{:.0f} ms", searches.p99 if searches else None, most=500.0)
+    yield _target(f"{name}, failures", "{:.0f}", float(load.failures) if load else None, most=0.0)
 
 
 def _rest(found: Benchmark) -> Iterator[Target]:

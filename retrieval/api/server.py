@@ -32,6 +32,12 @@ APP = f"{__name__}:app_from_env"
 GRACE_S = 10
 """How long requests under way may take to end once the server is told to stop."""
 
+KEEP_ALIVE_S = 75
+"""How long an idle connection is kept: longer than clients keep theirs, or a request may meet one just being closed.
+
+httpx keeps them for 5 seconds, which is uvicorn's default, too.
+"""
+
 
 def run(settings: Settings, workers: int = 1) -> None:
     """Serve until SIGINT or SIGTERM, then end the requests under way and return.
@@ -159,6 +165,7 @@ def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Co
         server_header=False,
         proxy_headers=False,  # nothing asks where a request came from
         timeout_graceful_shutdown=GRACE_S,
+        timeout_keep_alive=KEEP_ALIVE_S,
     )
 
 

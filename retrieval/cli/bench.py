@@ -40,6 +40,14 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 )
 @click.option("--ingest", type=click.IntRange(0), default=6_000, show_default=True, help="Memories written over HTTP.")
 @click.option(
+    "--mixed",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Of 64 clients with all kinds of requests on the largest namespace.",
+)
+@click.option(
     "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Also so many server processes."
 )
 @click.option("--peers", default="all", show_default=True, metavar="NAMES", help="pgvector,lancedb,txtai or none.")

@@ -105,7 +105,9 @@ class CachedEmbedder:
         return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed documents with the provider; not cached."""
+        """Embed documents with the provider, which is not asked if there are none; not cached."""
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
         return await self._inner.embed_documents(texts)
 
     def fragment_share(self, text: str) -> float:

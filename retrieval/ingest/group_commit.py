@@ -24,12 +24,14 @@ class WriteBatch:
     """One caller's write, all or nothing.
 
     Attributes:
+        expected: fingerprints that stored memories must still have.
         sessions: the memories' sessions, old and new.
         superseded: ids that the memories supersede, or superseded before.
         unshareable: whether it must have its own transaction because a shared one failed.
     """
 
     analysed: Sequence[Analysed]
+    expected: Mapping[str, bytes]
     sessions: frozenset[str]
     superseded: frozenset[str]
     written: Written | None = None
@@ -49,13 +51,14 @@ class GroupCommit:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._queues: dict[tuple[int, str], _Queue] = {}
+        self._queues: dict[tuple[int, str, int], _Queue] = {}
 
-    async def store(self, namespace: Namespace, batch: WriteBatch, *, expected: Mapping[str, bytes]) -> Written:
-        """Write a batch. A batch with expected fingerprints has its own transaction."""
-        if expected or len(batch.analysed) > MOST_MEMORIES // 2:
-            return await self._write(namespace, [batch], expected)
-        key = (namespace.ns, namespace.settings.embedder)  # which may change until there are memories
+    async def store(self, namespace: Namespace, batch: WriteBatch) -> Written:
+        """Write a batch, with others where it is small."""
+        if len(batch.analysed) > MOST_MEMORIES // 2:
+            return await self._write(namespace, [batch])
+        # The embedder may change until there are memories, the generation whenever they get new vectors.
+        key = (namespace.ns, namespace.settings.embedder, namespace.generation)
         queue = self._queues.setdefault(key, _Queue())
         queue.waiting[batch] = None
         try:
@@ -73,7 +76,7 @@ class GroupCommit:
         group = _fitting(batch, queue.waiting)
         if len(group) > 1:
             try:
-                written = await self._write(namespace, group, {})
+                written = await self._write(namespace, group)
             except Exception:  # the batch that caused it fails again alone, and the others do not
                 for member in group:
                     member.unshareable = True
@@ -81,9 +84,9 @@ class GroupCommit:
                 for member in group:
                     member.written = written
                 return written
-        return await self._write(namespace, [batch], {})
+        return await self._write(namespace, [batch])
 
-    async def _write(self, namespace: Namespace, group: Sequence[WriteBatch], expected: Mapping[str, bytes]) -> Written:
+    async def _write(self, namespace: Namespace, group: Sequence[WriteBatch]) -> Written:
         async with self._pool.connection() as conn:
             return await transaction.store(
                 conn,
@@ -91,7 +94,7 @@ class GroupCommit:
                 [item for batch in group for item in batch.analysed],
                 sessions=frozenset().union(*(batch.sessions for batch in group)),
                 superseded=frozenset().union(*(batch.superseded for batch in group)),
-                expected=expected,
+                expected={memory_id: known for batch in group for memory_id, known in batch.expected.items()},
             )
 
 

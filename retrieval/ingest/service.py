@@ -6,9 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
+import numpy as np
 from msgspec import UNSET
+from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from classifier.traits import pack_traits
 from graph.extraction import extract
@@ -22,8 +26,10 @@ from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.sessions import session_name, session_of
 from retrieval.ingest.transaction import Analysed, Written
-from retrieval.store import documents, locking, memories, namespaces
+from retrieval.store import documents, locking, memories, namespaces, vectors
 from retrieval.store.locking import MemoryVersion
+from retrieval.store.memories import StoredMemory
+from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
@@ -44,6 +50,8 @@ from retrieval.types.search import NO_FILTERS, Filters
 from retrieval.validation import check_names, check_storable
 
 T = TypeVar("T")
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 TITLE_WEIGHT = 3
 """Weight of a title's terms in BM25, relative to 1 for the text's."""
@@ -109,15 +117,14 @@ class Ingest:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 stored = await memories.get(conn, namespace, memory_id)
-            draft = _changed(stored.memory, changes, position=0)
-            if superseded := superseded_ids(changes.get("supersedes")):
-                async with self._pool.connection() as conn:
-                    known = await locking.versions(conn, namespace.ns, superseded)
-                for missing in superseded:
-                    if missing not in known:
-                        raise InvalidInput(f"there is no memory {missing!r}", loc=("supersedes",))
+                draft = _changed(stored, changes, position=0)
+                superseded = superseded_ids(changes.get("supersedes"))
+                known = await locking.versions(conn, namespace.ns, superseded)
+            for missing in superseded:
+                if missing not in known:
+                    raise InvalidInput(f"there is no memory {missing!r}", loc=("supersedes",))
             try:
-                await self._write(name, [draft], _no_wait, expected={memory_id: stored.fingerprint})
+                await self._rewrite(namespace, [draft], [stored])
             except (*_MET_ANOTHER_WRITER, Conflict):
                 continue
             async with self._pool.connection() as conn:
@@ -146,14 +153,9 @@ class Ingest:
                     stored = await memories.page(conn, namespace.ns, filters, after=-1, limit=MOST_UPDATED + 1)
             if len(stored) > MOST_UPDATED:
                 raise InvalidInput(f"more than {MOST_UPDATED:,} memories match", loc=("filters",))
-            drafts = [_changed(each.memory, changes, position=place) for place, each in enumerate(stored)]
-            expected = {
-                each.memory.id: each.fingerprint
-                for each, draft in zip(stored, drafts, strict=True)
-                if draft.fingerprint != each.fingerprint
-            }
+            drafts = [_changed(each, changes, position=place) for place, each in enumerate(stored)]
             try:
-                results = await self._write(name, drafts, _no_wait, expected=expected)
+                results = await self._rewrite(namespace, drafts, stored)
             except (*_MET_ANOTHER_WRITER, Conflict):
                 continue
             updated = sum(result.status == "updated" for result in results.values())
@@ -261,38 +263,75 @@ class Ingest:
         name: str,
         drafts: Sequence[Draft],
         turn: Callable[[], Awaitable[None]],
-        *,
-        expected: Mapping[str, bytes] | None = None,
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
             namespace = await namespaces.find_or_create(conn, name)
             known = await locking.versions(conn, namespace.ns, [draft.id for draft in drafts if draft.may_exist])
+        return await self._write_changed(namespace, drafts, known, turn)
+
+    async def _rewrite(
+        self, namespace: Namespace, drafts: Sequence[Draft], stored: Sequence[StoredMemory]
+    ) -> dict[int, AddResult]:
+        """Write drafts in the place of stored memories; those whose text is the same keep their embeddings.
+
+        Raises Conflict if one of the memories has changed since it was read.
+        """
+        before = {each.memory.id: _input_of(each.memory) for each in stored}
+        known = {each.memory.id: _version(each) for each in stored}
+        changed = {draft.id for draft in drafts if draft.fingerprint != known[draft.id].fingerprint}
+        same = {draft.id for draft in drafts if embedded_text(draft.input) == embedded_text(before[draft.id])}
+        docs = {each.memory.id: each.doc for each in stored if each.memory.id in changed & same}
+        embeddings: Mapping[str, NDArray[np.float32]] = {}
+        if docs:
+            async with self._pool.connection() as conn:
+                embeddings = await vectors.read_own(conn, namespace.ns, docs, generation=namespace.generation)
+        expected = {memory_id: known[memory_id].fingerprint for memory_id in changed}
+        return await self._write_changed(namespace, drafts, known, _no_wait, expected=expected, embeddings=embeddings)
+
+    async def _write_changed(
+        self,
+        namespace: Namespace,
+        drafts: Sequence[Draft],
+        known: Mapping[str, MemoryVersion],
+        turn: Callable[[], Awaitable[None]],
+        *,
+        expected: Mapping[str, bytes] = NOTHING,
+        embeddings: Mapping[str, NDArray[np.float32]] = NOTHING,
+    ) -> dict[int, AddResult]:
+        """Write the drafts that differ from the `known` versions; `embeddings` are those that need not be made."""
         fingerprints = {memory_id: version.fingerprint for memory_id, version in known.items()}
         unchanged = [draft for draft in drafts if fingerprints.get(draft.id) == draft.fingerprint]
         changed = [draft for draft in drafts if fingerprints.get(draft.id) != draft.fingerprint]
         results = {draft.position: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
         if changed:
-            analysed = await self._analyse(changed, namespace.settings)
+            analysed = await self._analyse(changed, namespace.settings, embeddings)
             before = [known[draft.id] for draft in changed if draft.id in known]
             now = [draft.input for draft in changed]
             batch = WriteBatch(
                 analysed=analysed,
+                expected=expected,
                 sessions=_present([*(old.session_id for old in before), *map(session_of, now)]),
                 superseded=_superseded([*before, *now]),
             )
             await turn()
-            written = await self._writes.store(namespace, batch, expected=expected or {})
+            written = await self._writes.store(namespace, batch)
             results |= {draft.position: _stored(draft, written) for draft in changed}
         return results
 
-    async def _analyse(self, drafts: Sequence[Draft], settings: NamespaceSettings) -> list[Analysed]:
+    async def _analyse(
+        self,
+        drafts: Sequence[Draft],
+        settings: NamespaceSettings,
+        embeddings: Mapping[str, NDArray[np.float32]] = NOTHING,
+    ) -> list[Analysed]:
         now = datetime.now(UTC)
-        texts = [embedded_text(draft.input) for draft in drafts]
+        missing = [draft for draft in drafts if draft.id not in embeddings]
         # The embedder releases the GIL while it computes.
-        embeddings, analyses = await asyncio.gather(
-            self._embedders.of(settings.embedder).embed_documents(texts),
+        made, analyses = await asyncio.gather(
+            self._embedders.of(settings.embedder).embed_documents([embedded_text(draft.input) for draft in missing]),
             self._analyses(drafts, settings.language, now),
         )
+        embeddings = {**embeddings, **{draft.id: row for draft, row in zip(missing, made, strict=True)}}
         return [
             Analysed(
                 draft=draft,
@@ -300,9 +339,9 @@ class Ingest:
                 bag=terms,
                 graph=graph,
                 traits=traits,
-                embedding=embedding,
+                embedding=embeddings[draft.id],
             )
-            for draft, (terms, graph, traits), embedding in zip(drafts, analyses, embeddings, strict=True)
+            for draft, (terms, graph, traits) in zip(drafts, analyses, strict=True)
         ]
 
     async def _analyses(
@@ -320,12 +359,22 @@ class Ingest:
         return analyses
 
 
-def _changed(stored: Memory, changes: Mapping[str, Any], *, position: int) -> Draft:
+def _changed(stored: StoredMemory, changes: Mapping[str, Any], *, position: int) -> Draft:
     """A stored memory with some fields changed; raises InvalidInput if it is invalid then."""
-    fields = {name: getattr(stored, name) for name in MemoryInput.__struct_fields__}
-    changed = canonical(MemoryInput(**{**fields, **changes}))
+    changed = canonical(replace(_input_of(stored.memory), **changes))
     check_meaning(changed)
-    return Draft(position=position, id=stored.id, input=changed, fingerprint=fingerprint(changed))
+    return Draft(position=position, id=stored.memory.id, input=changed, fingerprint=fingerprint(changed))
+
+
+def _input_of(stored: Memory) -> MemoryInput:
+    """A stored memory as a caller would send it."""
+    return MemoryInput(**{name: getattr(stored, name) for name in MemoryInput.__struct_fields__})
+
+
+def _version(stored: StoredMemory) -> MemoryVersion:
+    """A stored memory as a writer sees it."""
+    memory = _input_of(stored.memory)
+    return MemoryVersion(stored.fingerprint, session_of(memory), memory.superseded_ids)
 
 
 async def _no_wait() -> None:

@@ -71,6 +71,19 @@ async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int], *, ge
     return _of_generation(generation, *row)
 
 
+async def read_own(
+    conn: AsyncConnection[Any], ns: int, docs: Mapping[str, int], *, generation: int
+) -> dict[str, NDArray[np.float32]]:
+    """The vectors of memories' own texts, of turns without the preceding ones, by the keys of their ordinals.
+
+    Those deleted in the meantime are absent. Raises VectorsReplaced if they are of another generation by now.
+    """
+    found = await read(conn, ns, docs.values(), generation=generation)
+    own = dict(zip(found.docs.tolist(), found.vectors, strict=True))
+    own |= dict(zip(found.turns.tolist(), found.own, strict=True))
+    return {key: own[doc] for key, doc in docs.items() if doc in own}
+
+
 async def read_moved(
     conn: AsyncConnection[Any], ns: int, docs: Sequence[int], ids: Sequence[str], *, generation: int
 ) -> Stored:

@@ -12,6 +12,8 @@ import numpy as np
 import psycopg
 import pytest
 from numpy.typing import NDArray
+from pgvector import HalfVector
+from pgvector.psycopg import register_vector
 
 from retrieval.errors import InvalidInput
 from retrieval.ingest import service, transaction
@@ -20,8 +22,8 @@ from retrieval.ingest.group_commit import MOST_MEMORIES
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.service import Ingest
 from retrieval.store.pool import Pool
-from retrieval.types.memory import MemoryInput
-from tests.turns import HashedEmbedder, check_turns, hashed, sessions_of, stored_turns, uncached
+from retrieval.types.memory import MemoryInput, MemoryPatch, SharedPatch
+from tests.turns import HashedEmbedder, check_turns, hashed, own_vector, sessions_of, stored_turns, uncached
 
 
 class SlowAtFirst(HashedEmbedder):
@@ -34,6 +36,18 @@ class SlowAtFirst(HashedEmbedder):
         """The vectors of texts, one a row."""
         self._pause_s /= 2
         await asyncio.sleep(self._pause_s)
+        return await super().embed_documents(texts)
+
+
+class Counting(HashedEmbedder):
+    """Remembers the texts that it was asked for."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of texts, one a row."""
+        self.texts += texts
         return await super().embed_documents(texts)
 
 
@@ -89,6 +103,44 @@ async def test_small_batches_that_wait_share_a_transaction(
     assert len(transactions) <= 4
     assert sorted(name for ids in transactions for name in ids) == sorted(one.id or "" for b in batches for one in b)
     check_turns(database_url, {one.id or "": one.text for batch in batches for one in batch})
+
+
+async def test_patches_share_a_transaction_and_one_that_meets_another_writer_starts_over_alone(
+    pool: Pool, transactions: list[list[str]], database_url: str
+) -> None:
+    """Also of turns next to each other, and of one memory twice, whose patches come one after the other."""
+    ingest = Ingest(pool, hashed())
+    await ingest.add("n", [turn(f"t{at}", "s") for at in range(6)])
+    transactions.clear()
+    patches = [(f"t{at}", MemoryPatch(text=f"new text of {at}")) for at in range(6)] + [("t3", MemoryPatch(title="x"))]
+    changed = await asyncio.gather(*(ingest.patch("n", memory_id, patch) for memory_id, patch in patches))
+    assert [memory.id for memory in changed] == [memory_id for memory_id, _ in patches]
+    assert max(map(len, transactions)) > 1
+    assert len(transactions) < len(patches)
+    check_turns(database_url, {"t3": "x\nnew text of 3"} | {f"t{at}": f"new text of {at}" for at in (0, 1, 2, 4, 5)})
+
+
+async def test_what_keeps_its_text_keeps_its_embedding(pool: Pool, database_url: str) -> None:
+    """Nothing is embedded for it; its vector and those of the turns after it are right all the same."""
+    embedder = Counting()
+    ingest = Ingest(pool, uncached(embedder))
+    await ingest.add("n", [turn("t0", "s"), turn("t1", "s"), turn("t2", "s"), turn("note", None)])
+    embedder.texts.clear()
+    await ingest.patch("n", "t1", MemoryPatch(metadata={"a": 1}))
+    await ingest.patch("n", "t0", MemoryPatch(tags=["b"]))
+    await ingest.update("n", SharedPatch(metadata={"c": 2}), ids=["note", "t2"])
+    assert embedder.texts == []
+    texts = {f"t{at}": f"text of t{at}" for at in range(3)}
+    check_turns(database_url, texts)
+    await ingest.patch("n", "t1", MemoryPatch(speaker="Ann"))
+    assert embedder.texts == ["Ann: text of t1"]
+    check_turns(database_url, texts | {"t1": "Ann: text of t1"})
+    with psycopg.connect(database_url) as db:
+        register_vector(db)
+        [(same,)] = db.execute(
+            "select embedding = %s::halfvec from memory where id = 'note'", (HalfVector(own_vector("text of note")),)
+        ).fetchall()
+    assert same
 
 
 async def test_one_that_the_database_refuses_fails_alone(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from benchmarks.speed.client import Connection, closed_loop, post
+from benchmarks.speed.client import Connection, Request, closed_loop, mixed_loop, post
 
 Answer = Callable[[bytes], list[bytes]]
 """What to send for a request's body, piece by piece; an empty piece closes the connection."""
@@ -90,6 +90,23 @@ def test_a_closed_connection_is_a_failure() -> None:
         assert len(result.latencies) == 19
         with Connection(port) as connection, pytest.raises(ConnectionError):
             connection.ask(post("/x", 2))
+
+
+def test_each_client_sends_its_own_requests_in_their_order() -> None:
+    asked: list[bytes] = []
+
+    def noted(body: bytes) -> list[bytes]:
+        asked.append(body)
+        return [reply(b"{}", 503 if body == b'"a2"' else 204)]
+
+    with answering(noted) as port:
+        clients = [iter([Request(f"kind {at % 2}", post("/x", f"{name}{at}")) for at in range(5)]) for name in "ab"]
+        results = mixed_loop(port, clients)
+    assert [body for body in asked if b"a" in body] == [b'"a%d"' % at for at in range(5)]
+    assert {kind: (len(each.latencies), each.failures) for kind, each in results.items()} == {
+        "kind 0": (5, ["503: {}"]),
+        "kind 1": (4, []),
+    }
 
 
 def test_a_load_ends_with_its_time() -> None:

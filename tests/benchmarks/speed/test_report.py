@@ -13,6 +13,8 @@ from benchmarks.speed.figures import (
     IngestRate,
     LegRecall,
     Machine,
+    MixedKind,
+    MixedLoad,
     PeersResult,
     PeerTiming,
     Quality,
@@ -61,6 +63,21 @@ def at_size(size: int, scale: float) -> SizeResult:
     return SizeResult(size=size, timings=timings, throughput=load, recall=recall, resident_bytes=[300 * MIB])
 
 
+def mixed(failures: dict[str, int]) -> MixedLoad:
+    return MixedLoad(
+        size=100_000,
+        clients=64,
+        workers=1,
+        seconds=60.0,
+        kinds=[
+            MixedKind(kind="search", per_second=150.0, latency=around(200.0), failures={}),
+            MixedKind(kind="add", per_second=120.0, latency=None, failures=failures),
+        ],
+        resident_before=[300 * MIB],
+        resident_after=[310 * MIB],
+    )
+
+
 @pytest.fixture
 def found() -> Benchmark:
     """A run that meets all there is to meet."""
@@ -87,6 +104,7 @@ def found() -> Benchmark:
             writers=8, batch=50, memories=6_000, per_second=70, embedder_per_second=100, deadlocks=0, failures={}
         ),
         small_namespaces=SmallNamespaces(namespaces=2_000, first=around(4.5), second=around(4.0), degraded=1),
+        mixed=mixed(failures={}),
         peers=[PeersResult(size=100_000, trivet=around(4.2), degraded=1, embedding=around(1.5), peers=peers)],
         absent_peers={"txtai": "not installed"},
         peer_notes={"LanceDB hybrid": "exact"},
@@ -100,6 +118,7 @@ def test_all_targets_are_met(found: Benchmark) -> None:
 
 def test_what_was_not_measured_is_neither_met_nor_missed(found: Benchmark) -> None:
     found.sizes, found.peers, found.ingest, found.small_namespaces, found.storage = [], [], None, None, None
+    found.mixed = None
     assert {(each.measured, each.met) for each in targets(found)} == {("not measured", None)}
 
 
@@ -135,6 +154,7 @@ def test_failures_and_deadlocks_miss_their_targets(found: Benchmark) -> None:
     result = found.sizes[1]
     many = Throughput(concurrency=64, workers=1, per_second=9.0, latency=None, failures={"503": 2})
     result.throughput[-1] = many
+    found.mixed = mixed(failures={"503": 3})
     assert found.ingest is not None
     found.ingest = IngestRate(
         writers=8, batch=50, memories=6_000, per_second=50, embedder_per_second=100, deadlocks=1, failures={}
@@ -142,6 +162,7 @@ def test_failures_and_deadlocks_miss_their_targets(found: Benchmark) -> None:
     failed = {each.what: each.measured for each in targets(found) if each.met is False}
     assert failed == {
         "100k, 64 clients, failures": "2",
+        "100k, 64 clients, all kinds of requests, failures": "3",
         "ingest over the embedder's own rate": "0.50",
         "ingest by 8 writers, deadlocks": "1",
     }
@@ -152,6 +173,9 @@ def test_the_report_says_what_was_asked_and_found(found: Benchmark) -> None:
     assert "| 100k, embedding computed, p50 | ≤ 5.0 ms | 4.0 ms | met |" in page
     assert "| pgvector + ts_rank_cd, any word | 200.0 / 300.0 / 400.0 | 201.5 / 302.2 / 403.0 | 48.0 | 9 |" in page
     assert "| searches one by one of which a part failed | 2 |" in page
+    assert "| search | 150.0 | 200.0 | 300.0 | 400.0 | 0 |" in page
+    assert "| all | 270.0 | – | – | – | 0 |" in page
+    assert "their resident memory: 300 MiB before, 310 MiB after" in page
     assert "- txtai: not installed." in page
     assert "![latency](latency.svg)" in page
     for table in page.split("\n\n"):

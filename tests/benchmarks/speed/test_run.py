@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from benchmarks.speed.figures import Benchmark
+from benchmarks.speed.mixed import SHARES
 from benchmarks.speed.peers import PEERS, is_installed
 from benchmarks.speed.searches import CASES
 from tests.folders import database_folder
@@ -57,7 +58,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_whole_run(folder: Path, judged: Path) -> None:
     out = folder / "out"
     done = bench(
-        *("--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "1", "--ingest", "120"),
+        *("--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "1", "--ingest", "120", "--mixed", "2"),
         *("--workers", "2", "--peers", "all", "--peers-at", "200", "--quality", str(judged)),
         *("--data-dir", str(folder / "data"), "--out", str(out)),
     )
@@ -86,6 +87,14 @@ def test_a_whole_run(folder: Path, judged: Path) -> None:
     assert found.ingest.memories == 120
     assert found.ingest.deadlocks == 0
     assert found.ingest.failures == {}
+    assert found.mixed is not None
+    assert (found.mixed.size, found.mixed.clients, found.mixed.workers) == (200, 64, 2)
+    kinds = [each.kind for each in found.mixed.kinds]
+    assert kinds == [kind for kind in SHARES if kind in kinds]
+    assert {"search", "add"} <= {*kinds}
+    assert found.mixed.failures == 0
+    assert all(each.latency is not None and each.per_second > 0 for each in found.mixed.kinds)
+    assert len(found.mixed.resident_before) == len(found.mixed.resident_after) == 2
     assert found.small_namespaces is not None
     assert found.small_namespaces.namespaces == found.small_namespaces.first.n == 2
     assert found.storage is not None

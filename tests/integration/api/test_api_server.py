@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import socket
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import httpx
 import pytest
@@ -72,6 +73,20 @@ def test_start_serve_stop(database_url: str, workers: int, stop: signal.Signals)
             assert httpx.get(f"{url}/m1").json()["text"] == "Hello."
         process.send_signal(stop)
         assert process.wait(timeout=300) == 0
+
+
+def test_a_connection_is_kept_longer_than_clients_keep_it(database_url: str) -> None:
+    """Five seconds are usual; a request at that very moment would be lost."""
+    port = _free_port()
+    with _process(settings_for(database_url, port=port), 1) as process:
+        _wait_until_ready(port, process)
+        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            connection.auto_open = 0  # a closed one would be opened again
+            connection.connect()
+            for pause_s in (6.0, 0.0):
+                connection.request("GET", "/health/live")
+                assert connection.getresponse().read()
+                time.sleep(pause_s)
 
 
 def test_a_scrape_sees_all_workers(database_url: str) -> None:

@@ -20,7 +20,7 @@ from psycopg.errors import OperationalError
 from graph.adjacency import Adjacency
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.errors import NotFound
-from retrieval.index import registry, small_namespaces
+from retrieval.index import registry, rows, small_namespaces
 from retrieval.index.columns import Columns
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
@@ -607,6 +607,24 @@ async def test_queries_that_come_together_share_one_check(process: Process, monk
     await statements.until("memory_change")
     await asyncio.gather(early, *(process.snapshot(terms=[]) for _ in range(30)))
     assert statements.count("memory_change") == 2
+
+
+async def test_vectors_of_a_few_changed_memories_come_with_the_check(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those that are there; of many the queries read what they need."""
+    await process.ingest.add("n", [memory("a"), memory("b")])
+    await process.snapshot()
+    await process.ingest.add("n", [memory("a", "another text"), memory("c")])
+    await process.ingest.add("n", [memory("d")])
+    await process.ingest.delete("n", "d")
+    index = (await process.snapshot()).index
+    alive = np.flatnonzero(index.memories.alive.values)
+    assert (alive.size, bool(index.vectors.knows(alive).all())) == (3, True)
+    monkeypatch.setitem(rows.PARAMETERS, "few", 1)
+    await process.ingest.add("n", [memory("e"), memory("f")])
+    index = (await process.snapshot()).index
+    assert np.count_nonzero(~index.vectors.knows(np.flatnonzero(index.memories.alive.values))) == 2
 
 
 async def test_terms_asked_for_during_a_fetch_come_with_the_next_check(
