@@ -69,6 +69,10 @@ class IndexFiles:
             if _token(path) not in known:
                 path.unlink(missing_ok=True)
 
+    def has(self, ns: int) -> bool:
+        """Whether there is a file of a namespace, of use or not."""
+        return self._path(ns) is not None
+
     async def load(self, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
         """The index of a namespace by its file, up to date; None if there is none that can be used."""
         path = self._path(ns)

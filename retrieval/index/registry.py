@@ -50,6 +50,9 @@ WARMED_FROM = 5_000
 PATIENCE_S = 0.25
 """How long a query that can do with a partial index waits for a large namespace to load, seconds."""
 
+FILE_PATIENCE_S = 1.0
+"""How much longer it waits if there is a file, which has a million memories in half a second."""
+
 LARGE_FROM = 20_000
 """Ordinals from which a namespace is large; a smaller one is loaded within the time of a query."""
 
@@ -319,7 +322,10 @@ class IndexRegistry:
         if not waits and not (await asyncio.wait([task], timeout=PATIENCE_S))[0]:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
-            if namespace.next_doc >= LARGE_FROM:
+            is_large = namespace.next_doc >= LARGE_FROM
+            if is_large and self._files is not None and self._files.has(namespace.ns):
+                is_large = not (await asyncio.wait([task], timeout=FILE_PATIENCE_S))[0]
+            if is_large:
                 raise StillReading(namespace)
         loaded = await asyncio.shield(task)
         return loaded if is_new else _Loaded(loaded.entry, None)

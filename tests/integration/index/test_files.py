@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from retrieval.index import array_file, namespace_index, registry, small_namespaces
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex
-from retrieval.index.registry import IndexRegistry
+from retrieval.index.registry import IndexRegistry, StillReading
 from retrieval.store import changes, namespaces
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import EntityInput, RelationInput
@@ -197,6 +197,22 @@ async def test_a_process_goes_on_with_the_file_and_so_does_the_next(
         await assert_right(process)
     assert file_of(one.indexes) == file_of(other.indexes)
     assert len(files_in(tmp_path)) == 1
+
+
+async def test_a_query_waits_for_a_file_longer_than_for_the_tables(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rather than do with a part of the namespace."""
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(registry, "LARGE_FROM", 0)
+    monkeypatch.setattr(registry, "FILE_PATIENCE_S", 60.0)
+    with pytest.raises(StillReading):
+        await (await start()).indexes.current("n", lambda _: (), waits=False)
+    await one.save()
+    snapshot = await (await start()).indexes.current("n", lambda _: (), waits=False)
+    assert snapshot.index.file
 
 
 async def test_a_file_is_written_again_when_much_has_changed(
