@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from retrieval.engine import Trivet
-from retrieval.index import columns
+from retrieval.index import columns, registry
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
 from retrieval.legs.bm25 import Bm25Retriever
@@ -182,6 +182,7 @@ async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
 ) -> None:
     """Though no vector of it was read yet: the query's own is late."""
     writer, reader = servers
+    monkeypatch.setattr(registry, "FILLED_AT_ONCE", 0)
     await writer.add("n", [MemoryInput(id="new", text=AFTER)])
     embedder, done, search = reader.embedders.default._inner, asyncio.Event(), Bm25Retriever.search
     embed = embedder.embed_query
@@ -201,8 +202,11 @@ async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
     assert Leg.VECTOR in legs(answer)["new"]
 
 
-async def test_legs_that_read_the_same_vectors_at_once_both_have_them(servers: tuple[Trivet, Trivet]) -> None:
+async def test_legs_that_read_the_same_vectors_at_once_both_have_them(
+    servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer, reader = servers
+    monkeypatch.setattr(registry, "FILLED_AT_ONCE", 0)  # no check reads them
     await writer.add("n", [MemoryInput(id=f"new{at}", text=f"Boat {at} is new.") for at in range(5)])
     index = (await reader._indexes.current("n", lambda _: ())).index
     known, alone = QueryVectors(reader._pool, index), QueryVectors(reader._pool, index)
