@@ -186,6 +186,7 @@ async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
 ) -> None:
     """Though no vector of it was read yet: the query's own is late."""
     writer, reader = servers
+    monkeypatch.setitem(rows.PARAMETERS, "few", 0)
     await writer.add("n", [MemoryInput(id="new", text=AFTER)])
     embedder, done, search = reader.embedders.default._inner, asyncio.Event(), Bm25Retriever.search
     embed = embedder.embed_query
@@ -205,13 +206,15 @@ async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
     assert Leg.VECTOR in legs(answer)["new"]
 
 
-async def test_legs_that_read_the_same_vectors_at_once_both_have_them(servers: tuple[Trivet, Trivet]) -> None:
+async def test_legs_that_read_the_same_vectors_at_once_both_have_them(
+    servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer, reader = servers
+    monkeypatch.setitem(rows.PARAMETERS, "few", 0)  # no check reads them
     await writer.add("n", [MemoryInput(id=f"new{at}", text=f"Boat {at} is new.") for at in range(5)])
     index = (await reader._indexes.current("n", lambda _: ())).index
     known, alone = QueryVectors(reader._pool, index), QueryVectors(reader._pool, index)
     new = list(range(12, 17))
-    index.vectors.forget(np.array(new))
     assert known.take(new)
     assert known.unread(np.array(new)).tolist() == new  # that the index lacks them does not say that there are none
     await asyncio.gather(known.read(new[:3]), known.read(new), known.read(new[2:]))
