@@ -62,7 +62,7 @@ def write(path: Path, about: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
         offset += array.nbytes
     header = msgspec.json.encode(Header(msgspec.Raw(about), specs))
     header += b" " * (-(_FIXED + len(header)) % _ALIGNMENT)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0) as file:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(_PREFIX.pack(b"", 0, 0))  # a file that is not complete has no magic
         checksum, length = xxhash.xxh3_64(), 0
         for part in _parts(header, specs, arrays):
