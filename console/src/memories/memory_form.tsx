@@ -60,8 +60,10 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
   const [error, setError] = useState<Error>();
   const text = useRef<HTMLTextAreaElement>(null);
   useEffect(() => text.current?.focus(), []);
-  const set = (name: keyof Values) => (event: { currentTarget: { value: string } }) =>
-    setValues({ ...values, [name]: event.currentTarget.value });
+  const set = (name: keyof Values) => (event: { currentTarget: { value: string } }) => {
+    const { value } = event.currentTarget;
+    setValues((now) => ({ ...now, [name]: value })); // two inputs may come before the form is drawn anew
+  };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     try {
