@@ -7,8 +7,9 @@ twice the time of everything else a lookup by key costs the client.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
@@ -120,10 +121,10 @@ class PendingResult:
             await self._conn.close()
 
     async def _send(self) -> None:
-        name, pgconn = await self._statement.name_on(self._conn), self._conn.pgconn
-        pgconn.send_query_prepared(name, self._values, result_format=1)
+        send_query = await _sender(self._conn, self._statement)
+        send_query(self._values, result_format=1)
         self._is_awaited = True
-        pgconn.flush()  # what does not fit into the socket buffer is sent while waiting for the result
+        self._conn.pgconn.flush()  # what does not fit into the socket buffer is sent while waiting for the result
 
     async def _answer(self, timeout_s: float | None = None) -> PGresult:
         self._is_awaited = False  # cancelling the wait ends the statement
@@ -159,9 +160,10 @@ async def _answers(
 ) -> list[list[tuple[Any, ...]]]:
     pgconn = conn.pgconn
     async with conn.lock:
-        ready = [(await statement.name_on(conn), values) for statement, values in sent]
+        ready = [(await _sender(conn, statement), values) for statement, values in sent]
         if len(ready) == 1:
-            pgconn.send_query_prepared(*ready[0], result_format=1)
+            [(send_query, values)] = ready
+            send_query(values, result_format=1)
             results = [await conn.wait(generators.execute(pgconn))]
         else:
             results = await _in_turn(conn, ready)
@@ -172,14 +174,25 @@ async def _answers(
     return rows
 
 
+async def _sender(conn: AsyncConnection[Any], statement: PreparedStatement) -> Callable[..., None]:
+    """The function that sends a statement's values.
+
+    A statement may be prepared no more, since psycopg deallocates all after a rollback. It is then sent again, which
+    an open transaction does not allow: there it is sent whole.
+    """
+    if conn.pgconn.transaction_status == TransactionStatus.IDLE:
+        return partial(conn.pgconn.send_query_prepared, await statement.name_on(conn))
+    return partial(conn.pgconn.send_query_params, statement.text.encode())
+
+
 async def _in_turn(
-    conn: AsyncConnection[Any], ready: Sequence[tuple[bytes, list[bytes | None]]]
+    conn: AsyncConnection[Any], ready: Sequence[tuple[Callable[..., None], list[bytes | None]]]
 ) -> list[list[PGresult]]:
     pgconn = conn.pgconn
     pgconn.enter_pipeline_mode()
     try:
-        for name, values in ready:
-            pgconn.send_query_prepared(name, values, result_format=1)
+        for send_query, values in ready:
+            send_query(values, result_format=1)
         pgconn.pipeline_sync()
         return await conn.wait(_communicate(pgconn, len(ready)))
     finally:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from postgres.arrays import array_text
-from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined
+from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined, send
 from retrieval.store.pool import Pool
 
 _SUM = PreparedStatement("select %(a)s::int + %(b)s::int, %(a)s::int, 5 %% 3, %(text)s::text")
@@ -73,6 +73,25 @@ async def test_what_the_server_has_forgotten_is_prepared_again(pool: Pool, toget
             await conn.execute("select 1")
         await conn.execute("select 1")
         assert await ask(conn) == [(1,)]
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_transaction_goes_on_with_what_the_server_has_forgotten(pool: Pool, together: bool) -> None:
+    """An error would end it, so that the statement could not be sent again."""
+    look = PreparedStatement("select * from changing")
+    asked: list[BoundStatement] = [(look, {})] + [(_DIVIDE, {"by": 1})] * together
+    async with pool.connection() as conn:
+        await conn.execute("create temp table changing as select 1 as a")
+        assert (await fetch_pipelined(conn, asked))[0] == [(1,)]
+        async with conn.transaction(force_rollback=True):
+            await conn.execute("select 1")
+        async with conn.transaction():
+            assert (await fetch_pipelined(conn, asked))[0] == [(1,)]
+        assert (await fetch_pipelined(conn, asked))[0] == [(1,)]
+        await conn.execute("alter table changing add b int default 2")
+        async with conn.transaction():
+            assert (await fetch_pipelined(conn, asked))[0] == [(1, 2)]
+            assert (await (await send(conn, look, {})).rows())[0] == (1, 2)
 
 
 async def test_a_table_that_changed_is_read_anew(pool: Pool) -> None:
