@@ -19,6 +19,7 @@ from psycopg import AsyncConnection
 
 from graph.forward_chaining import Stated
 from graph.merges import Roots, unified
+from graph.named_arrays import named, part_of
 from graph.segments import MOST_SEGMENTS, NO_SEGMENT, EdgeSegment, GraphLayout, NarrowEdges
 from native import Array, address, function
 from postgres.arrays import array_text
@@ -71,9 +72,7 @@ class Adjacency:
         columns = (arrays[f"relation.{name}"].tolist() for name in ("source", "type", "target", "doc"))
         relations = [Stated(source, types[code], *others) for source, code, *others in zip(*columns, strict=True)]
         segments = list[EdgeSegment]()
-        while f"{len(segments)}.entities" in arrays:
-            prefix = f"{len(segments)}."
-            part = {name.removeprefix(prefix): each for name, each in arrays.items() if name.startswith(prefix)}
+        while part := part_of(arrays, str(len(segments))):
             segments.append(EdgeSegment.from_arrays(part))
         graph = cls.__new__(cls)
         graph._take(segments, arrays["home"], relations)
@@ -83,17 +82,17 @@ class Adjacency:
         """All that there is to it; large arrays are those in use, all others are copies."""
         relations = sorted(relation for some in self._relations_of_memory.values() for relation in some)
         types = sorted({relation.relation for relation in relations})
-        return {"home": self._home.copy()} | {
-            f"{number}.{name}": array
-            for number, segment in enumerate(self._segments)
-            for name, array in segment.arrays().items()
-        } | {
+        found: dict[str, NDArray[Any]] = {
+            "home": self._home.copy(),
             "relation.source": np.array([relation.source for relation in relations], np.int64),
             "relation.type": np.array([types.index(relation.relation) for relation in relations], np.int32),
             "relation.target": np.array([relation.target for relation in relations], np.int64),
             "relation.doc": np.array([relation.doc for relation in relations], np.int64),
             "relation.types": np.frombuffer(msgspec.json.encode(types), np.uint8),
-        }  # fmt: skip
+        }
+        for number, segment in enumerate(self._segments):
+            found |= named(segment.arrays(), str(number))
+        return found
 
     @property
     def nbytes(self) -> int:

@@ -64,6 +64,7 @@ from retrieval.store.doctor import check_database, check_models
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.namespaces import Namespace, check_name, check_new_name
 from retrieval.store.pool import Pool, connect, open_pool, translated
+from retrieval.tasks import cancel
 from retrieval.text.analysis import resolve_language
 from retrieval.timings import Stopwatch
 from retrieval.types.memory import (
@@ -76,12 +77,7 @@ from retrieval.types.memory import (
     SharedPatch,
     UpdateReceipt,
 )
-from retrieval.types.namespace import (
-    EmbedderName,
-    NamespaceInfo,
-    NamespaceReceipt,
-    NamespaceSettings,
-)
+from retrieval.types.namespace import EmbedderName, NamespaceInfo, NamespaceReceipt, NamespaceSettings
 from retrieval.types.search import (
     NO_FILTERS,
     ClassifyRequest,
@@ -470,9 +466,7 @@ class Trivet:
 
     async def settle(self) -> None:
         """Wait for shadow searches and journal entries; cancel background work and the loading of indexes."""
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await cancel(*self._background)
         await self._shadow.aclose()
         await self._journal.aclose()
         await self._indexes.aclose()

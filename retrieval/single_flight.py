@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Hashable
 from typing import Generic, TypeVar
 
+from retrieval.tasks import cancel
+
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 
@@ -31,10 +33,7 @@ class SingleFlight(Generic[Key, Result]):
 
     async def aclose(self) -> None:
         """Cancel all running work and wait for it to end."""
-        running = list(self._running.values())
-        for future in running:
-            future.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await cancel(*self._running.values())
 
     def _forget(self, key: Key, done: asyncio.Future[Result]) -> None:
         del self._running[key]

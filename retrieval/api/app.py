@@ -41,6 +41,7 @@ from retrieval.api.search import SearchController
 from retrieval.api.state import AppState
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
+from retrieval.tasks import cancel
 
 MAINTENANCE_INTERVAL_S = 5.0
 SWITCH_INTERVAL_S = 0.0001
@@ -123,9 +124,7 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        for task in beside:
-            task.cancel()
-        await asyncio.gather(*beside, return_exceptions=True)
+        await cancel(*beside)
         api.opened = None
 
 

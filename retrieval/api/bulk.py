@@ -20,6 +20,7 @@ from retrieval.api.state import Api, AppState
 from retrieval.errors import InvalidInput
 from retrieval.lifecycle.export import MARK, ExportHeader, read_header
 from retrieval.lifecycle.jobs import Progress
+from retrieval.tasks import cancel
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
 
@@ -103,7 +104,7 @@ class _BulkAnswer:
                     reading.result()
                     self._job.state = "interrupted"
             finally:
-                await _cancelled(reading, answering)
+                await cancel(reading, answering)
 
     async def _read(self, receive: Receive) -> None:
         """Read the body ahead of its lines; return when the client has left."""
@@ -151,7 +152,7 @@ class _BulkAnswer:
             if self._header and self._failure is None:
                 await self._engine.lifecycle.complete_import(self._namespace, self._header)
         finally:
-            await _cancelled(*under_way)
+            await cancel(*under_way)
 
     async def _chunks(self) -> AsyncIterator[list[tuple[int, Parsed]]]:
         """Parsed lines, of limited number and size; an id comes once in a chunk, so that the later line wins."""
@@ -216,12 +217,6 @@ async def _send_all(held: IO[bytes], send: Send) -> None:
         await send({"type": "http.response.body", "body": content, "more_body": True})
     held.seek(0)
     held.truncate()
-
-
-async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Line(NamedTuple):

@@ -31,6 +31,7 @@ from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.lifecycle.export import MARK, read_header
 from retrieval.lifecycle.jobs import Progress
 from retrieval.settings import Settings
+from retrieval.tasks import cancel
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.types.namespace import EmbedderName
 
@@ -253,10 +254,7 @@ async def _stored(
             yield first, await adding
             under_way.popleft()
     finally:
-        left = [adding for _, adding in under_way]
-        for adding in left:
-            adding.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await cancel(*(adding for _, adding in under_way))
 
 
 def _note(batch: ImportBatch, results: Sequence[AddResult], outcome: Outcome) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from retrieval.evaluation.scores import MACRO_SETS, OVERALL, ScoreTable
 from retrieval.significance import PairedTest, compare, holm
+from retrieval.types.evaluation import Verdict
 from retrieval.types.search import Leg
 
 MEASURES = ("ndcg@10", "recall@10")
@@ -35,6 +36,13 @@ class Versus:
     def pair(self) -> str:
         """Which is held against which, such as `adaptive - bm25`."""
         return f"{self.system} - {self.baseline}"
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the first system is significantly better or worse than the second."""
+        if self.corrected_p >= SIGNIFICANT:
+            return "not different"
+        return "better" if self.comparison.difference.mean > 0.0 else "worse"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +108,7 @@ def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -
         YardstickVerdict(
             yardstick=yardstick,
             versus=test,
-            worse=test.comparison.difference.mean < 0.0 and test.corrected_p < SIGNIFICANT,
+            worse=test.verdict == "worse",
         )
         for yardstick, test in zip(yardsticks, versus(table, tests, seed=seed), strict=True)
     ]

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from retrieval.answer.response import search_results
 from retrieval.errors import InvalidInput, LegFailed, TrivetError
-from retrieval.evaluation.comparisons import SIGNIFICANT, Versus, against_each
+from retrieval.evaluation.comparisons import Versus, against_each
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.runner import JudgedAnswer, credited
 from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, set_cells
@@ -25,7 +25,6 @@ from retrieval.types.evaluation import (
     QueryScores,
     SystemComparison,
     SystemScores,
-    Verdict,
 )
 from retrieval.types.search import Leg, Mode
 
@@ -157,14 +156,8 @@ def _comparison(versus: Versus) -> SystemComparison:
         wins=test.wins,
         ties=test.ties,
         losses=test.losses,
-        verdict=_verdict(test.difference.mean, versus.corrected_p),
+        verdict=versus.verdict,
     )
-
-
-def _verdict(difference: float, p_value: float) -> Verdict:
-    if p_value >= SIGNIFICANT:
-        return "not different"
-    return "better" if difference > 0 else "worse"
 
 
 def _by_query(table: ScoreTable) -> list[QueryScores]:

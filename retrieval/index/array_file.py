@@ -114,14 +114,3 @@ def _array(mapped: mmap.mmap, spec: ArraySpec, body: int) -> NDArray[Any]:
     if not size:  # which `frombuffer` refuses
         return np.empty(spec.shape, spec.dtype)
     return np.frombuffer(mapped, spec.dtype, size, body + spec.offset).reshape(spec.shape)
-
-
-def named(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
-    """The arrays of a part of something, by names that tell it from other parts."""
-    return {f"{part}.{name}": array for name, array in arrays.items()}
-
-
-def part_of(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
-    """The inverse of `named`, given the arrays of all parts."""
-    prefix = f"{part}."
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

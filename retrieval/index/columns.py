@@ -15,8 +15,8 @@ from psycopg import AsyncConnection
 
 import native
 from classifier.traits import pack_traits
+from graph.named_arrays import named, part_of
 from postgres.arrays import array_text
-from retrieval.index.array_file import named, part_of
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.normalized_text import without_speaker
@@ -151,6 +151,15 @@ class Columns:
             | named(self.ids.arrays(), "ids")
             | named(self.slots.arrays(), "slots")
         )
+
+    def take(
+        self, row: Sequence[Any], links: Sequence[Any], unread: Iterable[tuple[int, str, str | None]]
+    ) -> NDArray[np.int64]:
+        """Add or replace memories, given the input of `put`, `link` and `read_traits`; returns their slots."""
+        docs = self.put(row)
+        self.link(*links)
+        self.read_traits(unread)
+        return docs
 
     def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
         """Add or replace memories, given a row of `COLUMNS`; returns their slots."""
@@ -327,10 +336,7 @@ async def _read(
     [row] = await (await conn.execute(read, params | {"short": SHORT_CHARS}, binary=True)).fetchall()
     [links] = await (await conn.execute(linked, params, binary=True)).fetchall()
     unread = await (await conn.execute(_UNREAD + which, params, binary=True)).fetchall()
-    docs = columns.put(row)
-    columns.link(*links)
-    columns.read_traits(unread)
-    return docs
+    return columns.take(row, links, unread)
 
 
 def _integers(sent: bytes | None, dtype: np.dtype[Any]) -> NDArray[Any]:

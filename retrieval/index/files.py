@@ -11,15 +11,14 @@ import asyncio
 import fcntl
 import hashlib
 import logging
-import os
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
+from retrieval.ids import uuid7
 from retrieval.index import array_file, namespace_index, rows
 from retrieval.index.array_file import DamagedFile
 from retrieval.index.namespace_index import NamespaceIndex
@@ -118,7 +117,7 @@ class IndexFiles:
             former = self._path(index.ns)
             if not is_mine or (former is not None and _token(former) != index.file):
                 return is_mine
-            token, snapshot = str(uuid.uuid4()), index.snapshot
+            token, snapshot = uuid7(), index.snapshot
             about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
             path = self._folder / f"{index.ns}.{token}.index"
             part = path.with_suffix(".part")
@@ -137,7 +136,7 @@ class IndexFiles:
 
     def _path(self, ns: int) -> Path | None:
         """The file of a namespace; the latest, if a process ended before it removed the former one."""
-        return max(self._folder.glob(f"{ns}.*.index"), key=os.path.getmtime, default=None)
+        return max(self._folder.glob(f"{ns}.*.index"), key=_token, default=None)
 
     @contextmanager
     def _lock(self, ns: int) -> Iterator[bool]:
@@ -156,4 +155,5 @@ def _format() -> str:
 
 
 def _token(path: Path) -> str:
+    """The token in a file's name: by time, so that the latest is the greatest."""
     return path.name.split(".")[1]

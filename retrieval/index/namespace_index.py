@@ -21,9 +21,9 @@ from psycopg import AsyncConnection
 from graph.adjacency import Adjacency, read_edges
 from graph.forward_chaining import Stated
 from graph.merges import moved, read_roots, unified
+from graph.named_arrays import named, part_of
 from graph.segments import NarrowEdges
 from retrieval.index import columns
-from retrieval.index.array_file import named, part_of
 from retrieval.index.columns import Columns, ordinals_of
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import FEW_VECTORS, MemoryRows
@@ -256,9 +256,7 @@ async def apply_changes(
         index.roots = read.roots
     docs = slots[slots != NO_SLOT].tolist()
     new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
-    existing = memories.put(read.columns)
-    memories.link(*read.links)
-    memories.read_traits(read.unread)
+    existing = memories.take(read.columns, read.links, read.unread)
     added_docs = [doc for doc in existing.tolist() if doc in new]
     if added_docs:
         edges, relations = _by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))

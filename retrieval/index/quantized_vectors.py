@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.named_arrays import named, part_of
 from native import Array, address, function
 from native.worker_pool import WorkerPool
 from retrieval.embedding.onnx import DIMENSIONS
-from retrieval.index.array_file import named, part_of
 from retrieval.index.slots import GrowableArray
 
 NO_ROW = -1

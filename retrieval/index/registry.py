@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 import msgspec
 import numpy as np
@@ -39,6 +39,7 @@ from retrieval.store.bm25 import postings
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
+from retrieval.tasks import cancel
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.state import LoadedIndex
 
@@ -65,16 +66,14 @@ RELOAD_PAUSE_S = 30.0
 Terms = Callable[[str], Sequence[int]]
 """The terms of a query, given the namespace's language of analysis."""
 
-_CHECK = PreparedStatement(
+_CHECKED: LiteralString = (
     "select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED + ", " + changes.CHANGED
-    + " from namespace n where n.name = %(name)s"
+    + " as changed from namespace n where n.name = %(name)s"
 )  # fmt: skip
 
-_FOLLOW = PreparedStatement(
-    "with n as materialized (select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED
-    + ", " + changes.CHANGED + " as changed from namespace n where n.name = %(name)s) select * from n"
-    + rows.OF_CHANGED
-)  # fmt: skip
+_CHECK = PreparedStatement(_CHECKED)
+
+_FOLLOW = PreparedStatement("with n as materialized (" + _CHECKED + ") select * from n" + rows.OF_CHANGED)
 """As `_CHECK`, with all that there is to know of what has changed."""
 
 _CHECK_WIDTH = 9
@@ -302,9 +301,7 @@ class IndexRegistry:
             for task in (entry.reload, entry.vector_load, entry.current_check, entry.next_check)
             if task is not None
         ]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(self._loads.aclose(), self._saves.aclose(), *tasks, return_exceptions=True)
+        await asyncio.gather(self._loads.aclose(), self._saves.aclose(), cancel(*tasks))
 
     async def _loaded(
         self, name: str, terms: Terms, former: NamespaceIndex | None = None, *, waits: bool = True
@@ -322,11 +319,10 @@ class IndexRegistry:
         if not waits and not (await asyncio.wait([task], timeout=PATIENCE_S))[0]:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
-            is_large = namespace.next_doc >= LARGE_FROM
-            if is_large and self._files is not None and self._files.has(namespace.ns):
-                is_large = not (await asyncio.wait([task], timeout=FILE_PATIENCE_S))[0]
-            if is_large:
-                raise StillReading(namespace)
+            if namespace.next_doc >= LARGE_FROM:
+                patience_s = FILE_PATIENCE_S if self._files and self._files.has(namespace.ns) else 0.0
+                if not (await asyncio.wait([task], timeout=patience_s))[0]:
+                    raise StillReading(namespace)
         loaded = await asyncio.shield(task)
         return loaded if is_new else _Loaded(loaded.entry, None)
 

@@ -84,7 +84,7 @@ class MemoryRows(NamedTuple):
     """What the tables say of some memories.
 
     Attributes:
-        columns, links, unread: input of `Columns.put`, `link` and `read_traits`.
+        columns, links, unread: input of `Columns.take`.
         vectors: None if there are too many.
         roots: of merged entities; of `OF_CHANGED` only if `ENTITIES` is among what has changed.
         bags: by ordinal, of memories that are not packed yet; only of `OF_CHANGED`.

@@ -63,9 +63,7 @@ async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int
     ns, settings, next_doc, created_at, generation, now, *snapshot = namespace
     read = MemoryRows.from_row(parts[: rows.WIDTH])
     columns = Columns()
-    columns.put(read.columns)
-    columns.link(*read.links)
-    columns.read_traits(read.unread)
+    columns.take(read.columns, read.links, read.unread)
     graph = Adjacency(*unified(read.edges, read.relations, read.roots))
     vectors = QuantizedVectors(next_doc)
     index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), generation, columns, graph, vectors, read.roots)

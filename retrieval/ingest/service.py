@@ -277,7 +277,10 @@ class Ingest:
         Raises Conflict if one of the memories has changed since it was read.
         """
         before = {each.memory.id: _input_of(each.memory) for each in stored}
-        known = {each.memory.id: _version(each) for each in stored}
+        known = {
+            each.memory.id: MemoryVersion(each.fingerprint, session_of(old), old.superseded_ids)
+            for each, old in zip(stored, before.values(), strict=True)
+        }
         changed = {draft.id for draft in drafts if draft.fingerprint != known[draft.id].fingerprint}
         same = {draft.id for draft in drafts if embedded_text(draft.input) == embedded_text(before[draft.id])}
         docs = {each.memory.id: each.doc for each in stored if each.memory.id in changed & same}
@@ -369,12 +372,6 @@ def _changed(stored: StoredMemory, changes: Mapping[str, Any], *, position: int)
 def _input_of(stored: Memory) -> MemoryInput:
     """A stored memory as a caller would send it."""
     return MemoryInput(**{name: getattr(stored, name) for name in MemoryInput.__struct_fields__})
-
-
-def _version(stored: StoredMemory) -> MemoryVersion:
-    """A stored memory as a writer sees it."""
-    memory = _input_of(stored.memory)
-    return MemoryVersion(stored.fingerprint, session_of(memory), memory.superseded_ids)
 
 
 async def _no_wait() -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from retrieval.errors import Collided, Conflict, StoreError, TrivetError
 from retrieval.ids import uuid7
 from retrieval.store.pool import Pool
+from retrieval.tasks import cancel
 from retrieval.types.job import Job, JobKind, JobState
 
 log = logging.getLogger(__name__)
@@ -123,8 +124,7 @@ class Jobs:
             progress.state = "interrupted"
             raise
         finally:
-            beating.cancel()
-            await asyncio.gather(beating, return_exceptions=True)
+            await cancel(beating)
             if progress.state == "running":
                 progress.state = "done"
             if progress.ns is not None:

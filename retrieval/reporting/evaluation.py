@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -11,7 +12,6 @@ from retrieval.evaluation.comparisons import (
     BEST_LEG,
     EQUAL,
     MEASURES,
-    SIGNIFICANT,
     OutcomeCounts,
     Versus,
     YardstickVerdict,
@@ -20,6 +20,13 @@ from retrieval.evaluation.comparisons import (
 from retrieval.evaluation.scores import MACRO_SETS, OVERALL
 from retrieval.evaluation.summary import Figures, Running, Summary
 from retrieval.reporting.table import Table, aligned, show_interval, show_share
+from retrieval.types.evaluation import Verdict
+
+_JUDGED: Final[Mapping[Verdict, str]] = {
+    "better": "better than",
+    "worse": "worse than",
+    "not different": "not significantly different from",
+}
 
 HEADINGS = {"ndcg@10": "nDCG@10", "recall@5": "recall@5", "recall@10": "recall@10", "mrr@10": "MRR@10"}
 
@@ -87,8 +94,7 @@ def verdict_lines(figures: Figures) -> list[str]:
     for verdict in figures.verdicts:
         test = verdict.versus
         known = "the best single leg" if verdict.yardstick == BEST_LEG else EQUAL
-        is_better = test.comparison.difference.mean > 0.0 and test.corrected_p < SIGNIFICANT
-        judged = "worse than" if verdict.worse else "better than" if is_better else "not significantly different from"
+        judged = _JUDGED[test.verdict]
         lines.append(
             f"{HEADINGS[test.measure]}: {test.system} is {judged} {test.baseline}, {known} "
             f"({show_interval(test.comparison.difference, signed=True)}, p {test.corrected_p:.4f})"

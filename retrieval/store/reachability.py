@@ -16,6 +16,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from retrieval.errors import StoreUnavailable
+from retrieval.tasks import cancel
 
 LOOK_INTERVAL_S = 0.5
 """How often slow statements are checked for, and a lost database is retried."""
@@ -117,8 +118,7 @@ class Reachability:
         try:
             yield
         finally:
-            watch.cancel()
-            await asyncio.gather(watch, return_exceptions=True)
+            await cancel(watch)
 
     async def _watch(self) -> None:
         while True:
