@@ -50,7 +50,7 @@ async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, ans
         namespace=query.namespace,
         type=query.type,
         relevant=frozenset(query.relevant),
-        evidence=answer.evidence,
+        evidence=answer.evidence_by_id,
         known=known,
         fused=[each.id for each in fixed],
     )

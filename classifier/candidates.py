@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import native
 from classifier.query_performance import FEATURES as QUERY_EVIDENCE
-from classifier.query_performance import QueryPerformanceFeatures
+from classifier.query_performance import Candidate, QueryPerformanceFeatures
 from classifier.traits import MEMORY_TRAITS, QUERY_TRAITS, unpack_traits
 
 CANDIDATES_VERSION: Final = 1
@@ -49,7 +49,7 @@ class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
         query: traits of the query.
     """
 
-    ids: Sequence[str]
+    ids: Sequence[Candidate]
     own: NDArray[np.float32]
     mixed: NDArray[np.float32]
     vectors: NDArray[np.float32] | None
@@ -95,8 +95,6 @@ MOST_RESCORED: Final = 48
 _OF_QUERY = len(QUERY_TRAITS) + len(QUERY_EVIDENCE)
 """Number of features shared by all candidates of a query; they come last in a row."""
 
-_POSITION_BYTES = 4
-
 _describe = native.function(
     "trivet_describe",
     *[ctypes.c_int64] * 4, native.Array, native.Array, ctypes.c_double, native.Array, native.Array,
@@ -121,7 +119,7 @@ class FeatureMatrix(NamedTuple):
 
 
 def describe(
-    evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: bytes | None = None
+    evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
 ) -> FeatureMatrix:
     """Compute the features of all candidates of a query.
 
@@ -139,9 +137,9 @@ def describe(
     legs = (evidence.vector, evidence.bm25, evidence.graph)
     if positions is None:
         place = dict(zip(known.ids, range(n), strict=True))
-        positions = array("i", [place.get(memory_id, n) for leg in legs for memory_id in leg.ids]).tobytes()
+        positions = array("i", [place.get(candidate, n) for leg in legs for candidate in leg.ids])
     scores = array("d", chain.from_iterable([leg.scores for leg in legs]))
-    if not len(positions) // _POSITION_BYTES == len(scores) == sum([len(leg.ids) for leg in legs]):
+    if not len(positions) == len(scores) == sum([len(leg.ids) for leg in legs]):
         raise ValueError("a leg has not as many scores as memories")
     traits, words = unpack_traits(known.traits)
     # In the order of the kernel's structs.
@@ -163,7 +161,8 @@ def describe(
     corpus = np.empty(len(CORPUS_FEATURES), np.float32)
     order = np.empty(n, np.int64)
     failed = _describe(
-        n, *[len(leg.ids) for leg in legs], positions, scores.buffer_info()[0], evidence.score_upper_bound,
+        n, *[len(leg.ids) for leg in legs], positions.buffer_info()[0], scores.buffer_info()[0],
+        evidence.score_upper_bound,
         native.address(floats), native.address(codes),
         None if vectors is None else native.address(vectors), 0 if vectors is None else vectors.shape[1],
         native.address(traits), len(MEMORY_TRAITS), native.address(query), _OF_QUERY, native.address(rows),

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log1p
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,14 @@ _NEAR, _FAR = 5, 20
 """Depths at which rankings are compared and scores are read."""
 
 
-class LegScores(NamedTuple):
-    """One leg's ranking, best first: ids and the leg's scores."""
+Candidate: TypeAlias = Any
+"""What identifies a memory among the candidates of a query: its id, a string, or its number among them."""
 
-    ids: Sequence[str] = ()
+
+class LegScores(NamedTuple):
+    """One leg's ranking, best first: candidates and the leg's scores."""
+
+    ids: Sequence[Candidate] = ()
     scores: Sequence[float] = ()
 
 
@@ -114,7 +118,9 @@ def _drop(scores: Sequence[float], depth: int) -> float:
     return 1.0 - _score_at(scores, depth - 1) / scores[0] if scores and scores[0] > 0 else 0.0
 
 
-def _overlaps(vector: Sequence[str], bm25: Sequence[str], graph: Sequence[str], depth: int) -> tuple[float, ...]:
+def _overlaps(
+    vector: Sequence[Candidate], bm25: Sequence[Candidate], graph: Sequence[Candidate], depth: int
+) -> tuple[float, ...]:
     """For each pair of rankings, the share of the top of one that is in the top of the other."""
     words = set(bm25[:depth])
     ties = set(graph[:depth])
@@ -125,6 +131,6 @@ def _overlaps(vector: Sequence[str], bm25: Sequence[str], graph: Sequence[str], 
     )
 
 
-def _best_in(one: Sequence[str], other: Sequence[str]) -> float:
+def _best_in(one: Sequence[Candidate], other: Sequence[Candidate]) -> float:
     """The reciprocal rank of one ranking's best in another; 0 if absent."""
     return 1.0 / (other.index(one[0]) + 1) if one and one[0] in other else 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import json
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from classifier.candidates import (
 )
 from classifier.inference import ModelMismatch
 from classifier.model_arrays import ModelArrays, read_arrays
-from classifier.query_performance import QueryPerformanceFeatures
+from classifier.query_performance import Candidate, QueryPerformanceFeatures
 
 MOST_LEAVES = 32
 """Maximum leaves of a tree, one bit each; as in `native/rescore.c`."""
@@ -46,15 +48,15 @@ class Rescored:
     """The rescorer's output for the candidates of a query.
 
     Attributes:
-        scores: by id, of the `top_rows` candidates; only their order within the query is meaningful.
-        relevance: by id, of all candidates: the calibrated probability that it answers the query.
+        scores: of the `top_rows` candidates; only their order within the query is meaningful.
+        relevance: of all candidates: the calibrated probability that each answers the query.
         in_domain: similarity of the memories to those of the training data, in [0, 1]; 0 is unlike all of them.
         share: how far to follow the order, in [0, 1]: wholly on memories like those of the training data, on others as
             far as it helped on sets that it had not seen.
     """
 
-    scores: dict[str, float]
-    relevance: dict[str, float]
+    scores: Mapping[Candidate, float]
+    relevance: Mapping[Candidate, float]
     in_domain: float
     share: float
 
@@ -90,7 +92,7 @@ class Rescorer:
         self._share = ShareModel(model, len(CORPUS_FEATURES))
 
     def score(
-        self, evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: bytes | None = None
+        self, evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
     ) -> Rescored:
         """Score the candidates of a query, at least one; `positions` as in `describe`."""
         described = describe(evidence, known, positions)

@@ -53,7 +53,6 @@ from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import SHIPPED, Profile
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.profiles.schema import ProfileShadow
-from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.rescoring import candidate_inputs
 from retrieval.ranking.weighting import adaptive_weighting, intent_to_wire
 from retrieval.settings import Settings
@@ -414,13 +413,14 @@ class Trivet:
         return await self._pipeline.search(namespace, request, Stopwatch())
 
     async def candidate_inputs(self, answer: Answer, query: str) -> CandidateInputs | None:
-        """The rescorer's inputs for the memories that the legs ranked, for training."""
+        """The rescorer's inputs for the memories that the legs ranked, by id, for training."""
         embedder = self.embedders.of(answer.namespace.settings.embedder)
         embedding = await embedder.embed_query(query)
         vectors = QueryVectors(self._pool, answer.index)
-        candidates = Candidates.from_rankings(answer.leg_rankings)
+        candidates = answer.candidates
         await vectors.read(candidates.docs)
-        return candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
+        known = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
+        return None if known is None else replace(known, ids=candidates.ids([*known.ids]))
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises as `search`."""

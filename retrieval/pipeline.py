@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.inference import IntentClassifier, IntentPrediction
+from classifier.leg_weights import LEGS
 from classifier.query_performance import QueryPerformanceFeatures
 from classifier.rescorer import Rescored
 from retrieval.answer.conversation import Conversation
@@ -25,7 +26,7 @@ from retrieval.ids import uuid7
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry, NamespaceSnapshot, StillReading
-from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever, SearchView, within_deadline
+from retrieval.legs.base import LegQuery, LegRanking, Retriever, SearchView, within_deadline
 from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
 from retrieval.legs.partial import PartialReader
 from retrieval.legs.query_terms import QueryTerms
@@ -139,7 +140,7 @@ class Answer:
         named_time: the memories of the time that the query names; None if it names none.
         state_order: the order by time where the query asks how things are now, or were; None if it does not.
         fan_out: most hits taken from a leg.
-        leg_rankings: the legs' rankings, at most `fan_out` hits each.
+        candidates: the memories that the legs ranked, at most `fan_out` hits each.
         fused_rankings: the same rankings without noise, as they were fused.
         degraded: what failed.
         search_id: identifies the search in feedback.
@@ -161,7 +162,7 @@ class Answer:
     profile: Profile
     rrf_k: float
     fan_out: int
-    leg_rankings: Mapping[Leg, LegRanking]
+    candidates: Candidates
     fused_rankings: Mapping[Leg, LegRanking]
     degraded: Sequence[Degradation]
     stopwatch: Stopwatch
@@ -177,9 +178,23 @@ class Answer:
         """Its index, which later searches may update."""
         return self.snapshot.index
 
-    def relevance(self, memory_id: str) -> float | None:
-        """The probability that a memory that was found answers the query; None if no rescorer ran."""
-        return None if self.rescored is None else self.rescored.relevance.get(memory_id, 0.0)
+    @property
+    def leg_rankings(self) -> Mapping[Leg, LegRanking]:
+        """The legs' rankings, at most `fan_out` hits each."""
+        return self.candidates.rankings
+
+    @property
+    def evidence_by_id(self) -> QueryPerformanceFeatures:
+        """The evidence with ids in the place of candidate numbers, for training."""
+        legs = {leg: getattr(self.evidence, leg) for leg in LEGS}
+        return replace(
+            self.evidence, **{leg: of._replace(ids=self.candidates.ids([*of.ids])) for leg, of in legs.items()}
+        )
+
+    def rescorer_scores(self) -> dict[str, float]:
+        """The rescorer's scores by id; none if no rescorer ran."""
+        scores = {} if self.rescored is None else self.rescored.scores
+        return dict(zip(self.candidates.ids([*map(int, scores)]), scores.values(), strict=True))
 
 
 class Pipeline:
@@ -283,7 +298,7 @@ class Pipeline:
                     if request.min_relevance is not None and rescored is not None:
                         order = relevant(order, candidates, rescored, time, at_least=request.min_relevance)
                 with stopwatch.span("hydrate"):
-                    return await select(reader, order, candidates, rankings, leg_results.vectors, limits)
+                    return await select(reader, order, candidates, rankings, leg_results.vectors, limits, rescored)
 
             cut_rankings: Mapping[Leg, LegRanking] = candidates.rankings
             if not (time and time.alone):  # such a query is like none of what was said then
@@ -310,7 +325,7 @@ class Pipeline:
             profile=profile,
             rrf_k=rrf_k,
             fan_out=fan_out,
-            leg_rankings=candidates.rankings,
+            candidates=candidates,
             fused_rankings=cut_rankings,
             degraded=leg_results.degraded,
             stopwatch=stopwatch,
@@ -414,7 +429,7 @@ class Pipeline:
             profile=profile,
             rules=snapshot.namespace.settings.graph_rules(),
             pending_lookup=pending_lookup,
-            other_hits=partial(self._other_hits, running),
+            other_rankings=partial(self._other_rankings, running),
             optional_wait_s=self._leg_timeout_s / 4,
             stopwatch=stopwatch,
         )
@@ -448,9 +463,9 @@ class Pipeline:
             with stopwatch.span("rescore"):
                 if known is None or learned.rescorer is None:
                     return None
-                numbers = candidates.numbers_by_leg if known.ids is candidates.ids else None
+                numbers = candidates.numbers if len(known.ids) == len(candidates.docs) else None
                 scores = learned.rescorer.score(evidence, known, numbers)
-                return favouring_period(scores, candidates.rankings, profile.period_weight)
+                return favouring_period(scores, candidates, profile.period_weight)
 
         if learned.rescorer is None:
             outcome: Rescored | Degradation | None = Degradation(leg="rescorer", reason="the profile has none")
@@ -501,7 +516,7 @@ class Pipeline:
         with query.stopwatch.span(leg.value):
             ranking = await within_deadline(leg.value, self._found(leg, query, time), self._leg_timeout_s)
             if reads and isinstance(ranking, LegRanking):
-                query.vectors.take([hit.doc for hit in ranking.hits])
+                query.vectors.take(ranking.docs.tolist())
             return ranking
 
     async def _found(self, leg: Leg, query: LegQuery, time: NamedTime | None) -> LegRanking:
@@ -512,13 +527,13 @@ class Pipeline:
         of_time = replace(query, view=query.view._replace(eligible=time.eligible))
         return joined(everything, await self._retrievers[leg].search(of_time), query.fan_out)
 
-    async def _other_hits(self, running: Mapping[Leg, _RunningLeg]) -> Mapping[Leg, Sequence[Hit]]:
-        """The hits of the legs other than the graph's; waits for them at most half a leg's deadline."""
+    async def _other_rankings(self, running: Mapping[Leg, _RunningLeg]) -> Mapping[Leg, LegRanking]:
+        """The rankings of the legs other than the graph's; waits for them at most half a leg's deadline."""
         futures = {leg: future for leg, future in running.items() if leg is not Leg.GRAPH}
         if not all(future.done() for future in futures.values()):
             await asyncio.wait(futures.values(), timeout=self._leg_timeout_s / 2)
         done = {leg: future.result() for leg, future in futures.items() if future.done() and not future.cancelled()}
-        return {leg: outcome.hits for leg, outcome in done.items() if isinstance(outcome, LegRanking)}
+        return {leg: outcome for leg, outcome in done.items() if isinstance(outcome, LegRanking)}
 
 
 def _learned_weights(

@@ -15,7 +15,7 @@ from graph.adjacency import Adjacency, read_edges
 from graph.rules import Rule
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry
-from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever, SearchView
+from retrieval.legs.base import LegQuery, LegRanking, Retriever, SearchView
 from retrieval.legs.query_terms import QueryTerms
 from retrieval.profiles.profile import DEFAULT, Profile
 from retrieval.store import namespaces
@@ -30,7 +30,7 @@ async def no_embedding() -> NDArray[np.float32]:
     raise AssertionError("asked for an embedding")
 
 
-async def no_others() -> Mapping[Leg, Sequence[Hit]]:
+async def no_others() -> Mapping[Leg, LegRanking]:
     """For a leg that runs alone."""
     return {}
 
@@ -53,7 +53,7 @@ class Ask:
     explain: bool = False
     profile: Profile = DEFAULT
     rules: Sequence[Rule] = ()
-    other_hits: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = no_others
+    other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]] = no_others
 
 
 class Indexed:

@@ -119,14 +119,11 @@ class Packer:
 
 def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemory], list[RankedMemory]]:
     """The memories found that are relevant enough, and the others."""
-    rescored, time = answer.rescored, answer.named_time
-    if rescored is None:
-        return list(answer.found), []
     at_least = MIN_PACK_RELEVANCE if least is None else least
     relevant: list[RankedMemory] = []
     others: list[RankedMemory] = []
     for each in answer.found:
-        shown = is_relevant(rescored, time, each.memory.id, each.doc, at_least=at_least)
+        shown = each.relevance is None or is_relevant(each.relevance, answer.named_time, each.doc, at_least=at_least)
         (relevant if shown else others).append(each)
     return relevant, others
 

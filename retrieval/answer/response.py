@@ -23,7 +23,6 @@ from retrieval.types.search import (
     Explanation,
     FusedEvidence,
     Leg,
-    LegEvidence,
     SearchRequest,
     SearchResponse,
     SearchResult,
@@ -107,7 +106,7 @@ def searched(answer: Answer, request: SearchRequest, shown: Sequence[RankedMemor
 def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]:
     """The memories found, with each leg's evidence."""
     language = answer.namespace.settings.language
-    return [_result(found, answer.relevance(found.memory.id), request, language) for found in answer.found]
+    return [_result(found, request, language) for found in answer.found]
 
 
 def rounded_weights(answer: Answer) -> dict[str, float]:
@@ -123,9 +122,7 @@ def explanation(answer: Answer) -> Explanation:
         time=in_time.reason if (in_time := answer.named_time or answer.state_order) else None,
         rrf_k=answer.rrf_k,
         fan_out=answer.fan_out,
-        legs={
-            leg.value: {"hits": len(ranking.hits), **ranking.details} for leg, ranking in answer.fused_rankings.items()
-        },
+        legs={leg.value: {"hits": len(ranking), **ranking.details} for leg, ranking in answer.fused_rankings.items()},
     )
 
 
@@ -141,8 +138,8 @@ def as_search(request: ContextRequest) -> SearchRequest:
     return SearchRequest(query=query, top_k=top_k, source_cap=top_k, **fields)
 
 
-def _result(found: RankedMemory, relevance: float | None, request: SearchRequest, language: str) -> SearchResult:
-    memory = found.memory
+def _result(found: RankedMemory, request: SearchRequest, language: str) -> SearchResult:
+    memory, relevance = found.memory, found.relevance
     return SearchResult(
         id=memory.id,
         text=memory.text,
@@ -158,9 +155,6 @@ def _result(found: RankedMemory, relevance: float | None, request: SearchRequest
         score=found.score,
         relevance=None if relevance is None else round(relevance, 4),
         fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
-        legs={
-            _NAMES[leg]: LegEvidence(rank=rank, score=hit.score, path=list(hit.path) if hit.path else None, why=hit.why)
-            for leg, (rank, hit) in found.evidence.items()
-        },
+        legs={_NAMES[leg]: evidence for leg, evidence in found.evidence.items()},
         duplicates=list(found.duplicates) if request.explain else UNSET,
     )

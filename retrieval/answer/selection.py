@@ -11,16 +11,18 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from classifier.query_performance import Candidate
+from classifier.rescorer import Rescored
 from retrieval.answer.hydration import TextReader
 from retrieval.index.query_vectors import QueryVectors
-from retrieval.legs.base import Hit, LegRanking
+from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.dedup import DuplicateGroup, deduplicate
 from retrieval.ranking.diversity import cap_sources, maximal_marginal_relevance, source_of
 from retrieval.ranking.fusion import FIRST_RANK, Fused
 from retrieval.store.memories import HydratedMemory
-from retrieval.types.search import Leg, SearchOptions
+from retrieval.types.search import Leg, LegEvidence, SearchOptions
 
 SPARE_CANDIDATES = 4
 """Memories read beyond those asked for, to replace duplicates; if they do not suffice, more are read."""
@@ -40,14 +42,18 @@ with 30, 81 %, with 14, 27 %. Reading one more costs microseconds, waiting for a
 
 
 class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory of the answer, its slot, and how it got there; `score` orders the answer."""
+    """A memory of the answer, its slot, and how it got there; `score` orders the answer.
+
+    `relevance` is the probability that it answers the query; None if no rescorer ran.
+    """
 
     memory: HydratedMemory
     doc: int
     score: float
     fused: Fused
     fused_rank: int
-    evidence: Mapping[Leg, tuple[int, Hit]]
+    relevance: float | None
+    evidence: Mapping[Leg, LegEvidence]
     duplicates: Sequence[str]
 
 
@@ -101,6 +107,7 @@ async def select(
     rankings: Mapping[Leg, LegRanking],
     vectors: QueryVectors,
     limits: Limits,
+    rescored: Rescored | None,
 ) -> list[RankedMemory]:
     """Read the best candidates and choose the answer's memories, best first, one of each group of duplicates."""
     if limits.diversity:
@@ -110,7 +117,8 @@ async def select(
         kept = _varied(kept, texts, order, candidates, vectors, limits.diversity)
     kept = cap_sources(kept, lambda each: texts[each.id].source, cap=limits.source_cap, top_k=limits.top_k)
     ranks = Ranks(candidates, rankings)
-    return [_found(each, texts, order, candidates, ranks) for each in kept[: limits.top_k]]
+    relevance = None if rescored is None else rescored.relevance
+    return [_found(each, texts, order, candidates, ranks, relevance) for each in kept[: limits.top_k]]
 
 
 def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) -> Sequence[RankedMemory]:
@@ -132,18 +140,27 @@ class Ranks:
     """The rank of each candidate in each leg, by number."""
 
     def __init__(self, candidates: Candidates, rankings: Mapping[Leg, LegRanking]) -> None:
-        self._legs: list[tuple[Leg, Sequence[Hit], Mapping[int, int]]] = [
-            (leg, ranking.hits, dict(zip(candidates.by_leg[leg][: len(ranking.hits)], count(FIRST_RANK), strict=False)))
+        self._legs: list[tuple[Leg, LegRanking, Mapping[int, int]]] = [
+            (leg, ranking, dict(zip(candidates.of_leg(leg)[: len(ranking)], count(FIRST_RANK), strict=False)))
             for leg, ranking in rankings.items()
         ]
 
-    def best(self, numbers: Sequence[int]) -> dict[Leg, tuple[int, Hit]]:
-        """The best rank in each leg that any of some duplicates has, with its hit."""
-        evidence: dict[Leg, tuple[int, Hit]] = {}
-        for leg, hits, ranks in self._legs:
+    def best(self, numbers: Sequence[int]) -> dict[Leg, LegEvidence]:
+        """The best rank in each leg that any of some duplicates has, with its score and path."""
+        evidence: dict[Leg, LegEvidence] = {}
+        for leg, ranking, ranks in self._legs:
             if ranked := [ranks[each] for each in numbers if each in ranks]:
-                evidence[leg] = min(ranked), hits[min(ranked) - FIRST_RANK]
+                evidence[leg] = _evidence(ranking, min(ranked))
         return evidence
+
+
+def _evidence(ranking: LegRanking, rank: int) -> LegEvidence:
+    """What a leg says of the memory at a rank."""
+    place = rank - FIRST_RANK
+    score = ranking.scores.item(place)
+    if (path := ranking.paths.get(ranking.docs.item(place))) is None:
+        return LegEvidence(rank=rank, score=score)
+    return LegEvidence(rank=rank, score=score, path=list(path.names) or None, why=path.why)
 
 
 class _Read(NamedTuple):
@@ -166,9 +183,7 @@ async def _distinct(
     position = 0
     while position < len(order.numbers) and len(kept) < limits.wanted:
         batch = order.numbers[position : position + limits.read_at_once]
-        rows = await reader.read(
-            [candidates.docs[number] for number in batch], [candidates.ids[number] for number in batch]
-        )
+        rows = await reader.read([candidates.docs[number] for number in batch], candidates.ids(batch))
         texts |= {memory.id: _Read(memory, place) for place, memory in enumerate(rows, position) if memory is not None}
         texts = {id_: each for id_, each in texts.items() if reader.may_be_shown(each.memory)}
         kept = deduplicate([each.memory for each in texts.values()])
@@ -182,6 +197,7 @@ def _found(
     order: RankedCandidates,
     candidates: Candidates,
     ranks: Ranks,
+    relevance: Mapping[Candidate, float] | None,
 ) -> RankedMemory:
     """A memory of the answer with its ranks and scores."""
     memory, place = texts[kept.id]
@@ -193,6 +209,7 @@ def _found(
         score=order.scores[place],
         fused=Fused(memory.id, order.fused_scores[rank - FIRST_RANK]),
         fused_rank=rank,
+        relevance=None if relevance is None else relevance.get(number, 0.0),
         evidence=evidence,
         duplicates=kept.duplicates,
     )

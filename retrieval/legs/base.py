@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from retrieval.errors import LegTimedOut, VectorsReplaced
 from retrieval.index.namespace_index import IndexState, NamespaceIndex
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import NamespaceSnapshot
+from retrieval.index.strings import StringColumn
 from retrieval.legs.bm25_scoring import WeightedQuery
 from retrieval.legs.query_terms import QueryTerms
 from retrieval.profiles.profile import DEFAULT, Profile
@@ -30,8 +31,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-async def _no_other_hits() -> Mapping[Leg, Sequence[Hit]]:
-    """The default of `LegQuery.other_hits`: no other legs."""
+async def _no_other_rankings() -> Mapping[Leg, LegRanking]:
+    """The default of `LegQuery.other_rankings`: no other legs."""
     return {}
 
 
@@ -80,8 +81,8 @@ class LegQuery:
         rules: inference rules over the relations that memories state.
         pending_lookup: awaits the query's entity matches in the namespace of an index; None if no lookup
             was started.
-        other_hits: awaits the hits, best first, of the legs that wait for no other leg; without those
-            that failed or are late.
+        other_rankings: awaits the rankings of the legs that wait for no other leg; without those that
+            failed or are late.
         optional_wait_s: how long a leg waits for inputs that it can do without, seconds.
         vectors: of memories, shared by the legs, so that each is read once.
     """
@@ -104,7 +105,7 @@ class LegQuery:
     exclude: Exclude = NOTHING_EXCLUDED
     rules: Sequence[Rule] = ()
     pending_lookup: Callable[[NamespaceIndex], Awaitable[EntityMatches]] | None = None
-    other_hits: Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]] = _no_other_hits
+    other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]] = _no_other_rankings
     optional_wait_s: float = 0.5
     stopwatch: Stopwatch = field(default_factory=Stopwatch)
 
@@ -126,14 +127,20 @@ class LegQuery:
         )
 
 
+class GraphPath(NamedTuple):
+    """How the graph leg came to a memory: names of the entities that led to it, and the same as a sentence."""
+
+    names: tuple[str, ...]
+    why: str
+
+
 class Hit(NamedTuple):
-    """A memory that a leg returned.
+    """A memory that a leg returned, for reports.
 
     Attributes:
         id, doc: its id and its slot.
         score: the leg's own.
-        path, why: names of the entities that led to it, and the same as a sentence; set by the graph leg
-            with `explain`.
+        path, why: as in `GraphPath`; empty without one.
     """
 
     id: str
@@ -143,22 +150,67 @@ class Hit(NamedTuple):
     why: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class LegRanking:
-    """A leg's result.
+    """A leg's result as columns, best first (score descending, ties by id ascending), each memory once.
 
     Attributes:
-        hits: best first (score descending, ties by id ascending), each id once.
+        docs: slots, shape (n,), int64.
+        scores: the leg's own, shape (n,), float64.
+        ids: of all memories, by slot; read only for those that are shown.
         score_upper_bound: the highest possible score of any memory; 0 if the leg knows none.
         terms: the query as weighted terms, if the leg matches terms.
         entity_idfs: of the query's known entities, in [0, 1]: 1 for one that a single memory mentions.
+        paths: by slot; set by the graph leg with `explain`.
     """
 
-    hits: tuple[Hit, ...]
-    details: dict[str, Any]
+    docs: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    ids: StringColumn
+    details: dict[str, Any] = field(default_factory=dict)
     score_upper_bound: float = 0.0
     terms: WeightedQuery | None = None
     entity_idfs: tuple[float, ...] = ()
+    paths: Mapping[int, GraphPath] = field(default_factory=dict)
+
+    @classmethod
+    def best(
+        cls,
+        docs: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        ids: StringColumn,
+        *,
+        count: int,
+        **about: Any,
+    ) -> LegRanking:
+        """The best `count` memories, given with all that tie with the last of these."""
+        order = best_first(docs, scores, ids)[:count]
+        return cls(docs=docs[order], scores=scores[order], ids=ids, **about)
+
+    def __len__(self) -> int:
+        return len(self.docs)
+
+    def cut(self, length: int) -> LegRanking:
+        """The best `length` hits; the same object if that is all of them."""
+        if length >= len(self.docs):
+            return self
+        return replace(self, docs=self.docs[:length], scores=self.scores[:length])
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits with ids and paths, for reports."""
+        rows = zip(self.ids.get(self.docs), self.docs.tolist(), self.scores.tolist(), strict=True)
+        return tuple(Hit(id_, doc, score, *self.paths.get(doc, ())) for id_, doc, score in rows)
+
+
+def best_first(docs: NDArray[np.int64], scores: NDArray[np.float64], ids: StringColumn) -> NDArray[np.int64]:
+    """The places of some memories ordered by score, descending, and by id where scores are equal."""
+    order: NDArray[np.int64] = np.argsort(-scores, kind="stable")
+    ordered = scores[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        keys = zip((-ordered).tolist(), ids.get(docs[order]), order.tolist(), strict=True)
+        order = np.array([place for _, _, place in sorted(keys)], np.int64)
+    return order
 
 
 async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T | Degradation:

@@ -6,11 +6,9 @@ import asyncio
 import ctypes
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from heapq import nlargest
-from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,15 @@ from graph.resolution import MENTIONS_CAP, resolve
 from graph.traversal import Walk, begin, walk
 from native import Array, address, function
 from retrieval.index.query_vectors import cosines
-from retrieval.legs.base import Hit, LegQuery, LegRanking
+from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
-from retrieval.legs.path_explanations import explained
+from retrieval.legs.path_explanations import paths_to
 from retrieval.store.pool import Pool
 from retrieval.types.search import Leg
 
 log = logging.getLogger(__name__)
+
+_NO_DOCS, _NO_SCORES = np.empty(0, np.int64), np.empty(0)
 
 SIMILARITY_FLOOR = 0.1
 """score = activation * ((floor + max(cosine, 0)) / (floor + 1))^2, so that activation alone still counts."""
@@ -73,26 +73,29 @@ class GraphRetriever:
         view = self._view(query)
         bounds = replace(self._bounds, max_hops=query.max_hops)
         near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs still run
-        anchors = anchors_of(await query.other_hits(), query.profile.anchors) if query.max_hops else {}
+        anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if query.max_hops else {}
+        ids = query.snapshot.index.memories.ids
         if not seeds and not anchors:
-            return LegRanking(hits=(), details=details)
+            return LegRanking(docs=_NO_DOCS, scores=_NO_SCORES, ids=ids, details=details)
         with query.stopwatch.span("graph_walk"):
             view = self._view(query)
             found = walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
             docs, activations = _spread(query, found, view)
         details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.docs)}
         entity_idfs = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
-        if not docs.size:
-            return LegRanking(hits=(), details=details, entity_idfs=entity_idfs)
-        embedding = await self._embedding(query)
-        details["similarity"] = embedding is not None
-        if embedding is not None:
-            await query.vectors.read(docs.tolist())
-        hits = _ranked(query, docs, activations, embedding)
-        if query.explain:
-            async with self._pool.connection() as conn:
-                hits = await explained(conn, query.snapshot.index, found, seeds, hits)
-        return LegRanking(hits=hits, details=details, entity_idfs=entity_idfs)
+        if docs.size:
+            embedding = await self._embedding(query)
+            details["similarity"] = embedding is not None
+            if embedding is not None:
+                await query.vectors.read(docs.tolist())
+                docs, activations = _weighed(query, docs, activations, embedding)
+        ranking = LegRanking.best(
+            docs, np.minimum(activations, 1.0), ids, count=query.fan_out, details=details, entity_idfs=entity_idfs
+        )
+        if not query.explain or not docs.size:
+            return ranking
+        async with self._pool.connection() as conn:
+            return replace(ranking, paths=await paths_to(conn, query.snapshot.index, found, seeds, ranking.docs))
 
     def _view(self, query: LegQuery) -> View:
         """The part of the graph that the query may see."""
@@ -108,29 +111,32 @@ class GraphRetriever:
             return None
 
 
-def anchors_of(other_hits: Mapping[Leg, Sequence[Hit]], count: int) -> dict[int, float]:
+def anchors_of(others: Mapping[Leg, LegRanking], count: int) -> dict[int, float]:
     """The best memories of the other legs combined, by slot, with strengths.
 
     Each leg adds a memory's score, scaled so that the leg's lowest is 0 and its best 1; for BM25, whose 0 is
     meaningful, 0 stays 0. The strength is the square of the sum, times the similarity to the query.
     """
-    together: dict[int, float] = {}
-    for leg, hits in other_hits.items():
-        if not hits:
-            continue
-        least = 0.0 if leg is Leg.BM25 else hits[-1].score
-        span = hits[0].score - least
-        for hit in hits:
-            doc = hit.doc
-            together[doc] = together.get(doc, 0.0) + ((hit.score - least) / span if span > 0 else 1.0)
-    similarity = {hit.doc: hit.score for hit in other_hits.get(Leg.VECTOR, ())}
-    unknown = min(similarity.values(), default=1.0)
-    if len(together) > count > 0:
-        enough = nlargest(count, together.values())[-1]
-        together = {doc: part for doc, part in together.items() if part >= enough}
-    best = sorted(together, key=lambda doc: (-together[doc], doc))[:count]
-    strengths = {doc: together[doc] ** 2 * max(similarity.get(doc, unknown), 0.0) for doc in best}
-    return {doc: strength for doc, strength in strengths.items() if strength > 0}
+    found = {leg: ranking for leg, ranking in others.items() if len(ranking)}
+    if not found:
+        return {}
+    parts = [_scaled(ranking.scores, from_zero=leg is Leg.BM25) for leg, ranking in found.items()]
+    docs, numbers = np.unique(np.concatenate([ranking.docs for ranking in found.values()]), return_inverse=True)
+    together = np.bincount(numbers, weights=np.concatenate(parts))
+    similarity = np.ones(len(docs))
+    if nearest := found.get(Leg.VECTOR):
+        similarity[:] = nearest.scores.min()
+        similarity[np.searchsorted(docs, nearest.docs)] = nearest.scores
+    best = np.lexsort((docs, -together))[:count]
+    strengths = together[best] ** 2 * np.maximum(similarity[best], 0.0)
+    return {doc: part for doc, part in zip(docs[best].tolist(), strengths.tolist(), strict=True) if part > 0}
+
+
+def _scaled(scores: NDArray[np.float64], *, from_zero: bool) -> NDArray[np.float64]:
+    """Scores, best first, scaled to [0, 1]; all 1 if they do not differ."""
+    least = 0.0 if from_zero else scores[-1]
+    span = scores[0] - least
+    return (scores - least) / span if span > 0 else np.ones(len(scores))
 
 
 def _visible_anchors(anchors: Mapping[int, float], view: View) -> dict[int, float]:
@@ -178,27 +184,13 @@ def spread_to_neighbours(
     return docs[:found], parts[:found]
 
 
-def _ranked(
-    query: LegQuery,
-    docs: NDArray[np.int64],
-    activations: NDArray[np.float64],
-    embedding: NDArray[np.float32] | None,
-) -> tuple[Hit, ...]:
-    """The hits, best first; without an embedding by activation alone."""
-    scores = activations
-    if embedding is not None:
-        rows = query.vectors.rows_of(docs.tolist())
-        if rows.min() < 0:
-            is_read = rows >= 0
-            docs, scores, rows = docs[is_read], scores[is_read], rows[is_read]
-        similarity = np.clip(cosines(query.vectors.context_vectors, embedding, rows), 0, 1)
-        scores = scores * ((SIMILARITY_FLOOR + similarity) / (SIMILARITY_FLOOR + 1)) ** 2
-    order = np.argsort(-scores, kind="stable")
-    if order.size > query.fan_out:  # keep those tied with the last: ties go by id
-        order = order[: int(np.searchsorted(-scores[order], -scores[order[query.fan_out - 1]], side="right"))]
-    docs, scores = docs[order], np.minimum(scores[order], 1.0)
-    ranked = zip(query.snapshot.index.memories.ids.get(docs), docs.tolist(), scores.tolist(), strict=True)
-    hits = list(starmap(Hit, ranked))
-    if (scores[1:] == scores[:-1]).any():
-        hits.sort(key=lambda hit: (-hit.score, hit.id))
-    return tuple(hits[: query.fan_out])
+def _weighed(
+    query: LegQuery, docs: NDArray[np.int64], activations: NDArray[np.float64], embedding: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The memories that have a vector, with their activation weighed by their similarity to the query."""
+    rows = query.vectors.rows_of(docs.tolist())
+    if rows.min() < 0:
+        is_read = rows >= 0
+        docs, activations, rows = docs[is_read], activations[is_read], rows[is_read]
+    similarity = np.clip(cosines(query.vectors.context_vectors, embedding, rows), 0, 1)
+    return docs, activations * ((SIMILARITY_FLOOR + similarity) / (SIMILARITY_FLOOR + 1)) ** 2

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 import numpy as np
+from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.inference import sentence
@@ -14,17 +15,17 @@ from graph.resolution import Seed
 from graph.traversal import Walk
 from postgres.arrays import array_text
 from retrieval.index.namespace_index import NamespaceIndex
-from retrieval.legs.base import Hit
+from retrieval.legs.base import GraphPath
 
 _NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
 
 
-async def explained(
-    conn: AsyncConnection[Any], index: NamespaceIndex, found: Walk, seeds: Sequence[Seed], hits: Sequence[Hit]
-) -> tuple[Hit, ...]:
-    """The hits with their paths; memories reached only as adjacent turns have none."""
+async def paths_to(
+    conn: AsyncConnection[Any], index: NamespaceIndex, found: Walk, seeds: Sequence[Seed], docs: NDArray[np.int64]
+) -> dict[int, GraphPath]:
+    """The paths to some memories, by slot; those reached only as adjacent turns have none."""
     collected = set(found.neighbourhood.docs)
-    paths = {hit.doc: found.path(hit.doc) for hit in hits if hit.doc in collected}
+    paths = {doc: found.path(doc) for doc in docs.tolist() if doc in collected}
     links = [link for path in paths.values() for link in path]
     relations = [link.met.joined_by for link in links if link.met.joined_by is not None]
     through = sorted({link.through for link in links if link.through is not None})
@@ -35,12 +36,10 @@ async def explained(
     names = {seed.entity: seed.name for seed in seeds}
     unnamed = {"ns": index.ns, "entities": array_text(sorted(entities - names.keys()))}
     names |= dict(await (await conn.execute(_NAMES, unnamed, binary=True)).fetchall())
-    return tuple(
-        hit._replace(path=tuple(_name(link, names) for link in path), why=describe(path, ids, names))
-        if (path := paths.get(hit.doc)) is not None
-        else hit
-        for hit in hits
-    )
+    return {
+        doc: GraphPath(tuple(_name(link, names) for link in path), describe(path, ids, names))
+        for doc, path in paths.items()
+    }
 
 
 def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from pgvector import HalfVector
 from native.worker_pool import WorkerPool
 from retrieval.index.query_vectors import cosines
 from retrieval.index.slots import NO_SLOT
-from retrieval.legs.base import Hit, LegQuery, LegRanking
+from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import vectors as stored_vectors
 from retrieval.store.pool import Pool
 from retrieval.types.search import Leg
@@ -35,8 +35,12 @@ _MOST_COMPARED = 20_000
 _LEAST_SHARE = 0.1
 """Least share of eligible memories for a search by HNSW, unless more than `_MOST_COMPARED` are eligible."""
 
-_Found = list[tuple[int, float]]
-"""Slots or ordinals with their cosines."""
+
+class _Nearest(NamedTuple):
+    """Slots of memories with their cosines, shape (n,) each."""
+
+    docs: NDArray[np.int64]
+    scores: NDArray[np.float64]
 
 
 class VectorRetriever:
@@ -55,20 +59,18 @@ class VectorRetriever:
         memories, vectors = query.snapshot.index.memories, query.snapshot.index.vectors
         eligible = query.view.eligible
         if vectors.among(eligible).missing.size <= READ_BY_QUERY:
-            found, details = await self._in_memory(query, eligible, embedding)
+            (docs, scores), details = await self._in_memory(query, eligible, embedding)
         else:
-            found, details = await self._in_database(query, eligible, HalfVector(embedding))
-        least = -1.0 if query.min_similarity is None else query.min_similarity
-        # The database may return memories added since the index was brought up to date.
-        kept = [(doc, score) for doc, score in found if score >= least and doc < len(eligible) and eligible[doc]]
-        names = memories.ids.get(np.array([doc for doc, _ in kept], np.int64))
-        hits = [Hit(memory_id, doc, score) for memory_id, (doc, score) in zip(names, kept, strict=True)]
-        hits.sort(key=lambda hit: (-hit.score, hit.id))
-        return LegRanking(hits=tuple(hits[: query.fan_out]), details={"ef_search": query.ef_search, **details})
+            (docs, scores), details = await self._in_database(query, eligible, HalfVector(embedding))
+        if query.min_similarity is not None:
+            is_similar = scores >= query.min_similarity
+            docs, scores = docs[is_similar], scores[is_similar]
+        details["ef_search"] = query.ef_search
+        return LegRanking.best(docs, scores, memories.ids, count=query.fan_out, details=details)
 
     async def _in_memory(
         self, query: LegQuery, eligible: NDArray[np.bool_], embedding: NDArray[np.float32]
-    ) -> tuple[_Found, dict[str, Any]]:
+    ) -> tuple[_Nearest, dict[str, Any]]:
         """Search the vectors in memory and those that had to be read from the database."""
         vectors = query.snapshot.index.vectors
         count = vectors.among(eligible).size
@@ -82,21 +84,18 @@ class VectorRetriever:
             docs, scores = await vectors.nearest(
                 eligible, embedding, query.fan_out + _TIES, breadth=compared, workers=workers
             )
-        equal_up_to = (
-            int(np.count_nonzero(scores >= scores[query.fan_out - 1])) if len(scores) > query.fan_out else None
-        )
-        found = list(zip(docs[:equal_up_to].tolist(), scores[:equal_up_to].tolist(), strict=True))
         if missing.size:  # read, but dropped again by a query that applied a change
-            docs = np.array([doc for doc in missing.tolist() if doc in query.vectors], np.int64)
-            similarities = cosines(query.vectors.context_vectors, embedding, query.vectors.rows_of(docs.tolist()))
-            found += zip(docs.tolist(), similarities.tolist(), strict=True)
-        return found, {"plan": "exact" if count <= compared else "quantised", "compared": min(count, compared)}
+            read = np.array([doc for doc in missing.tolist() if doc in query.vectors], np.int64)
+            similarities = cosines(query.vectors.context_vectors, embedding, query.vectors.rows_of(read.tolist()))
+            docs, scores = np.concatenate([docs, read]), np.concatenate([scores, similarities])
+        plan = "exact" if count <= compared else "quantised"
+        return _Nearest(docs, scores.astype(np.float64)), {"plan": plan, "compared": min(count, compared)}
 
     async def _in_database(
         self, query: LegQuery, eligible: NDArray[np.bool_], embedding: HalfVector
-    ) -> tuple[_Found, dict[str, Any]]:
+    ) -> tuple[_Nearest, dict[str, Any]]:
         """Search by HNSW; exactly if few memories are eligible or HNSW returned too few."""
-        plan, found, details = list[str](), _Found(), dict[str, Any]()
+        plan, found, details = list[str](), list[tuple[int, float]](), dict[str, Any]()
         slots = query.snapshot.index.memories.slots
         count = int(np.count_nonzero(eligible))
         share = count / max(query.snapshot.index.memories.count, 1)
@@ -113,9 +112,12 @@ class VectorRetriever:
                 docs = slots.ordinals(np.flatnonzero(eligible)).tolist()
                 found = await stored_vectors.among(conn, query.ns, embedding, k=query.fan_out, docs=docs)
             await stored_vectors.check_generation(conn, query.ns, query.snapshot.index.generation)
-        slots_found = slots.of(np.array([doc for doc, _ in found], np.int64)).tolist()
-        hits = [(slot, score) for slot, (_, score) in zip(slots_found, found, strict=True) if slot != NO_SLOT]
-        return hits, {**details, "plan": ", then ".join(plan)}
+        docs = slots.of(np.array([doc for doc, _ in found], np.int64))
+        scores = np.array([score for _, score in found], np.float64)
+        # The database may return memories added since the index was brought up to date.
+        known = (docs != NO_SLOT) & (docs < len(eligible))
+        known[known] = eligible[docs[known]]
+        return _Nearest(docs[known], scores[known]), {**details, "plan": ", then ".join(plan)}
 
 
 def goes_by_index(count: int, share: float) -> bool:

@@ -6,15 +6,16 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from classifier.query_performance import LegScores
 from classifier.rescorer import Rescored
-from retrieval.legs.base import LegRanking
-from retrieval.ranking.fusion import FIRST_RANK, FusedOrder, RankingSlice, blend_rankings, checked_weight, fuse
+from retrieval.index.strings import StringColumn
+from retrieval.legs.base import LegRanking, best_first
+from retrieval.ranking.fusion import FIRST_RANK, FusedOrder, RankingSlice, blend, checked_weight, fuse
 from retrieval.types.search import Leg
 
 
@@ -34,13 +35,8 @@ class RankedCandidates(NamedTuple):
 
     def reordered(self, scores: NDArray[np.float64]) -> RankedCandidates:
         """The same candidates by other scores, given in the present order; ties stay in it."""
-        order = np.argsort(-scores, kind="stable").tolist()
-        return RankedCandidates(
-            [self.numbers[at] for at in order],
-            scores[order].tolist(),
-            [self.fused_ranks[at] for at in order],
-            self.fused_scores,
-        )
+        order = np.argsort(-scores, kind="stable")
+        return self.at(order.tolist())._replace(scores=scores[order].tolist())
 
     def at(self, places: Sequence[int]) -> RankedCandidates:
         """Those at some places of the order, in the order of the places."""
@@ -58,42 +54,51 @@ class Candidates:
     """The legs' hits as numbered candidates, in order of first appearance.
 
     Attributes:
-        docs, ids: slots and ids of the candidates, by number.
-        findings: by leg, ids and scores of its hits, best first.
-        by_leg: by leg, the numbers of its hits, best first.
-        numbers_by_leg: the values of `by_leg` concatenated as int32.
+        docs: slots of the candidates, by number.
+        numbers: the candidates of all hits, leg after leg, best first, as int32.
     """
 
     rankings: Mapping[Leg, LegRanking]
     docs: list[int]
-    ids: list[str]
-    findings: Mapping[Leg, LegScores]
-    by_leg: Mapping[Leg, list[int]]
-    numbers_by_leg: bytes
+    numbers: array[int]
 
     @classmethod
     def from_rankings(cls, rankings: Mapping[Leg, LegRanking]) -> Candidates:
         """Number the hits of all legs."""
-        found: dict[int, str] = {}
-        ordinals: dict[Leg, tuple[int, ...]] = {}
-        findings: dict[Leg, LegScores] = {}
-        for leg, ranking in rankings.items():
-            ids, docs, scores, *_ = zip(*ranking.hits, strict=True) if ranking.hits else ((), (), ())
-            found.update(zip(docs, ids, strict=True))
-            ordinals[leg], findings[leg] = docs, LegScores(ids, scores)
-        number = dict(zip(found, range(len(found)), strict=True))
-        by_leg = {leg: list(map(number.__getitem__, docs)) for leg, docs in ordinals.items()}
-        numbers_by_leg = array("i", chain.from_iterable(by_leg.values())).tobytes()
-        return cls(rankings, list(found), list(found.values()), findings, by_leg, numbers_by_leg)
+        hits = list(chain.from_iterable([ranking.docs.tolist() for ranking in rankings.values()]))
+        number = {doc: number for number, doc in enumerate(dict.fromkeys(hits))}
+        return cls(rankings, list(number), array("i", map(number.__getitem__, hits)))
+
+    def of_leg(self, leg: Leg) -> array[int]:
+        """The candidates that a leg returned, best first; none if it did not answer."""
+        start = 0
+        for each, ranking in self.rankings.items():
+            if each is leg:
+                return self.numbers[start : start + len(ranking)]
+            start += len(ranking)
+        return array("i")
+
+    def ids(self, numbers: Sequence[int]) -> list[str]:
+        """The ids of some candidates."""
+        return self._ids.get(np.array([self.docs[number] for number in numbers], np.int64)) if numbers else []
+
+    @property
+    def _ids(self) -> StringColumn:
+        return next(iter(self.rankings.values())).ids
 
     def fuse(self, kept: Mapping[Leg, LegRanking], weights: Mapping[Leg, float], *, rrf_k: float) -> FusedOrder:
         """Fuse the prefix of each ranking that is `kept`, as `weighted_rrf` does."""
         parts = []
         start = 0
-        for leg, of_leg in self.by_leg.items():
-            parts.append(RankingSlice(start, len(kept[leg].hits), checked_weight(weights, leg)))
-            start += len(of_leg)
-        return fuse(self.ids, self.numbers_by_leg, parts, rrf_k=rrf_k)
+        for leg, ranking in self.rankings.items():
+            parts.append(RankingSlice(start, len(kept[leg]), checked_weight(weights, leg)))
+            start += len(ranking)
+        fused = fuse(len(self.docs), self.numbers, parts, rrf_k=rrf_k)
+        if len(set(fused.scores)) == len(fused.scores):
+            return fused
+        docs = np.array(self.docs_of(fused, len(fused.numbers)), np.int64)
+        order = best_first(docs, np.array(fused.scores), self._ids)
+        return fused._replace(numbers=[fused.numbers[place] for place in order.tolist()])
 
     def docs_of(self, order: FusedOrder, count: int) -> list[int]:
         """The slots of the first `count` candidates of an order."""
@@ -104,7 +109,7 @@ class Candidates:
         numbers, scores = fused
         if rescored is None:
             return RankedCandidates(numbers, scores, list(range(FIRST_RANK, FIRST_RANK + len(numbers))), scores)
-        order, blend = blend_rankings([self.ids[number] for number in numbers], rescored.scores, rescored.share)
+        order, blended = blend([rescored.scores.get(number, -inf) for number in numbers], rescored.share)
         return RankedCandidates(
-            [numbers[position] for position in order], blend, [position + FIRST_RANK for position in order], scores
+            [numbers[position] for position in order], blended, [position + FIRST_RANK for position in order], scores
         )

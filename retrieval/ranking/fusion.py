@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import repeat
-from math import isfinite
+from math import inf, isfinite
 from struct import Struct
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from retrieval.types.search import Leg
 FIRST_RANK = 1
 """Rank of the best hit in the formula of the fusion."""
 
-_NUMBER_BYTES = 4
 _RANKED = Struct("qqd")
 
 _integer = ctypes.c_int64
@@ -80,12 +78,12 @@ def weighted_rrf(
     ids = sorted(set().union(*rankings.values()))
     number = {id: position for position, id in enumerate(ids)}
     numbers = array("i", [number[id] for ranking in rankings.values() for id in ranking])
-    order = fuse(ids, numbers.tobytes(), parts, rrf_k=rrf_k)
+    order = fuse(len(ids), numbers, parts, rrf_k=rrf_k)  # numbered in the order of the ids, so ties go by id
     return [Fused(ids[number], score) for number, score in zip(*order, strict=True)]
 
 
-def fuse(ids: Sequence[str], numbers_by_leg: bytes, rankings: Sequence[RankingSlice], *, rrf_k: float) -> FusedOrder:
-    """Fuse rankings of numbered candidates, as `weighted_rrf` does for ids.
+def fuse(count: int, numbers_by_leg: array[int], rankings: Sequence[RankingSlice], *, rrf_k: float) -> FusedOrder:
+    """Fuse rankings of candidates numbered from 0 to `count`, as `weighted_rrf` does for ids; ties go by number.
 
     `numbers_by_leg` are candidate numbers as int32, the rankings concatenated, without repeats within one; `rankings`
     are up to three slices of it, with weights that are finite and >= 0. Raises FusionError if rrf_k is not above 0, or
@@ -93,10 +91,9 @@ def fuse(ids: Sequence[str], numbers_by_leg: bytes, rankings: Sequence[RankingSl
     """
     if not (isfinite(rrf_k) and rrf_k > 0):
         raise FusionError(f"rrf_k is {rrf_k}, must be above 0", loc=("rrf_k",))
-    count = len(ids)
     numbers, scores = array("q", bytes(8 * count)), array("d", bytes(8 * count))
     found = _fuse(
-        count, len(numbers_by_leg) // _NUMBER_BYTES, numbers_by_leg, len(rankings),
+        count, len(numbers_by_leg), numbers_by_leg.buffer_info()[0], len(rankings),
         b"".join([_RANKED.pack(*each) for each in rankings]), rrf_k, numbers.buffer_info()[0], scores.buffer_info()[0],
     )  # fmt: skip
     if found == -1:
@@ -106,9 +103,6 @@ def fuse(ids: Sequence[str], numbers_by_leg: bytes, rankings: Sequence[RankingSl
     order = FusedOrder(numbers[:found].tolist(), scores[:found].tolist())
     if found and not isfinite(order.scores[0]):
         raise FusionError("the weights are too large", loc=("weights",))
-    if len(set(order.scores)) < found:  # ties, which are rare, are ordered by number so far
-        placed = sorted(zip(order.scores, order.numbers, strict=True), key=lambda each: (-each[0], ids[each[1]]))
-        order = order._replace(numbers=[number for _, number in placed])
     return order
 
 
@@ -130,19 +124,24 @@ _blend = native.function(
 
 
 def blend_rankings(ids: Sequence[str], scores: Mapping[str, float], share: float) -> FusedOrder:
-    """Blend two rankings: score(d) = (1 - s) / (k + fused rank) + s / (k + rescored rank).
-
-    The result numbers `ids`, best first by the fusion, from 0; ids without a rescorer's score rank last, in the order
-    of the fusion. A share s of 0 keeps the order of the fusion, 1 takes the rescorer's.
+    """Blend two rankings as `blend` does, of `ids`, best first by the fusion, and their scores.
 
     >>> blend_rankings(["a", "b"], {"a": 0.1, "b": 0.2}, 1.0).numbers
     [1, 0]
     """
-    least = min(scores.values(), default=0.0) - 1.0
-    rescored = array("d", map(scores.get, ids, repeat(least)))
-    order = array("q", bytes(8 * len(ids)))
-    blended_scores = array("d", bytes(8 * len(ids)))
-    addresses = [each.buffer_info()[0] for each in (rescored, order, blended_scores)]
-    if _blend(len(ids), addresses[0], share, BLEND_K, *addresses[1:]):
+    return blend([scores.get(each, -inf) for each in ids], share)
+
+
+def blend(rescored: Sequence[float], share: float) -> FusedOrder:
+    """Blend two rankings: score(d) = (1 - s) / (k + fused rank) + s / (k + rescored rank).
+
+    `rescored` has the rescorer's scores in the order of the fusion, whose places the result numbers from 0; minus
+    infinity for what was not rescored, which ranks last, in the order of the fusion. A share s of 0 keeps the order of
+    the fusion, 1 takes the rescorer's.
+    """
+    count = len(rescored)
+    values, order, scores = array("d", rescored), array("q", bytes(8 * count)), array("d", bytes(8 * count))
+    addresses = [each.buffer_info()[0] for each in (values, order, scores)]
+    if _blend(count, addresses[0], share, BLEND_K, *addresses[1:]):
         raise MemoryError
-    return FusedOrder(order.tolist(), blended_scores.tolist())
+    return FusedOrder(order.tolist(), scores.tolist())

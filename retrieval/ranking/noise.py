@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from math import inf
 
-from retrieval.legs.base import Hit, LegRanking
+import numpy as np
+
+from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import Profile
 from retrieval.types.search import Leg
 
 
 def truncate(rankings: Mapping[Leg, LegRanking], length: int) -> dict[Leg, LegRanking]:
     """The best `length` hits of each ranking."""
-    return {leg: _with(ranking, ranking.hits[:length]) for leg, ranking in rankings.items()}
+    return {leg: ranking.cut(length) for leg, ranking in rankings.items()}
 
 
 def cut_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: int) -> dict[Leg, LegRanking]:
@@ -23,12 +24,12 @@ def cut_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: i
     or are equally near to the query, so these must not reach the fusion. The best hit of a leg always stays.
     If only one leg has hits, it is not cut; and if fewer than `enough` distinct memories would be left, nothing is cut.
     """
-    if sum(bool(ranking.hits) for ranking in rankings.values()) == 1:
+    if sum(len(ranking) > 0 for ranking in rankings.values()) == 1:
         return dict(rankings)
-    kept = {leg: _with(ranking, _above_noise(leg, ranking.hits, profile)) for leg, ranking in rankings.items()}
+    kept = {leg: _above_noise(leg, ranking, profile) for leg, ranking in rankings.items()}
     if all(kept[leg] is ranking for leg, ranking in rankings.items()):
         return kept
-    left = {hit.doc for ranking in kept.values() for hit in ranking.hits}
+    left = set[int]().union(*(ranking.docs.tolist() for ranking in kept.values()))
     return kept if len(left) >= enough else dict(rankings)
 
 
@@ -43,13 +44,8 @@ def least_score(leg: Leg, best: float, profile: Profile) -> float:
             return -inf
 
 
-def _with(ranking: LegRanking, hits: Sequence[Hit]) -> LegRanking:
-    """The ranking with some of its hits; the same object if that is all of them."""
-    return ranking if len(hits) == len(ranking.hits) else replace(ranking, hits=tuple(hits))
-
-
-def _above_noise(leg: Leg, hits: Sequence[Hit], profile: Profile) -> Sequence[Hit]:
-    if leg is Leg.GRAPH or not hits:
-        return hits
-    least = least_score(leg, hits[0].score, profile)
-    return [hit for hit in hits if hit.score >= least]
+def _above_noise(leg: Leg, ranking: LegRanking, profile: Profile) -> LegRanking:
+    if leg is Leg.GRAPH or not len(ranking):
+        return ranking
+    least = least_score(leg, float(ranking.scores[0]), profile)
+    return ranking.cut(int(np.count_nonzero(ranking.scores >= least)))

@@ -22,13 +22,11 @@ def relevant(
         [
             place
             for place, number in enumerate(order.numbers)
-            if is_relevant(rescored, time, candidates.ids[number], candidates.docs[number], at_least=at_least)
+            if is_relevant(rescored.relevance.get(number, 0.0), time, candidates.docs[number], at_least=at_least)
         ]
     )
 
 
-def is_relevant(rescored: Rescored, time: NamedTime | None, memory_id: str, doc: int, *, at_least: float) -> bool:
+def is_relevant(relevance: float, time: NamedTime | None, doc: int, *, at_least: float) -> bool:
     """Whether a memory is relevant enough, or of the time for which the query asks, which the rescorer does not see."""
-    if time is not None and time.certain and time.eligible[doc]:
-        return True
-    return rescored.relevance.get(memory_id, 0.0) >= at_least
+    return relevance >= at_least or bool(time is not None and time.certain and time.eligible[doc])

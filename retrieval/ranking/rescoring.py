@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from retrieval.index.columns import Columns
 from retrieval.index.query_vectors import QueryVectors, cosines
 from retrieval.index.strings import NONE
 from retrieval.index.word_index import WordIndexes
-from retrieval.legs.base import LegRanking
 from retrieval.legs.bm25_scoring import coverage
 from retrieval.ranking.candidates import Candidates
 from retrieval.text.speakers import is_assistant
@@ -36,11 +35,12 @@ def candidate_inputs(
     embedding: NDArray[np.float32] | None,
     candidates: Candidates,
 ) -> CandidateInputs | None:
-    """Features of the memories that the legs ranked; None if all of them have been deleted.
+    """Features of the memories that the legs ranked, by number; None if all of them have been deleted.
 
     `vectors` has read those of the candidates if there is an `embedding` of the query, shape (dimensions,).
     """
-    ids, docs, rankings = candidates.ids, np.array(candidates.docs, np.int64), candidates.rankings
+    numbers: Sequence[int] = range(len(candidates.docs))
+    docs, rankings = np.array(candidates.docs, np.int64), candidates.rankings
     is_read = np.ones(docs.size, np.bool_)
     rows = np.zeros(docs.size, np.int64)
     if embedding is not None:
@@ -48,8 +48,8 @@ def candidate_inputs(
         is_read = rows >= 0
     if not is_read.all():
         docs, rows = docs[is_read], rows[is_read]
-        ids = [ids[number] for number in np.flatnonzero(is_read).tolist()]
-    if not ids:
+        numbers = np.flatnonzero(is_read).tolist()
+    if not docs.size:
         return None
     speakers = memories.speakers.codes.values[docs]
     titles = memories.titles.codes.values[docs]
@@ -61,7 +61,7 @@ def candidate_inputs(
             for memory_vectors in (vectors.text_vectors, vectors.context_vectors)
         )
     return CandidateInputs(
-        ids=ids,
+        ids=numbers,
         own=text_cosines,
         mixed=context_cosines,
         vectors=None if embedding is None else vectors.text_vectors.take(rows, axis=0),
@@ -87,18 +87,19 @@ def _among(codes: NDArray[np.int32], wanted: Sequence[int]) -> NDArray[np.bool_]
     return found
 
 
-def favouring_period(rescored: Rescored, rankings: Mapping[Leg, LegRanking], weight: float) -> Rescored:
+def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) -> Rescored:
     """Add a bonus to memories of the query's period, which BM25 knows and the model does not see.
 
     It is scaled by `weight`, the profile's `period_weight`.
     """
-    terms = rankings[Leg.BM25].terms if Leg.BM25 in rankings else None
+    bm25 = candidates.rankings.get(Leg.BM25)
+    terms = None if bm25 is None else bm25.terms
     if not weight or terms is None or terms.query is None or not terms.query.period_docs.size:
         return rescored
     period_docs = set(terms.query.period_docs.tolist())
-    ids = {hit.id for ranking in rankings.values() for hit in ranking.hits if hit.doc in period_docs}
     bonus = weight * PERIOD_BONUS * float(np.std(list(rescored.scores.values())))
-    scores = {memory_id: score + bonus * (memory_id in ids) for memory_id, score in rescored.scores.items()}
+    favoured = {number for number, doc in enumerate(candidates.docs) if doc in period_docs}
+    scores = {number: score + bonus * (number in favoured) for number, score in rescored.scores.items()}
     return replace(rescored, scores=scores)
 
 

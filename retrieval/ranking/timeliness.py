@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from retrieval.index.columns import Columns, microseconds
 from retrieval.index.strings import NONE
-from retrieval.legs.base import Hit, LegRanking, SearchView
+from retrieval.legs.base import LegRanking, SearchView, best_first
 from retrieval.legs.query_terms import GRACE, QueryTerms
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.text.time.periods import Period
@@ -166,15 +166,11 @@ def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArr
 
 def joined(everything: LegRanking, of_time: LegRanking, count: int) -> LegRanking:
     """What a leg found of the query's time, filled up to `count` with what else it found; best first."""
-    known = {hit.doc for hit in of_time.hits}
-    others = [hit for hit in everything.hits if hit.doc not in known]
-    hits = [*of_time.hits, *others[: max(count - len(of_time.hits), 0)]]
-    hits.sort(key=_best_first)
-    return replace(everything, hits=tuple(hits))
-
-
-def _best_first(hit: Hit) -> tuple[float, str]:
-    return -hit.score, hit.id
+    others = np.flatnonzero(~np.isin(everything.docs, of_time.docs))[: max(count - len(of_time), 0)]
+    docs = np.concatenate([of_time.docs, everything.docs[others]])
+    scores = np.concatenate([of_time.scores, everything.scores[others]])
+    order = best_first(docs, scores, everything.ids)
+    return replace(everything, docs=docs[order], scores=scores[order])
 
 
 def _of_periods(created: NDArray[np.int64], periods: Sequence[Period], grace: timedelta) -> Mask:

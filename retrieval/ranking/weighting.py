@@ -18,6 +18,7 @@ from retrieval.profiles.profile import Profile, Recipe
 from retrieval.ranking.candidates import Candidates
 from retrieval.types.search import IntentReport, Leg, LegWeights, Mode, SearchRequest
 
+_NOTHING = LegScores()
 _LEGS = tuple(Leg)  # iterating over the enum itself is many times slower
 
 _MOST_KEPT = 64
@@ -150,11 +151,12 @@ def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
 
 def evidence_of(query: str, candidates: Candidates, prediction: IntentPrediction) -> QueryPerformanceFeatures:
     """Features of the legs' scores, the query and its intent."""
-    findings, rankings, nothing = candidates.findings, candidates.rankings, LegScores()
+    rankings = candidates.rankings
+    scores = {leg: LegScores(candidates.of_leg(leg), ranking.scores.tolist()) for leg, ranking in rankings.items()}
     return QueryPerformanceFeatures(
-        vector=findings.get(Leg.VECTOR, nothing),
-        bm25=findings.get(Leg.BM25, nothing),
-        graph=findings.get(Leg.GRAPH, nothing),
+        vector=scores.get(Leg.VECTOR, _NOTHING),
+        bm25=scores.get(Leg.BM25, _NOTHING),
+        graph=scores.get(Leg.GRAPH, _NOTHING),
         score_upper_bound=rankings[Leg.BM25].score_upper_bound if Leg.BM25 in rankings else 0.0,
         entity_idfs=rankings[Leg.GRAPH].entity_idfs if Leg.GRAPH in rankings else (),
         words=len(query.split()),

@@ -234,7 +234,7 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
         rescored={
             depth: Rescoring(
                 share=answer.rescored.share,
-                scores=answer.rescored.scores,
+                scores=answer.rescorer_scores(),
             )
             for depth, answer in answers.items()
             if answer.rescored is not None

@@ -20,7 +20,7 @@ from retrieval.errors import AllLegsFailed
 from retrieval.index.registry import IndexRegistry
 from retrieval.ingest.service import Ingest
 from retrieval.installation import models_dir
-from retrieval.legs.base import Hit, LegQuery, LegRanking, Retriever
+from retrieval.legs.base import LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
@@ -84,17 +84,17 @@ class Listening:
 
     def __init__(self, real: Retriever) -> None:
         self._real = real
-        self.told: Mapping[Leg, Sequence[Hit]] = {}
+        self.told: Mapping[Leg, LegRanking] = {}
 
     async def search(self, query: LegQuery) -> LegRanking:
         """What the real one finds."""
 
-        async def other_hits() -> Mapping[Leg, Sequence[Hit]]:
-            self.told = await query.other_hits()
+        async def other_rankings() -> Mapping[Leg, LegRanking]:
+            self.told = await query.other_rankings()
             return self.told
 
         self.told = {}
-        return await self._real.search(replace(query, other_hits=other_hits))
+        return await self._real.search(replace(query, other_rankings=other_rankings))
 
 
 class DeadEmbedder:
@@ -234,8 +234,8 @@ async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
     listening = Listening(legs[Leg.GRAPH])
     answer = await bench.search({**legs, Leg.GRAPH: listening})
     assert set(listening.told) == {Leg.VECTOR, Leg.BM25}
-    for leg, hits in listening.told.items():
-        assert [hit.id for hit in hits][: len(answer.fused_rankings[leg].hits)] == [
+    for leg, ranking in listening.told.items():
+        assert [hit.id for hit in ranking.hits][: len(answer.fused_rankings[leg].hits)] == [
             hit.id for hit in answer.fused_rankings[leg].hits
         ]
     await bench.search({**legs, Leg.VECTOR: Breaking(legs[Leg.VECTOR]), Leg.GRAPH: listening})

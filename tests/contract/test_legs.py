@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from retrieval.embedding.onnx import OnnxEmbedder
 from retrieval.ingest.service import Ingest
-from retrieval.legs.base import Hit, Retriever
+from retrieval.legs.base import Hit, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Filters, Leg
+from tests.rankings import ranking_of
 from tests.snapshot import Ask, Indexed
 from tests.turns import uncached
 
@@ -290,18 +291,18 @@ async def test_the_same_question_has_the_same_answer(bench: Bench) -> None:
 async def test_a_leg_answers_whatever_the_others_found(bench: Bench) -> None:
     """Nothing, memories that are gone, or all there are."""
     await bench.add(*talk(), *(painted(f"m{at}", f"barn {at}") for at in range(5)))
-    everything = [Hit(id="any", doc=doc, score=1 / (doc + 1)) for doc in range(40)]
+    everything = [("any", doc, 1 / (doc + 1)) for doc in range(40)]
 
-    def told(hits: list[Hit]) -> Callable[[], Awaitable[Mapping[Leg, list[Hit]]]]:
-        async def other_hits() -> Mapping[Leg, list[Hit]]:
-            return {Leg.VECTOR: hits, Leg.BM25: hits}
+    def told(hits: list[tuple[str, int, float]]) -> Callable[[], Awaitable[Mapping[Leg, LegRanking]]]:
+        async def other_rankings() -> Mapping[Leg, LegRanking]:
+            return {Leg.VECTOR: ranking_of(hits), Leg.BM25: ranking_of(hits)}
 
-        return other_hits
+        return other_rankings
 
     stored = {f"t{at}" for at in range(len(TALK))} | {f"m{at}" for at in range(5)}
     for hits in ([], everything, everything[::-1][-1:]):
-        found = await bench.ids(other_hits=told(hits))
+        found = await bench.ids(other_rankings=told(hits))
         assert set(found) <= stored
         assert found
-    gone = await bench.ids(other_hits=told([Hit(id="gone", doc=9_999, score=1.0)]))
+    gone = await bench.ids(other_rankings=told([("gone", 9_999, 1.0)]))
     assert set(gone) <= stored

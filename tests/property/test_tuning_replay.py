@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from classifier.inference import IntentPrediction
 from classifier.intents import INTENTS
 from retrieval.evaluation.metrics import ndcg
-from retrieval.legs.base import Hit, LegRanking
+from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import DEFAULT, Models, Profile, Recipe
 from retrieval.ranking.fusion import blend_rankings, weighted_rrf
 from retrieval.ranking.noise import cut_noise, truncate
@@ -23,6 +23,7 @@ from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
 from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
 from retrieval.types.search import Leg
+from tests.rankings import ranking_of
 from tests.tuned import saved
 
 
@@ -68,13 +69,7 @@ class AsServed:
 
     def rankings(self, fan_out: int) -> dict[Leg, LegRanking]:
         depth = max(fan_out, 2 * CUTOFF)
-        found = {
-            leg: LegRanking(
-                hits=tuple(Hit(id=id_, doc=int(id_[1:]), score=score) for id_, score in self.query.hits(leg, 80)),
-                details={},
-            )
-            for leg in Leg
-        }
+        found = {leg: ranking_of((id_, int(id_[1:]), score) for id_, score in self.query.hits(leg, 80)) for leg in Leg}
         return truncate(found, depth)
 
     def ndcg(self, recipe: Recipe) -> float:

@@ -89,7 +89,7 @@ async def test_a_score_is_the_sum_over_the_legs_that_are_shown(trivet: Trivet, o
     for place, found in enumerate(answer.found, 1):
         assert not found.duplicates
         assert found.fused_rank == place
-        legs = [(leg, rank) for leg, (rank, _) in found.evidence.items()]
+        legs = [(leg, evidence.rank) for leg, evidence in found.evidence.items()]
         assert found.fused.score == summed(answer, legs)
         for leg, rank in legs:
             assert answer.fused_rankings[leg].hits[rank - 1].id == found.memory.id
@@ -235,7 +235,7 @@ async def test_a_varied_answer_says_different_things(trivet: Trivet) -> None:
         alike.append(float(np.triu(vectors @ vectors.T, 1).sum()))
         by_id = {found.memory.id: found for found in answer.found}
         ranks = {hit.id: at for at, hit in enumerate(answer.fused_rankings[Leg.VECTOR].hits, 1)}
-        assert all(found.evidence[Leg.VECTOR][0] == ranks[id_] for id_, found in by_id.items())
+        assert all(found.evidence[Leg.VECTOR].rank == ranks[id_] for id_, found in by_id.items())
         if not diversity:
             assert ids(answer) == ids(plain)
     assert alike[0] > alike[1] > alike[2]
@@ -278,7 +278,7 @@ async def test_one_that_stands_for_others_shows_the_best_place_of_all(trivet: Tr
     assert group == {"a", "b"}
     for leg, ranking in answer.fused_rankings.items():
         places = [rank for rank, hit in enumerate(ranking.hits, 1) if hit.id in group]
-        assert found.evidence[leg][0] == min(places)
+        assert found.evidence[leg].rank == min(places)
 
 
 async def test_fewer_memories_than_asked_for(trivet: Trivet) -> None:

@@ -25,6 +25,7 @@ from retrieval.profiles.profile import DEFAULT
 from retrieval.store.pool import Pool
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
 from retrieval.types.search import Filters, Leg
+from tests.rankings import ranking_of
 from tests.snapshot import Ask, Indexed
 from tests.turns import hashed, own_vector
 
@@ -59,15 +60,13 @@ def given(vector: NDArray[np.float32]) -> Callable[[], Awaitable[NDArray[np.floa
     return embedding
 
 
-def found_by(**legs: Sequence[tuple[int, float]]) -> Callable[[], Awaitable[Mapping[Leg, Sequence[Hit]]]]:
+def found_by(**legs: Sequence[tuple[int, float]]) -> Callable[[], Awaitable[Mapping[Leg, LegRanking]]]:
     """What other legs found: ordinals and scores, best first, by leg."""
 
-    async def other_hits() -> Mapping[Leg, Sequence[Hit]]:
-        return {
-            Leg(leg): [Hit(id=f"m{doc}", doc=doc, score=score) for doc, score in hits] for leg, hits in legs.items()
-        }
+    async def other_rankings() -> Mapping[Leg, LegRanking]:
+        return {Leg(leg): ranking_of((f"m{doc}", doc, score) for doc, score in hits) for leg, hits in legs.items()}
 
-    return other_hits
+    return other_rankings
 
 
 async def dead() -> NDArray[np.float32]:
@@ -162,7 +161,7 @@ async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
     """To memories that the query does not name, with the reason in words."""
     ask = replace(ASK, text="What did they sing?", explain=True)
     assert (await leg.search(ask)).hits == ()
-    ranking = await leg.search(replace(ask, other_hits=found_by(vector=[(3, 0.8)])))
+    ranking = await leg.search(replace(ask, other_rankings=found_by(vector=[(3, 0.8)])))
     hits = {hit.id: hit for hit in ranking.hits}
     assert set(hits) == {"m1", "m2", "m3"}
     assert ranking.details["anchors"] == 1
@@ -176,7 +175,7 @@ async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
 
 async def test_seeds_and_anchors_lead_together(leg: Walks) -> None:
     """The path of what the query names begins there; an anchor that names nothing has none."""
-    ranking = await leg.search(replace(ASK, other_hits=found_by(bm25=[(4, 3.0)]), explain=True))
+    ranking = await leg.search(replace(ASK, other_rankings=found_by(bm25=[(4, 3.0)]), explain=True))
     hits = {hit.id: hit for hit in ranking.hits}
     assert {"m1", "m2", "m4"} <= set(hits)
     assert hits["m2"].path == ("Caroline",)
@@ -185,13 +184,13 @@ async def test_seeds_and_anchors_lead_together(leg: Walks) -> None:
 
 
 async def test_an_anchor_that_names_nothing_known_is_all_there_is(leg: Walks) -> None:
-    ranking = await leg.search(replace(ASK, text="What is it?", other_hits=found_by(vector=[(4, 0.5)])))
+    ranking = await leg.search(replace(ASK, text="What is it?", other_rankings=found_by(vector=[(4, 0.5)])))
     assert ids(ranking) == ["m4"]
 
 
 async def test_filters_hold_for_what_anchors_lead_to(leg: Walks) -> None:
-    other_hits = found_by(vector=[(3, 0.8)])
-    ask = replace(ASK, text="What did they sing?", other_hits=other_hits)
+    other_rankings = found_by(vector=[(3, 0.8)])
+    ask = replace(ASK, text="What did they sing?", other_rankings=other_rankings)
     assert ids(await leg.search(replace(ask, filters=Filters(tags_any=["t3", "t2"])))) == ["m3"]
     assert set(ids(await leg.search(replace(ask, filters=Filters(tags_any=["t3", "t1"]))))) == {"m3", "m1"}
 
@@ -199,36 +198,36 @@ async def test_filters_hold_for_what_anchors_lead_to(leg: Walks) -> None:
 @pytest.mark.parametrize("anchor", [3, 99])
 async def test_an_anchor_that_may_not_be_seen_leads_nowhere(leg: Walks, anchor: int) -> None:
     """Not even to what may: another leg found it before it went, or is mistaken."""
-    ask = replace(ASK, text="What did they sing?", other_hits=found_by(vector=[(anchor, 0.8)]), explain=True)
+    ask = replace(ASK, text="What did they sing?", other_rankings=found_by(vector=[(anchor, 0.8)]), explain=True)
     ranking = await leg.search(replace(ask, filters=Filters(tags_any=["t1", "t2"])))
     assert ids(ranking) == []
     assert (
-        await leg.search(replace(ask, filters=Filters(tags_any=["t1"]), other_hits=found_by(vector=[(1, 0.8)])))
+        await leg.search(replace(ask, filters=Filters(tags_any=["t1"]), other_rankings=found_by(vector=[(1, 0.8)])))
     ).hits
 
 
 async def test_without_hops_anchors_count_nothing(leg: Walks) -> None:
     """Nor is there anything to wait for."""
 
-    async def never() -> Mapping[Leg, Sequence[Hit]]:
+    async def never() -> Mapping[Leg, LegRanking]:
         raise AssertionError("asked for")
 
-    assert sorted(ids(await leg.search(replace(ASK, max_hops=0, other_hits=never)))) == ["m1", "m2"]
+    assert sorted(ids(await leg.search(replace(ASK, max_hops=0, other_rankings=never)))) == ["m1", "m2"]
 
 
 async def test_without_anchors_in_the_profile_there_are_none(leg: Walks) -> None:
-    ask = replace(ASK, text="What did they sing?", other_hits=found_by(vector=[(3, 0.8)]))
+    ask = replace(ASK, text="What did they sing?", other_rankings=found_by(vector=[(3, 0.8)]))
     assert ids(await leg.search(replace(ask, profile=structs.replace(DEFAULT, anchors=0)))) == []
 
 
-@pytest.mark.parametrize("other_hits", [found_by(), found_by(vector=[], bm25=[]), found_by(vector=[(3, -0.2)])])
-async def test_legs_that_found_nothing_change_nothing(leg: Walks, other_hits: Any) -> None:
+@pytest.mark.parametrize("other_rankings", [found_by(), found_by(vector=[], bm25=[]), found_by(vector=[(3, -0.2)])])
+async def test_legs_that_found_nothing_change_nothing(leg: Walks, other_rankings: Any) -> None:
     """As little as memories that point away from the query."""
-    assert ids(await leg.search(replace(ASK, other_hits=other_hits))) == ids(await leg.search(ASK))
+    assert ids(await leg.search(replace(ASK, other_rankings=other_rankings))) == ids(await leg.search(ASK))
 
 
 async def test_the_same_question_gives_the_same_answer(leg: Walks) -> None:
-    ask = replace(ASK, other_hits=found_by(vector=[(3, 0.8), (4, 0.1)], bm25=[(2, 7.0), (3, 1.0)]), explain=True)
+    ask = replace(ASK, other_rankings=found_by(vector=[(3, 0.8), (4, 0.1)], bm25=[(2, 7.0), (3, 1.0)]), explain=True)
     first = await leg.search(ask)
     assert all(0 < hit.score <= 1 for hit in first.hits)
     for _ in range(3):
@@ -240,14 +239,14 @@ async def test_rarities_are_those_of_the_seeds(leg: Walks) -> None:
     [rarity] = (await leg.search(ASK)).entity_idfs
     assert 0 < rarity < 1
     assert (await leg.search(replace(ASK, text="Rome"))).entity_idfs == (1.0,)
-    assert (await leg.search(replace(ASK, text="it", other_hits=found_by(vector=[(3, 1.0)])))).entity_idfs == ()
+    assert (await leg.search(replace(ASK, text="it", other_rankings=found_by(vector=[(3, 1.0)])))).entity_idfs == ()
 
 
 def test_anchors_are_the_best_of_the_legs_together() -> None:
     """Each leg's best counts 1 and its last 0, BM25 from 0 on; squared, times the cosine."""
 
-    def hits(*scores: float, first: int = 1) -> list[Hit]:
-        return [Hit(id=f"m{doc}", doc=doc, score=score) for doc, score in enumerate(scores, first)]
+    def hits(*scores: float, first: int = 1) -> LegRanking:
+        return ranking_of((f"m{doc}", doc, score) for doc, score in enumerate(scores, first))
 
     vector, bm25 = hits(0.9, 0.6, 0.5), hits(8.0, 4.0, first=2)
     assert anchors_of({Leg.VECTOR: vector, Leg.BM25: bm25}, 5) == pytest.approx(
@@ -337,7 +336,7 @@ async def test_the_turn_after_an_anchor_comes_with_it(chats: Chats) -> None:
     """Even where neither names anything."""
     await chats.add(*talk())
     docs = await chats.docs("t3")
-    hits = await chats.hits("How was it?", other_hits=found_by(vector=[(docs["t3"], 0.7)]))
+    hits = await chats.hits("How was it?", other_rankings=found_by(vector=[(docs["t3"], 0.7)]))
     assert list(hits) == ["t3", "t2", "t4"]
 
 

@@ -136,7 +136,7 @@ async def test_the_order_is_the_rescorer_s_and_fused_is_the_fusion_s(engine: Tri
     request = SearchRequest(query=QUERY, profile="small@1", mode=Mode.HYBRID, top_k=20)
     answer = await engine.answer("n", request)
     assert answer.rescored is not None
-    scores = answer.rescored.scores
+    scores = answer.rescorer_scores()
     rescored = await engine.search("n", request)
     fused = await engine.search("n", structs.replace(request, rescore=False))
     place = {each.id: each.fused for each in fused.results}
@@ -266,14 +266,14 @@ async def test_training_sees_the_features_that_are_served(
             namespace="n",
             type="fact",
             relevant=frozenset(["t0"]),
-            evidence=answer.evidence,
+            evidence=answer.evidence_by_id,
             known=known,
             fused=[each.memory.id for each in answer.found],
         )
         write_examples(tmp_path / "examples.bin", [example])
         [read] = read_examples(tmp_path / "examples.bin")
         assert served == [each.tobytes() for each in describe(read.evidence, read.known)]
-        assert set(read.known.ids) == set(answer.rescored.scores)
+        assert set(read.known.ids) == set(answer.rescorer_scores())
 
 
 async def test_the_candidates_stand_in_an_order_of_their_own(engine: Trivet, database_url: str) -> None:
@@ -319,7 +319,7 @@ async def test_a_vector_leg_that_fails_takes_the_embedding_not_along(
     known = await engine.candidate_inputs(answer, QUERY)
     assert known is not None
     assert known.vectors is not None
-    assert set(answer.rescored.scores) == set(known.ids)
+    assert set(answer.rescorer_scores()) == set(known.ids)
 
 
 async def test_filters_hold_and_other_namespaces_do_not_count(engine: Trivet) -> None:

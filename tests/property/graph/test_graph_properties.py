@@ -11,6 +11,7 @@ from graph.names import entity_id, normalize
 from retrieval.legs.base import Hit
 from retrieval.legs.graph import anchors_of
 from retrieval.types.search import Leg
+from tests.rankings import ranking_of
 
 
 @given(st.text(max_size=300))
@@ -44,7 +45,8 @@ def test_anchors_are_few_and_their_strengths_positive(legs: dict[Leg, list[float
         for leg, scores in legs.items()
     }  # fmt: skip
     others = {leg: sorted(hits, key=lambda hit: -hit.score) for leg, hits in others.items()}
-    anchors = anchors_of(others, count)
+    rankings = {leg: ranking_of((hit.id, hit.doc, hit.score) for hit in hits) for leg, hits in others.items()}
+    anchors = anchors_of(rankings, count)
     assert len(anchors) <= count
     assert set(anchors) <= {hit.doc for hits in others.values() for hit in hits}
     assert all(0 < strength < np.inf for strength in anchors.values())

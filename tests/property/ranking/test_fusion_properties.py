@@ -76,10 +76,10 @@ def test_a_score_is_the_sum_rounded_once(rankings: Rankings, weights: Weights, k
 @given(st.lists(st.integers(-2, 6), max_size=8), st.integers(0, 6), st.tuples(st.integers(-1, 9), st.integers(-1, 9)))
 def test_numbers_of_no_candidate_are_refused(numbers: list[int], count: int, part: tuple[int, int]) -> None:
     """Nothing is read or written beside the arrays."""
-    ids, (start, length) = list("abcdef")[:count], part
+    start, length = part
     fits = start >= 0 and length >= 0 and start + length <= len(numbers)
     within = numbers[start : start + length] if fits else []
-    call = partial(fuse, ids, array("i", numbers).tobytes(), [RankingSlice(start, length, 1.0)], rrf_k=1)
+    call = partial(fuse, count, array("i", numbers), [RankingSlice(start, length, 1.0)], rrf_k=1)
     if fits and all(0 <= number < count for number in within):
         assert set(call().numbers) == set(within)
     else:

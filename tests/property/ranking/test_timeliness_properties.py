@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.legs.base import Hit, LegRanking
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.timeliness import NamedTime, joined
 from retrieval.types.search import Leg
+from tests.rankings import ranking_of
 
 SLOTS = 12
 FLAGS = st.lists(st.booleans(), min_size=SLOTS, max_size=SLOTS).map(lambda flags: np.array(flags, np.bool_))
@@ -19,8 +21,8 @@ SCORES = st.lists(st.floats(0.01, 1), min_size=1, max_size=SLOTS).map(lambda sco
 
 def ranked(scores: list[float]) -> tuple[RankedCandidates, Candidates]:
     """Candidates in slots of their numbers, best first."""
-    hits = tuple(Hit(f"m{slot:02}", slot, score) for slot, score in enumerate(scores))
-    candidates = Candidates.from_rankings({Leg.BM25: LegRanking(hits=hits, details={})})
+    ranking = ranking_of((f"m{slot:02}", slot, score) for slot, score in enumerate(scores))
+    candidates = Candidates.from_rankings({Leg.BM25: ranking})
     numbers = list(range(len(scores)))
     return RankedCandidates(numbers, scores, [number + 1 for number in numbers], scores), candidates
 
@@ -55,11 +57,10 @@ def test_a_query_for_a_time_alone_gets_that_time_first(scores: list[float], of_t
 def test_what_a_leg_found_of_the_time_is_kept_and_the_rest_fills_up(
     scores: list[float], of_time: NDArray[np.bool_], count: int
 ) -> None:
-    hits = [Hit(f"m{slot:02}", slot, score) for slot, score in enumerate(scores)]
-    inside = [hit for hit in hits if of_time[hit.doc]][:count]
-    found = joined(
-        LegRanking(hits=tuple(hits[:count]), details={}), LegRanking(hits=tuple(inside), details={}), count
-    ).hits
-    assert set(inside) <= set(found)
+    ranking = ranking_of((f"m{slot:02}", slot, score) for slot, score in enumerate(scores))
+    then = np.flatnonzero(of_time[: len(scores)])[:count]
+    inside = replace(ranking, docs=ranking.docs[then], scores=ranking.scores[then])
+    found = joined(ranking.cut(count), inside, count).hits
+    assert set(inside.hits) <= set(found)
     assert len(found) == len(set(found)) <= count
     assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)

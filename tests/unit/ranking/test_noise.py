@@ -9,17 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from retrieval.legs.base import Hit, LegRanking
+from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.types.search import Leg
+from tests.rankings import ranking_of
 
 PROFILE = replace(DEFAULT, vector_noise=0.2, bm25_noise=0.5)
 
 
 def ranking(*scores: float) -> LegRanking:
-    hits = tuple(Hit(id=f"m{at:02}", doc=at, score=score) for at, score in enumerate(scores))
-    return LegRanking(hits=hits, details={"of": "tests"}, score_upper_bound=30.0, entity_idfs=(0.5,))
+    hits = ((f"m{at:02}", at, score) for at, score in enumerate(scores))
+    return ranking_of(hits, details={"of": "tests"}, score_upper_bound=30.0, entity_idfs=(0.5,))
 
 
 def left(rankings: Mapping[Leg, LegRanking]) -> dict[Leg, list[float]]:
@@ -48,7 +49,10 @@ def test_a_leg_alone_is_heard_out(leg: Leg) -> None:
 
 def test_what_else_a_ranking_holds_stays() -> None:
     cut = cut_noise({Leg.BM25: ranking(2.0, 0.5), Leg.GRAPH: ranking(0.5)}, PROFILE, enough=1)
-    assert cut == {Leg.BM25: ranking(2.0), Leg.GRAPH: ranking(0.5)}
+    for leg, expected in {Leg.BM25: ranking(2.0), Leg.GRAPH: ranking(0.5)}.items():
+        for name in ("hits", "details", "score_upper_bound", "terms", "entity_idfs", "paths"):
+            assert getattr(cut[leg], name) == getattr(expected, name)
+    assert cut.keys() == {Leg.BM25, Leg.GRAPH}
 
 
 def test_a_leg_that_alone_found_anything_is_heard_out() -> None:
