@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import json
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ from classifier.query_performance import Candidate, QueryPerformanceFeatures
 
 MOST_LEAVES = 32
 """Maximum leaves of a tree, one bit each; as in `native/rescore.c`."""
+
+NO_ROW = -1
 
 _score = native.function(
     "trivet_trees",
@@ -49,14 +52,14 @@ class Rescored:
 
     Attributes:
         scores: of the `top_rows` candidates; only their order within the query is meaningful.
-        relevance: of all candidates: the calibrated probability that each answers the query.
+        relevance: gives the calibrated probabilities that some of the candidates answer the query.
         in_domain: similarity of the memories to those of the training data, in [0, 1]; 0 is unlike all of them.
         share: how far to follow the order, in [0, 1]: wholly on memories like those of the training data, on others as
             far as it helped on sets that it had not seen.
     """
 
     scores: Mapping[Candidate, float]
-    relevance: Mapping[Candidate, float]
+    relevance: Callable[[Sequence[Candidate]], list[float]]
     in_domain: float
     share: float
 
@@ -97,15 +100,24 @@ class Rescorer:
         """Score the candidates of a query, at least one; `positions` as in `describe`."""
         described = describe(evidence, known, positions)
         scores = self._trees.scores(described.rows, described.top_rows)
-        logits = self._relevance.scores(described.rows, np.arange(len(described.rows)))
-        relevance = 1 / (1 + np.exp(-(self._slope * logits + self._offset)))
         in_domain, unseen = self._guard.in_domain(described.corpus), self._share.share(described.corpus)
         return Rescored(
             scores=dict(zip(map(known.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
-            relevance=dict(zip(known.ids, relevance.tolist(), strict=True)),
+            relevance=partial(self._relevance_of, known.ids, described.rows),
             in_domain=in_domain,
             share=unseen + (1 - unseen) * in_domain,
         )
+
+    def _relevance_of(
+        self, known: Sequence[Candidate], rows: NDArray[np.float32], candidates: Sequence[Candidate]
+    ) -> list[float]:
+        """The relevance of some of the known candidates, whose features are `rows`; 0 for any other."""
+        row_of = dict(zip(known, range(len(known)), strict=True))
+        there = np.array([row_of.get(each, NO_ROW) for each in candidates], np.int64)
+        relevance = np.zeros(len(there))
+        logits = self._relevance.scores(rows, there[there != NO_ROW])
+        relevance[there != NO_ROW] = 1 / (1 + np.exp(-(self._slope * logits + self._offset)))
+        return relevance.tolist()
 
 
 class Trees:

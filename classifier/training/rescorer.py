@@ -84,9 +84,10 @@ class FittedRescorer:
         scores = scores_of(self.booster, example, described)
         logits = np.asarray(self.relevance.booster.predict(described.rows, raw_score=True))
         relevance = 1 / (1 + np.exp(-(self.relevance.slope * logits + self.relevance.offset)))
+        relevance_of = dict(zip(example.known.ids, relevance.tolist(), strict=True))
         return Rescored(
             scores=scores,
-            relevance=dict(zip(example.known.ids, relevance.tolist(), strict=True)),
+            relevance=lambda candidates: [relevance_of[each] for each in candidates],
             in_domain=float(in_domain),
             share=float(share),
         )

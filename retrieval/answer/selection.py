@@ -11,7 +11,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from classifier.query_performance import Candidate
 from classifier.rescorer import Rescored
 from retrieval.answer.hydration import TextReader
 from retrieval.index.query_vectors import QueryVectors
@@ -117,8 +116,13 @@ async def select(
         kept = _varied(kept, texts, order, candidates, vectors, limits.diversity)
     kept = cap_sources(kept, lambda each: texts[each.id].source, cap=limits.source_cap, top_k=limits.top_k)
     ranks = Ranks(candidates, rankings)
-    relevance = None if rescored is None else rescored.relevance
-    return [_found(each, texts, order, candidates, ranks, relevance) for each in kept[: limits.top_k]]
+    kept = kept[: limits.top_k]
+    numbers = [order.numbers[texts[each.id].place] for each in kept]
+    relevance = [None] * len(kept) if rescored is None else rescored.relevance(numbers)
+    return [
+        _found(each, texts, order, candidates, ranks, probability)
+        for each, probability in zip(kept, relevance, strict=True)
+    ]
 
 
 def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) -> Sequence[RankedMemory]:
@@ -197,7 +201,7 @@ def _found(
     order: RankedCandidates,
     candidates: Candidates,
     ranks: Ranks,
-    relevance: Mapping[Candidate, float] | None,
+    relevance: float | None,
 ) -> RankedMemory:
     """A memory of the answer with its ranks and scores."""
     memory, place = texts[kept.id]
@@ -209,7 +213,7 @@ def _found(
         score=order.scores[place],
         fused=Fused(memory.id, order.fused_scores[rank - FIRST_RANK]),
         fused_rank=rank,
-        relevance=None if relevance is None else relevance.get(number, 0.0),
+        relevance=relevance,
         evidence=evidence,
         duplicates=kept.duplicates,
     )

@@ -100,7 +100,7 @@ class Candidates:
         order = best_first(docs, np.array(fused.scores), self._ids)
         return fused._replace(numbers=[fused.numbers[place] for place in order.tolist()])
 
-    def docs_of(self, order: FusedOrder, count: int) -> list[int]:
+    def docs_of(self, order: FusedOrder | RankedCandidates, count: int) -> list[int]:
         """The slots of the first `count` candidates of an order."""
         return [self.docs[number] for number in order.numbers[:count]]
 

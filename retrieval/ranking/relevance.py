@@ -18,11 +18,13 @@ def relevant(
     order: RankedCandidates, candidates: Candidates, rescored: Rescored, time: NamedTime | None, *, at_least: float
 ) -> RankedCandidates:
     """The candidates that are relevant enough, in the same order."""
+    relevance = rescored.relevance(order.numbers)
+    docs = candidates.docs_of(order, len(order.numbers))
     return order.at(
         [
             place
-            for place, number in enumerate(order.numbers)
-            if is_relevant(rescored.relevance.get(number, 0.0), time, candidates.docs[number], at_least=at_least)
+            for place, (each, doc) in enumerate(zip(relevance, docs, strict=True))
+            if is_relevant(each, time, doc, at_least=at_least)
         ]
     )
 

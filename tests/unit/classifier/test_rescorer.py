@@ -63,8 +63,8 @@ def test_it_says_what_onnx_runtime_says_of_the_features_of_the_foremost_candidat
         some.known.ids[at]: float(score) for at, score in zip(described.top_rows, scores[:, 0], strict=True)
     }
     [relevance] = session.run(["relevance"], inputs | {"candidates": described.rows})
-    expected = dict(zip(some.known.ids, relevance[:, 0].tolist(), strict=True))
-    assert rescored.relevance == pytest.approx(expected, abs=1e-6)
+    assert rescored.relevance(some.known.ids) == pytest.approx(relevance[:, 0].tolist(), abs=1e-6)
+    assert rescored.relevance([some.known.ids[-1], "unknown"]) == pytest.approx([relevance[-1, 0], 0.0], abs=1e-6)
     assert rescored.in_domain == pytest.approx(float(in_domain[0]), abs=1e-5)
     assert rescored.share == pytest.approx(float(share[0]), abs=1e-5)
 
