@@ -72,7 +72,13 @@ docs: $(INSTALLED) $(DEVELOPMENT) ## the documentation as a site: build/docs/sit
 
 .PHONY: sanitize
 sanitize: $(INSTALLED) $(DEVELOPMENT) ## tests of native/ under AddressSanitizer and UndefinedBehaviorSanitizer; needs gcc
-	@native/sanitize.sh $(BIN)/python $(KERNEL_TESTS) -k 'not ranx' # which compiles by LLVM in a process of its own
+	@native/sanitize.sh address $(BIN)/python $(KERNEL_TESTS) -k 'not ranx' # which compiles by LLVM in a process of its own
+
+SANITIZE_SECONDS ?= 600
+
+.PHONY: sanitize-threads
+sanitize-threads: $(INSTALLED) $(DEVELOPMENT) ## searches among writes for ten minutes under ThreadSanitizer; needs gcc
+	@native/sanitize.sh thread $(BIN)/python benchmarks/thread_stress.py --seconds $(SANITIZE_SECONDS)
 
 .PHONY: check
 check: lint types imports docs-check docs sanitize test ## all of the above, as CI does

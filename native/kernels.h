@@ -6,6 +6,10 @@
 
 enum { TRIVET_LANES = 32 };
 
+/* For functions that read rows which another thread may be writing. What they compute from such a row is thrown away:
+   either the query may not see the row, or the caller sees that rows have been dropped and searches again. */
+#define TRIVET_READS_CHANGING __attribute__((no_sanitize("thread")))
+
 static inline int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
 
 /* The dot product of two vectors. Sums are kept in lanes, for vector registers, in an order of additions that does not

@@ -15,7 +15,7 @@ typedef struct {
 } Scored;
 
 /* `ask` ensures that no sum overflows. */
-static int32_t coarse_product(const int8_t *high, const int16_t *query, int64_t dimensions) {
+TRIVET_READS_CHANGING static int32_t coarse_product(const int8_t *high, const int16_t *query, int64_t dimensions) {
     int32_t sum = 0;
     for (int64_t i = 0; i < dimensions; i++)
         sum += high[i] * query[i];
@@ -62,7 +62,7 @@ void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *r
     }
 }
 
-static void unpack(const struct kept *kept, int64_t row, float *out) {
+TRIVET_READS_CHANGING static void unpack(const struct kept *kept, int64_t row, float *out) {
     int64_t half = kept->dimensions / 2;
     const int8_t *high = kept->high + row * kept->dimensions;
     const uint8_t *low = kept->low + row * half;
@@ -136,7 +136,8 @@ static int32_t *counts_of(const Search *search, int64_t part) {
 }
 
 /* Specialised for the dimensions of the bundled embedder, which saves a tenth of a search. */
-static inline __attribute__((always_inline)) void count_words(const Search *search, int64_t part, const int64_t words) {
+TRIVET_READS_CHANGING static inline __attribute__((always_inline)) void
+count_words(const Search *search, int64_t part, const int64_t words) {
     int64_t first = part * PART, end = lesser(first + PART, search->n);
     int64_t counts = search->counts;
     const uint64_t *signs = search->kept.signs + first * words, *asked = search->asked;
@@ -161,11 +162,11 @@ static inline __attribute__((always_inline)) void count_words(const Search *sear
     }
 }
 
-static __attribute__((noinline)) void count_bundled(const Search *search, int64_t part) {
+TRIVET_READS_CHANGING static __attribute__((noinline)) void count_bundled(const Search *search, int64_t part) {
     count_words(search, part, BUNDLED_WORDS);
 }
 
-static void count_differing(Search *search, int64_t part) {
+TRIVET_READS_CHANGING static void count_differing(Search *search, int64_t part) {
     int64_t words = words_of(search->kept.dimensions);
     if (words == BUNDLED_WORDS)
         count_bundled(search, part);
@@ -228,7 +229,7 @@ static int64_t keep(Scored *heap, int64_t size, int64_t most, Scored next) {
     return size;
 }
 
-static void compare(Search *search, int64_t part) {
+TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
     int64_t first = part * PART, end = lesser(first + PART, search->n), room = search->room[part], among = 0, size = 0;
     int64_t *chosen = search->chosen + search->first[part], dimensions = search->kept.dimensions;
     for (int64_t row = first; row < end; row++) {

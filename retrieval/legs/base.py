@@ -184,8 +184,10 @@ class LegRanking:
         **about: Any,
     ) -> LegRanking:
         """The best `count` memories, given with all that tie with the last of these."""
-        order = best_first(docs, scores, ids)[:count]
-        return cls(docs=docs[order], scores=scores[order], ids=ids, **about)
+        if not (scores[1:] < scores[:-1]).all():  # most come in order and without ties
+            order = best_first(docs, scores, ids)
+            docs, scores = docs[order], scores[order]
+        return cls(docs=docs[:count], scores=scores[:count], ids=ids, **about)
 
     def __len__(self) -> int:
         return len(self.docs)
