@@ -151,7 +151,7 @@ class NamespaceIndex:
     def remove(self, docs: list[int]) -> None:
         """Mark memories as deleted; their edges and vectors stay until the searches that may see them end."""
         self.memories.remove(docs)
-        self.terms.removed()
+        self.terms.remove(docs)
         before, self.state = self.state, IndexState()
         before.next = self.state
         self._leaving.append((weakref.ref(before), docs))

@@ -36,6 +36,28 @@ class TermPostings:
     tfs: NDArray[np.uint16]
     lengths: NDArray[np.int32]
 
+    def without(self, docs: Sequence[int]) -> TermPostings:
+        """The postings without those of some memories; the same object if it has none of them."""
+        gone = np.array(docs, np.int32)
+        places = np.searchsorted(self.docs, gone)
+        there = places[places < self.docs.size]
+        there = there[self.docs[there] == gone[places < self.docs.size]]
+        if not there.size:
+            return self
+        return TermPostings(np.delete(self.docs, there), np.delete(self.tfs, there), np.delete(self.lengths, there))
+
+    def joined(self, more: TermPostings) -> TermPostings:
+        """These postings and more; of a memory that has both, those here count."""
+        if not more.docs.size:
+            return self
+        docs = np.concatenate([self.docs, more.docs])
+        tfs = np.concatenate([self.tfs, more.tfs])
+        lengths = np.concatenate([self.lengths, more.lengths])
+        if not _ascends(docs[max(self.docs.size - 1, 0) :]):  # new memories are mostly the last
+            docs, first = np.unique(docs, return_index=True)
+            tfs, lengths = tfs[first], lengths[first]
+        return TermPostings(docs, tfs, lengths)
+
     @cached_property
     def extremes(self) -> tuple[int, int]:
         """The highest frequency, and the length of the shortest memory."""
@@ -78,7 +100,7 @@ class Postings:
 
 @dataclass(slots=True)
 class _Cached:
-    """Postings, and the numbers of additions and removals that they include."""
+    """Postings, and how many of the additions and removals they include."""
 
     postings: TermPostings
     additions: int
@@ -93,7 +115,7 @@ class TermCache:
         self._columns = columns
         self._cached: OrderedDict[int, _Cached] = OrderedDict()
         self._nbytes = 0
-        self._removals = 0
+        self._removed: list[int] = []
         self._added = _Additions()
 
     @property
@@ -114,9 +136,9 @@ class TermCache:
         """Add the terms of new memories."""
         self._added.append(docs, terms, tfs)
 
-    def removed(self) -> None:
-        """Note that some memories are no longer alive."""
-        self._removals += 1
+    def remove(self, docs: Sequence[int]) -> None:
+        """Note that some memories, given by slot, are no longer alive."""
+        self._removed += docs
 
     def forget(self) -> None:
         """Drop everything: there are new memories whose terms are unknown."""
@@ -133,7 +155,7 @@ class TermCache:
         for term in terms:
             ordinals, tfs = fetched.get(term, nothing)
             postings = self._with_lengths(self._columns.slots.of(ordinals), tfs)
-            self._keep(term, _Cached(postings, additions, self._removals))
+            self._keep(term, _Cached(postings, additions, len(self._removed)))
 
     def postings(self, terms: Iterable[int]) -> Postings:
         """The live postings of some terms, none of which is missing."""
@@ -144,15 +166,10 @@ class TermCache:
     def _current(self, term: int) -> TermPostings:
         cached = self._cached[term]
         self._cached.move_to_end(term)
-        if cached.additions < self._added.count or cached.removals < self._removals:
-            docs, tfs = cached.postings.docs, cached.postings.tfs
-            more_docs, more_tfs = self._added.since(term, since=cached.additions)
-            if more_docs.size:
-                before, docs, tfs = docs, np.concatenate([docs, more_docs]), np.concatenate([tfs, more_tfs])
-                if not _ascends(docs[before.size - 1 :] if before.size else docs):  # new memories are mostly the last
-                    docs, first = np.unique(docs, return_index=True)
-                    tfs = tfs[first]
-            cached = _Cached(self._with_lengths(docs, tfs), self._added.count, self._removals)
+        if cached.additions < self._added.count or cached.removals < len(self._removed):
+            added = self._with_lengths(*self._added.since(term, since=cached.additions))
+            postings = cached.postings.without(self._removed[cached.removals :]).joined(added)
+            cached = _Cached(postings, self._added.count, len(self._removed))
             self._keep(term, cached)
         return cached.postings
 
@@ -207,8 +224,11 @@ class _Additions:
 
     def since(self, term: int, *, since: int) -> PostingArrays:
         """The postings of a term, from addition number `since` on."""
-        parts = [part for start, part in self._parts if start + part.terms.size > since]
-        hits = joined([unpack([]), *(part.only(np.flatnonzero(part.terms == term)) for part in parts)])
+        found = [unpack([])]
+        for start, part in self._parts:
+            first = max(since - start, 0)
+            found.append(part.only(first + np.flatnonzero(part.terms[first:] == term)))
+        hits = joined(found)
         return hits.docs, hits.tfs
 
 
