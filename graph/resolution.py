@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import log
 from typing import Literal, NamedTuple
@@ -129,8 +130,8 @@ def acronyms_of(spelled: Spellings, found: Sequence[EntityCandidate]) -> list[st
 
 
 def _meant(spelled: Spellings, found: Sequence[EntityCandidate]) -> Iterator[_Meant]:
-    people = [row for row in found if row.how in ("exact", "rival", "similar") and row.type not in TOKENIZED_TYPES]
-    present = {row.key.partition(" ")[0] for row in people}
+    people = [row.key for row in found if row.how in ("exact", "rival", "similar") and row.type not in TOKENIZED_TYPES]
+    present = Counter([key.partition(" ")[0] for key in people])
     expansions: dict[str, set[str]] = {}
     bearers: dict[str, int] = {}
     for row in found:
@@ -159,7 +160,7 @@ def _meant(spelled: Spellings, found: Sequence[EntityCandidate]) -> Iterator[_Me
         elif row.how == "prefix":
             yield _Meant(row, "similar", SHARES["prefix"] / len(row.key.split()), where)
         elif row.how == "rival":
-            if nickname := _only_bearer(spelled, row, people, present):
+            if nickname := _only_bearer(spelled, row, present):
                 yield _Meant(row, "similar", SHARES["nickname"] * ONLY_BEARER_SHARE, spelled.spans[nickname])
         elif share := _similar_share(spelled, row, bearers):
             yield _Meant(row, "similar", share, where)
@@ -174,7 +175,7 @@ def _is_loud(row: EntityCandidate) -> bool:
     return row.type not in TOKENIZED_TYPES and row.name.isupper()
 
 
-def _is_short_for(spelled: Spellings, row: EntityCandidate, present: set[str]) -> bool:
+def _is_short_for(spelled: Spellings, row: EntityCandidate, present: Counter[str]) -> bool:
     """Whether a nickname and a full name are the same person: no other name here has the nickname."""
     if row.type in TOKENIZED_TYPES:
         return False
@@ -182,19 +183,17 @@ def _is_short_for(spelled: Spellings, row: EntityCandidate, present: set[str]) -
         return True
     said = spelled.variants[row.key].of
     if row.key in FORMAL_NAMES.get(said, ()):
-        return present & FORMAL_NAMES[said] == {row.key}
-    return present & FORMAL_NAMES[row.key] <= {said}
+        return present.keys() & FORMAL_NAMES[said] == {row.key}
+    return present.keys() & FORMAL_NAMES[row.key] <= {said}
 
 
-def _only_bearer(
-    spelled: Spellings, row: EntityCandidate, people: Sequence[EntityCandidate], present: set[str]
-) -> str | None:
+def _only_bearer(spelled: Spellings, row: EntityCandidate, present: Counter[str]) -> str | None:
     """The nickname in the query that can only mean the given name of `row`."""
     given = row.key.partition(" ")[0]
-    if row.type in TOKENIZED_TYPES or sum(other.key.partition(" ")[0] == given for other in people) > 1:
+    if row.type in TOKENIZED_TYPES or present[given] > 1:
         return None
     said = [of for means, of in spelled.variants.values() if means == "nickname" and given in FORMAL_NAMES.get(of, ())]
-    return next((of for of in said if present & FORMAL_NAMES[of] == {given}), None)
+    return next((of for of in said if present.keys() & FORMAL_NAMES[of] == {given}), None)
 
 
 def _similar_share(spelled: Spellings, row: EntityCandidate, bearers: dict[str, int]) -> float:

@@ -10,24 +10,24 @@ class Span:
 
     __slots__ = ("_spans", "_stage", "_started")
 
-    def __init__(self, spans: dict[str, float], stage: str) -> None:
+    def __init__(self, spans: dict[str, int], stage: str) -> None:
         self._spans = spans
         self._stage = stage
 
     def __enter__(self) -> None:
-        self._started = time.perf_counter()
+        self._started = time.perf_counter_ns()
 
     def __exit__(self, *_: object) -> None:
-        took = (time.perf_counter() - self._started) * 1e3
-        self._spans[self._stage] = self._spans.get(self._stage, 0.0) + took
+        took = time.perf_counter_ns() - self._started
+        self._spans[self._stage] = self._spans.get(self._stage, 0) + took
 
 
 class Stopwatch:
-    """Collects the duration of each stage, in milliseconds."""
+    """Collects the duration of each stage, in nanoseconds."""
 
     def __init__(self) -> None:
-        self._started = time.perf_counter()
-        self._spans: dict[str, float] = {}
+        self._started = time.perf_counter_ns()
+        self._spans: dict[str, int] = {}
 
     def span(self, stage: str) -> Span:
         """Time a block as `stage`; repeated stages add up."""
@@ -35,5 +35,5 @@ class Stopwatch:
 
     def timings_ms(self) -> dict[str, float]:
         """Every stage so far and `total`, rounded to microseconds."""
-        total = (time.perf_counter() - self._started) * 1e3
-        return {stage: round(value, 3) for stage, value in (*self._spans.items(), ("total", total))}
+        total = time.perf_counter_ns() - self._started
+        return {stage: round(took / 1e3) / 1e3 for stage, took in (*self._spans.items(), ("total", total))}

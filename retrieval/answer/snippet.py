@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
 from retrieval.text.characters import RUN, bigrams, prepare
@@ -26,6 +26,7 @@ _LONGEST_CACHED = 64
 _MOST_CACHED = 16_384
 
 _WORD = re.compile(r"[^\s,;!?()\[\]{}<>\"“”«»]+")
+_ASCII_SEPARATORS = str.maketrans(dict.fromkeys(',;!?()[]{}<>"', " "))
 
 
 def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = MAX_CHARS) -> str:
@@ -94,12 +95,17 @@ def terms_within(text: str, terms: frozenset[str], language: str) -> frozenset[s
 
 
 def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:
-    """The span of the first word with one of the terms; (0, 0) if there is none."""
+    """The span of the first word with one of the terms; (0, 0) if there is none. Its only blanks are single spaces."""
     terms_of = _terms_in(language)
     if text.isascii():
-        apart = map(terms.isdisjoint, map(terms_of.__getitem__, _WORD.findall(text)))
+        # Half the time of the expression; a position is as far as all words before it are long, with a blank for each.
+        pieces = text.translate(_ASCII_SEPARATORS).split(" ")
+        apart = map(terms.isdisjoint, map(terms_of.__getitem__, pieces))
         position = next((position for position, is_apart in enumerate(apart) if not is_apart), None)
-        return (0, 0) if position is None else next(islice(_WORD.finditer(text), position, None)).span()
+        if position is None:
+            return 0, 0
+        start = position + sum(map(len, pieces[:position]))
+        return start, start + len(pieces[position])
     for found in _WORD.finditer(text):
         if within := _first_match_within(found[0], terms, terms_of):
             start = found.start()
@@ -111,6 +117,8 @@ def _first_match_within(
     word: str, terms: frozenset[str], terms_of: Mapping[str, Sequence[str]]
 ) -> tuple[int, int] | None:
     """The span of the first match in a space-delimited word; scripts without spaces are matched by bigrams."""
+    if word.isascii():
+        return None if terms.isdisjoint(terms_of[word]) else (0, len(word))
     offset = 0
     for piece in RUN.split(word):
         if RUN.match(piece):

@@ -21,6 +21,7 @@ from uvicorn.supervisors import Multiprocess
 
 from retrieval.api.app import create_app
 from retrieval.api.metrics import SHARED_FOLDER
+from retrieval.api.protocol import Protocol
 from retrieval.engine import Trivet
 from retrieval.errors import SettingsError, StoreUnavailable
 from retrieval.settings import Settings, variable_of
@@ -157,7 +158,7 @@ def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Co
         port=settings.port,
         workers=workers,
         loop="uvloop",
-        http="httptools",
+        http=Protocol,
         ws="none",
         lifespan="on",
         log_config=None,

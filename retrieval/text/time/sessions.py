@@ -9,13 +9,15 @@ from retrieval.text.time.tokens import ORDINALS
 
 LAST = -1
 
+_FIRST = {"last": LAST, "first": 1, "second": 2, "third": 3, "fourth": 4}
+_INITIALS = "".join(sorted({word[0] for word in (*_FIRST, *ORDINALS)}))
 _COUNTED = re.compile(
-    r"(?P<which>\b(?:last|first|second|third|fourth)\b|\b[0-9]{1,3}(?:st|nd|rd|th)\b|"
-    + "|".join(rf"\b{word}\b" for word in sorted(ORDINALS, key=len, reverse=True))
-    + r")\s+(?:chat\s+)?(?:session|discussion|conversation|chat)\b(?!\s+of\b)",
+    rf"\b(?=[0-9{_INITIALS}])"  # few words of a query pass this, so that few are compared with all ordinals
+    r"(?P<which>last|first|second|third|fourth|[0-9]{1,3}(?:st|nd|rd|th)|"
+    + "|".join(sorted(ORDINALS, key=len, reverse=True))
+    + r")\b\s+(?:chat\s+)?(?:session|discussion|conversation|chat)\b(?!\s+of\b)",
     re.IGNORECASE,
 )
-_FIRST = {"last": LAST, "first": 1, "second": 2, "third": 3, "fourth": 4}
 
 
 class CountedSession(NamedTuple):

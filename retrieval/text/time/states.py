@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from enum import IntEnum
 
 from graph.stopwords import data_lines
@@ -23,12 +23,17 @@ class AskedState(IntEnum):
     LATEST = 1
 
 
-def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
+def _any_of(phrases: Collection[str]) -> re.Pattern[str]:
     """Matches any phrase; where words are written with spaces between them, whole words only."""
-    return re.compile(
-        "|".join(re.escape(each) if _UNSPACED.match(each) else rf"\b{re.escape(each)}(?!\w)" for each in phrases),
-        re.IGNORECASE,
-    )
+    unspaced = [each for each in phrases if _UNSPACED.match(each)]
+    spaced = [each for each in phrases if not _UNSPACED.match(each)]
+    return re.compile(rf"\b{_one_of(spaced)}(?!\w)|{_one_of(unspaced)}", re.IGNORECASE)
+
+
+def _one_of(phrases: Collection[str]) -> str:
+    """An expression for any phrase that first checks for their first characters: few words of a query begin one."""
+    firsts = {re.escape(each[0]) for each in phrases}
+    return f"(?=[{''.join(sorted(firsts))}])(?:{'|'.join(map(re.escape, phrases))})"
 
 
 _NOW, _BEFORE = (_any_of(data_lines(name)) for name in ("asks_for_now", "asks_for_before"))

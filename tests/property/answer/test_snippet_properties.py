@@ -1,0 +1,44 @@
+"""The match that a snippet shows is the first that a plain search, word by word, finds."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from graph.stopwords import words
+from retrieval.answer.snippet import _WORD, _first_match, query_terms
+from retrieval.text.analysis import analyze
+from retrieval.text.characters import RUN, bigrams, prepare
+
+PIECES = (
+    st.sampled_from(words("choir choirs Choir-boy the café don’t x.y@z 1,000 東京タワー 茶 choir茶 한국 a"))
+    | st.sampled_from([" ", ", ", "((", "? ", '"', "“", "”", "«", "é", "\x7f", "\u0301", "-", "."])
+    | st.text(max_size=3)
+)
+TEXTS = st.lists(PIECES, max_size=12).map(lambda pieces: " ".join("".join(pieces).split()))
+QUERIES = st.lists(st.sampled_from(words("choir café 東京 茶 한국 boy the zebra 1000")), max_size=3).map(" ".join)
+LANGUAGES = st.sampled_from(["auto", "simple", "english", "german"])
+
+
+def first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:
+    """Each word is split at the scripts without spaces, whose characters and pairs are compared one by one."""
+    for word in _WORD.finditer(text):
+        offset = word.start()
+        for piece in RUN.split(word[0]):
+            if RUN.match(piece):
+                for position, pair in enumerate(bigrams(prepare(piece)), offset):
+                    if pair in terms or not terms.isdisjoint(pair):
+                        return position, position + len(pair)
+            elif not terms.isdisjoint(analyze(piece, language)):
+                return offset, offset + len(piece)
+            offset += len(piece)
+    return 0, 0
+
+
+@given(TEXTS, QUERIES, LANGUAGES)
+@example('a,,b "choir"', "choir", "simple")
+@example("", "choir", "simple")
+@example("a b", "", "simple")
+def test_the_first_match_is_that_of_a_plain_search(text: str, query: str, language: str) -> None:
+    terms = query_terms(query, language)
+    assert _first_match(text, terms, language) == first_match(text, terms, language)
