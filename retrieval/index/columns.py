@@ -29,6 +29,9 @@ SHORT_CHARS = 160
 NEVER = np.iinfo(np.int64).max
 """A time that never comes, as PostgreSQL sends infinity."""
 
+_VISIBLE_NOW = (None, False), (None, True)
+"""Keys of the masks of all that is visible now, without and with what is superseded."""
+
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
 _LAYOUT = Struct("7q")
@@ -115,6 +118,7 @@ class Columns:
         )  # fmt: skip
         self._masks: LRUCache[tuple[Any, ...], NDArray[np.bool_]] = LRUCache(_MASKS_KEPT)
         self._next_expiry = NEVER
+        self._masked_at = 0
         self._laid_out: tuple[NDArray[Any], ...] = ()
         self._addressed: list[int] = []
         self._layout = b""
@@ -190,7 +194,7 @@ class Columns:
         self._spoken.read()
         self.count += len(docs)
         self.total_length += int(lengths.sum())
-        self._masks.clear()
+        self._changed(docs)
         return docs
 
     def speakers_named(self, text: str) -> list[int]:
@@ -225,7 +229,7 @@ class Columns:
         self.total_length -= int(self.length[gone].sum())
         self.count -= len(gone)
         self.alive.values[gone] = False
-        self._masks.clear()
+        self._changed(np.array(gone, np.int64))
 
     def masks(self, request: SearchOptions, *, now: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The masks of visible and of eligible memories for a query, by slot; read-only.
@@ -235,7 +239,7 @@ class Columns:
         """
         if not self._masks or now >= self._next_expiry:
             self._masks.clear()
-            self._next_expiry = int(self.expires.values[self.expires.values > now].min(initial=NEVER))
+            self._masked_at, self._next_expiry = now, self._first_expiry(slice(None), now)
         filters, exclude = request.filters, request.exclude
         moment = None if request.as_of is None else microseconds(request.as_of)
         seen = (moment, request.include_superseded)
@@ -245,13 +249,34 @@ class Columns:
         key = (*seen, msgspec.json.encode((filters, exclude.session_id, exclude.created_after)))
         return visible, self._kept(key, lambda: self._matching(visible, filters, exclude))
 
-    def _visible(self, moment: int | None, include_superseded: bool, now: int) -> NDArray[np.bool_]:
-        mask = self.alive.values & (self.expires.values > (now if moment is None else moment))
+    def _visible(
+        self, moment: int | None, include_superseded: bool, now: int, docs: NDArray[np.int64] | slice = slice(None)
+    ) -> NDArray[np.bool_]:
+        """Which memories, of all or of some, may be seen; a new array."""
+        mask: NDArray[np.bool_] = self.alive.values[docs] & (
+            self.expires.values[docs] > (now if moment is None else moment)
+        )
         if moment is not None:
-            mask &= self.created.values <= moment
+            mask &= self.created.values[docs] <= moment
         if not include_superseded:
-            mask &= self.superseded.values > (NEVER - 1 if moment is None else moment)
+            mask &= self.superseded.values[docs] > (NEVER - 1 if moment is None else moment)
         return mask
+
+    def _first_expiry(self, docs: NDArray[np.int64] | slice, now: int) -> int:
+        """When the first of some memories expires that has not yet."""
+        expires = self.expires.values[docs]
+        return int(expires[expires > now].min(initial=NEVER))
+
+    def _changed(self, docs: NDArray[np.int64]) -> None:
+        """Follow a change of some memories in the masks of all that is visible now; drop the other masks."""
+        kept = [(key, mask) for key in _VISIBLE_NOW if (mask := self._masks.get(key)) is not None]
+        self._masks.clear()
+        for (moment, include_superseded), mask in kept:
+            mask = mask.copy()  # searches hold the one before
+            mask[docs] = self._visible(moment, include_superseded, self._masked_at, docs)
+            mask.flags.writeable = False
+            self._masks[moment, include_superseded] = mask
+        self._next_expiry = min(self._next_expiry, self._first_expiry(docs, self._masked_at))
 
     def _matching(self, visible: NDArray[np.bool_], filters: Filters, exclude: Exclude) -> NDArray[np.bool_]:
         mask = visible.copy()
