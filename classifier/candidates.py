@@ -36,7 +36,7 @@ class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
         ids: the candidates.
         own: cosine of the query with the memory's own text, without a turn's context.
         mixed: cosine of the query with the stored vector.
-        vectors: embeddings of the own texts, shape (n, dimensions), float32; None if the query has no embedding.
+        vectors: embeddings of the own texts, shape (m, dimensions), float32; None if the query has no embedding.
         covered: share of the query's idf contained in the memory.
         shared: share of the query's terms contained in the memory.
         rarest: greatest idf of a contained term, as a share of the greatest idf in the query.
@@ -47,6 +47,7 @@ class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
         titled: share of the title's terms contained in the query; 0 without a title.
         has_title: whether the memory has a title.
         query: traits of the query.
+        places: the row of each candidate in `vectors`; None if they are in the same order.
     """
 
     ids: Sequence[Candidate]
@@ -64,6 +65,7 @@ class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
     titled: NDArray[np.float32] | Sequence[float]
     has_title: Flags
     query: Sequence[float]
+    places: NDArray[np.int64] | None = None
 
 
 CANDIDATE_FEATURES: Final = (
@@ -98,7 +100,7 @@ _OF_QUERY = len(QUERY_TRAITS) + len(QUERY_EVIDENCE)
 _describe = native.function(
     "trivet_describe",
     *[ctypes.c_int64] * 4, native.Array, native.Array, ctypes.c_double, native.Array, native.Array,
-    native.Array, ctypes.c_int64, native.Array, ctypes.c_int64, native.Array, ctypes.c_int64,
+    native.Array, native.Array, ctypes.c_int64, native.Array, ctypes.c_int64, native.Array, ctypes.c_int64,
     native.Array, native.Array, native.Array,
     result=ctypes.c_int32,
 )  # fmt: skip
@@ -152,7 +154,8 @@ def describe(
     for row, numbers in enumerate((known.speakers, known.sessions, known.assistant, known.named, known.has_title)):
         codes[row] = numbers
     vectors = None if known.vectors is None else np.ascontiguousarray(known.vectors, np.float32)
-    if traits.shape[0] != n or (vectors is not None and len(vectors) != n):
+    places = known.places
+    if traits.shape[0] != n or (vectors is not None and len(vectors if places is None else places) != n):
         raise ValueError(f"there are {n} candidates, and what is known is of others")
     query = np.empty(_OF_QUERY, np.float32)
     query[: len(QUERY_TRAITS)] = known.query
@@ -164,7 +167,8 @@ def describe(
         n, *[len(leg.ids) for leg in legs], positions.buffer_info()[0], scores.buffer_info()[0],
         evidence.score_upper_bound,
         native.address(floats), native.address(codes),
-        None if vectors is None else native.address(vectors), 0 if vectors is None else vectors.shape[1],
+        None if vectors is None else native.address(vectors), None if places is None else native.address(places),
+        0 if vectors is None else vectors.shape[1],
         native.address(traits), len(MEMORY_TRAITS), native.address(query), _OF_QUERY, native.address(rows),
         native.address(corpus), native.address(order),
     )  # fmt: skip

@@ -149,13 +149,15 @@ static void ranks(int64_t n, const int64_t *found, const int32_t *at, const doub
 }
 
 /* Similarity of each candidate to the first one by consensus, and the mean similarity to the first few. */
-static void likeness(int64_t n, const float *vectors, int64_t dimensions, const struct standing *order, int64_t width,
-                     float *rows) {
+static void likeness(int64_t n, const float *vectors, const int64_t *places, int64_t dimensions,
+                     const struct standing *order, int64_t width, float *rows) {
     int64_t few = n < FEW ? n : FEW;
     for (int64_t row = 0; row < n; row++) {
         float first = 0, sum = 0;
         for (int64_t place = 0; vectors && place < few; place++) {
-            float like = trivet_dot(vectors + row * dimensions, vectors + order[place].candidate * dimensions, dimensions);
+            int64_t one = places ? places[row] : row, other = order[place].candidate;
+            other = places ? places[other] : other;
+            float like = trivet_dot(vectors + one * dimensions, vectors + other * dimensions, dimensions);
             if (!place) first = like;
             sum += like;
         }
@@ -242,11 +244,11 @@ static void kind_of(int64_t n, struct floats known, struct codes codes, int64_t 
 
    by_vector, by_bm25, by_graph: number of hits of each leg. at: the candidate of each hit, n if none, leg after leg,
    best first. scores: those of the legs. given_floats, given_codes: see the structs, shape (7, n) and (5, n). vectors:
-   shape (n, dimensions), or NULL. traits: shape (n, trait_count). query: features shared by all candidates. rows: shape
+   rows of `dimensions` numbers, or NULL; places: the row of each candidate, NULL for its number. traits: shape (n, trait_count). query: features shared by all candidates. rows: shape
    (n, OWN_FEATURES + trait_count + query_count); kind: trait_count + 8; order: n, best first. */
 int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t by_graph, const int32_t *at, const double *scores, double attainable,
                         const float *given_floats, const int32_t *given_codes, const float *vectors,
-                        int64_t dimensions, const float *traits, int64_t trait_count, const float *query,
+                        const int64_t *places, int64_t dimensions, const float *traits, int64_t trait_count, const float *query,
                         int64_t query_count, float *rows, float *kind, int64_t *order) {
     const int64_t found[LEGS] = {by_vector, by_bm25, by_graph};
     int64_t slots = 4, width = OWN_FEATURES + trait_count + query_count;
@@ -270,7 +272,7 @@ int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t b
         spread(n, known.mixed, width, rows + COSINE);
         spread(n, known.own, width, rows + OWN_COSINE);
         alone(n, known, codes, ordered, traits, trait_count, width, rows);
-        likeness(n, vectors, dimensions, best, width, rows);
+        likeness(n, vectors, places, dimensions, best, width, rows);
         company(n, codes, by_row, &tally, width, rows);
         kind_of(n, known, codes, trait_count, width, rows, kind);
         for (int64_t row = 0; row < n; row++)

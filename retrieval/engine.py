@@ -420,7 +420,10 @@ class Trivet:
         candidates = answer.candidates
         await vectors.read(candidates.docs)
         known = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
-        return None if known is None else replace(known, ids=candidates.ids([*known.ids]))
+        if known is None:
+            return None
+        own = None if known.vectors is None else known.vectors[known.places]
+        return replace(known, ids=candidates.ids([*known.ids]), vectors=own, places=None)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises as `search`."""

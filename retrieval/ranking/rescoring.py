@@ -64,7 +64,7 @@ def candidate_inputs(
         ids=numbers,
         own=text_cosines,
         mixed=context_cosines,
-        vectors=None if embedding is None else vectors.text_vectors.take(rows, axis=0),
+        vectors=None if embedding is None else vectors.text_vectors,
         covered=matched.covered,
         shared=matched.shared,
         rarest=matched.rarest,
@@ -76,6 +76,7 @@ def candidate_inputs(
         titled=_titled(memories.titles).shares(titles, _words(query)),
         has_title=titles != NONE,
         query=query_traits(query),
+        places=rows,
     )
 
 

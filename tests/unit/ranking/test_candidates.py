@@ -304,3 +304,18 @@ def test_a_candidate_alone() -> None:
     alone = {"consensus": 1, "cosine_below": 0, "cosine_deviations": 0, "bm25": 1, "session": 0, "speaker_share": 1}
     assert {name: got[name] for name in alone} == pytest.approx(alone)
     assert (got["like_first"], got["like_few"], got["length"]) == pytest.approx((1, 1, 0))
+
+
+def test_vectors_may_stand_in_any_order() -> None:
+    """With others among them; `places` says where."""
+    some = example(5)
+    assert some.known.vectors is not None
+    rng = np.random.default_rng(5)
+    places = rng.permutation(3 * len(some.known.ids))[: len(some.known.ids)]
+    vectors = rng.normal(size=(3 * len(places), some.known.vectors.shape[1])).astype(np.float32)
+    vectors[places] = some.known.vectors
+    elsewhere = structs.replace(some.known, vectors=vectors, places=places)
+    in_order, anywhere = describe(some.evidence, some.known), describe(some.evidence, elsewhere)
+    assert np.array_equal(in_order.rows, anywhere.rows)
+    with pytest.raises(ValueError, match="of others"):
+        describe(some.evidence, structs.replace(elsewhere, places=places[1:]))
