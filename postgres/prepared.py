@@ -7,19 +7,22 @@ twice the time of everything else a lookup by key costs the client.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import count, repeat
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg import AsyncConnection, generators
+from psycopg import AsyncConnection, abc, generators
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
+
+from postgres.waiting import wait
 
 Parameters = Mapping[str, str | float | None]
 """By name; numbers and text as PostgreSQL writes them, arrays as `array_text` does."""
@@ -31,6 +34,9 @@ _STALE = ("26000", "0A000")
 
 _names: WeakKeyDictionary[AsyncConnection[Any], dict[PreparedStatement, bytes]] = WeakKeyDictionary()
 """The name of each statement prepared on a connection."""
+
+_decoders: dict[AsyncConnection[Any], dict[tuple[int, ...], abc.Transformer]] = {}
+"""Decoders of binary rows by the types of their columns, of each connection that is not closed."""
 
 _numbers = count()
 
@@ -57,7 +63,7 @@ class PreparedStatement:
         if name is None:
             name = f"trivet_{next(_numbers)}".encode()
             conn.pgconn.send_prepare(name, self.text.encode())
-            _check(await conn.wait(generators.execute(conn.pgconn)))
+            _check(await wait(conn, generators.execute(conn.pgconn)))
             names[self] = name
         return name
 
@@ -77,19 +83,27 @@ class Rows:
 
     def __init__(self, conn: AsyncConnection[Any], result: PGresult) -> None:
         self._result = result
-        self._loading = Transformer(conn)
-        self._loading.set_pgresult(result)
+        self._decoder = _decoder(conn, result)
 
     def integers(self, column: int) -> list[int]:
-        """Decode a column of non-null integers."""
-        value = self._result.get_value
-        return [int.from_bytes(value(row, column) or b"", "big", signed=True) for row in range(self._result.ntuples)]
+        """Decode a column of type `integer` without nulls."""
+        count = self._result.ntuples
+        values = map(self._result.get_value, range(count), repeat(column))
+        return [*struct.unpack(f">{count}i", b"".join(value or b"" for value in values))]
 
     def __getitem__(self, row: int) -> tuple[Any, ...]:
-        found: tuple[Any, ...] | None = self._loading.load_row(row, tuple)
-        if found is None:
-            raise RuntimeError("there is no answer to read")
+        [found] = self._decoded(row, row + 1)
         return found
+
+    def all(self) -> list[tuple[Any, ...]]:
+        """Decode all rows."""
+        return self._decoded(0, self._result.ntuples)
+
+    def _decoded(self, first: int, end: int) -> list[tuple[Any, ...]]:
+        self._decoder.set_pgresult(self._result, set_loaders=False)
+        rows: list[tuple[Any, ...]] = self._decoder.load_rows(first, end, tuple)
+        self._decoder.set_pgresult(None, set_loaders=False)  # it would keep the result in memory
+        return rows
 
 
 class PendingResult:
@@ -131,7 +145,10 @@ class PendingResult:
         pgconn = self._conn.pgconn
         if pgconn.flush() == 0:
             pgconn.consume_input()  # what has already arrived need not be waited for
-        return _check(await self._conn.wait(generators.execute(pgconn), timeout=timeout_s))
+        answer = generators.execute(pgconn)
+        if timeout_s is not None:
+            return _check(await self._conn.wait(answer, timeout=timeout_s))
+        return _check(await wait(self._conn, answer))
 
 
 async def send(conn: AsyncConnection[Any], statement: PreparedStatement, parameters: Parameters) -> PendingResult:
@@ -164,14 +181,25 @@ async def _answers(
         if len(ready) == 1:
             [(send_query, values)] = ready
             send_query(values, result_format=1)
-            results = [await conn.wait(generators.execute(pgconn))]
+            results = [await wait(conn, generators.execute(pgconn))]
         else:
             results = await _in_turn(conn, ready)
-    loading, rows = Transformer(conn), []
-    for each in results:
-        loading.set_pgresult(result := _check(each))
-        rows.append(loading.load_rows(0, result.ntuples, tuple))
-    return rows
+    return [Rows(conn, _check(each)).all() for each in results]
+
+
+def _decoder(conn: AsyncConnection[Any], result: PGresult) -> abc.Transformer:
+    """A decoder of rows with the columns of a result; to find out how to decode them takes longer than to do so."""
+    known = _decoders.get(conn)
+    if known is None:
+        for other in [other for other in [*_decoders] if other.closed]:  # a decoder refers to its connection
+            _decoders.pop(other, None)
+        known = _decoders[conn] = {}
+    types = tuple(map(result.ftype, range(result.nfields)))
+    decoder = known.get(types)
+    if decoder is None:
+        decoder = known[types] = Transformer(conn)
+        decoder.set_loader_types([*types], Format.BINARY)
+    return decoder
 
 
 async def _sender(conn: AsyncConnection[Any], statement: PreparedStatement) -> Callable[..., None]:
@@ -194,7 +222,7 @@ async def _in_turn(
         for send_query, values in ready:
             send_query(values, result_format=1)
         pgconn.pipeline_sync()
-        return await conn.wait(_communicate(pgconn, len(ready)))
+        return await wait(conn, _communicate(pgconn, len(ready)))
     finally:
         try:
             pgconn.exit_pipeline_mode()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import psycopg
 import pytest
 
 from postgres.arrays import array_text
 from postgres.prepared import BoundStatement, PreparedStatement, fetch_pipelined, send
-from retrieval.store.pool import Pool
+from retrieval.store.pool import Pool, connect
 
 _SUM = PreparedStatement("select %(a)s::int + %(b)s::int, %(a)s::int, 5 %% 3, %(text)s::text")
 _ROWS = PreparedStatement("select n, '{\"a\": 1}'::jsonb from unnest(%(numbers)s::int[]) as n order by n")
@@ -130,3 +132,38 @@ async def test_a_lost_connection_is_an_error_and_closed(pool: Pool, together: bo
         assert conn.closed
         with pytest.raises(psycopg.OperationalError):
             await fetch_pipelined(conn, asked)
+
+
+async def test_what_is_cancelled_while_it_is_sent_leaves_no_half_statement(pool: Pool) -> None:
+    """A statement larger than what the socket takes: the connection answers the next one, or is closed."""
+    for turns in range(3):
+        async with pool.connection() as conn:
+            asked: list[BoundStatement] = [(_SUM, {"a": 1, "b": 1, "text": "x" * 20_000_000})]
+            task = asyncio.create_task(fetch_pipelined(conn, asked))
+            for _ in range(turns + 3):
+                await asyncio.sleep(0)
+            task.cancel()
+            async with asyncio.timeout(60):
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            assert conn.closed or await _DIVIDE.rows(conn, {"by": 1}) == [(1,)]
+
+
+async def test_results_of_one_shape_are_read_in_turn(pool: Pool) -> None:
+    async with pool.connection() as conn:
+        first, second = [await (await send(conn, _ROWS, {"numbers": numbers})).rows() for numbers in ("{1,2}", "{3}")]
+        assert [first[1], second[0], first[0]] == [(2, {"a": 1}), (3, {"a": 1}), (1, {"a": 1})]
+        assert await _ROWS.rows(conn, {"numbers": "{4,5}"}) == [(4, {"a": 1}), (5, {"a": 1})]
+        assert first[0] == (1, {"a": 1})
+
+
+async def test_closed_connections_are_not_kept_in_memory(database_url: str) -> None:
+    conn = await connect(database_url)
+    assert await _DIVIDE.rows(conn, {"by": 1}) == [(1,)]
+    await conn.close()
+    closed = weakref.ref(conn)
+    del conn
+    async with await connect(database_url) as another:
+        assert await _DIVIDE.rows(another, {"by": 1}) == [(1,)]
+    gc.collect()
+    assert closed() is None
