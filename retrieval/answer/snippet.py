@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -25,8 +24,8 @@ _REACH = 32
 _LONGEST_CACHED = 64
 _MOST_CACHED = 16_384
 
-_WORD = re.compile(r"[^\s,;!?()\[\]{}<>\"“”«»]+")
-_ASCII_SEPARATORS = str.maketrans(dict.fromkeys(',;!?()[]{}<>"', " "))
+_SEPARATORS = ',;!?()[]{}<>"“”«»'
+"""What ends a word besides whitespace."""
 
 
 def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = MAX_CHARS) -> str:
@@ -91,24 +90,25 @@ def terms_within(text: str, terms: frozenset[str], language: str) -> frozenset[s
     if not text.isascii():
         return terms.intersection(analyze(text, language))
     terms_of = _terms_in(language)
-    return terms.intersection(*[chain.from_iterable(map(terms_of.__getitem__, _WORD.findall(text)))])
+    return terms.intersection(*[chain.from_iterable(map(terms_of.__getitem__, _spaced(text).split()))])
+
+
+def _spaced(text: str) -> str:
+    """The text with a blank for each separator; splitting it takes a third of the time of an expression for words."""
+    for separator in _SEPARATORS:
+        text = text.replace(separator, " ")
+    return text
 
 
 def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, int]:
     """The span of the first word with one of the terms; (0, 0) if there is none. Its only blanks are single spaces."""
     terms_of = _terms_in(language)
-    if text.isascii():
-        # Half the time of the expression; a position is as far as all words before it are long, with a blank for each.
-        pieces = text.translate(_ASCII_SEPARATORS).split(" ")
-        apart = map(terms.isdisjoint, map(terms_of.__getitem__, pieces))
-        position = next((position for position, is_apart in enumerate(apart) if not is_apart), None)
-        if position is None:
-            return 0, 0
-        start = position + sum(map(len, pieces[:position]))
-        return start, start + len(pieces[position])
-    for found in _WORD.finditer(text):
-        if within := _first_match_within(found[0], terms, terms_of):
-            start = found.start()
+    words = _spaced(text).split(" ")
+    for position, word in enumerate(words):
+        if word.isascii() and terms.isdisjoint(terms_of[word]):
+            continue
+        if within := _first_match_within(word, terms, terms_of):
+            start = position + sum(map(len, words[:position]))  # a separator follows each word
             return start + within[0], start + within[1]
     return 0, 0
 
@@ -117,8 +117,6 @@ def _first_match_within(
     word: str, terms: frozenset[str], terms_of: Mapping[str, Sequence[str]]
 ) -> tuple[int, int] | None:
     """The span of the first match in a space-delimited word; scripts without spaces are matched by bigrams."""
-    if word.isascii():
-        return None if terms.isdisjoint(terms_of[word]) else (0, len(word))
     offset = 0
     for piece in RUN.split(word):
         if RUN.match(piece):
