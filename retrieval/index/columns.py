@@ -122,10 +122,8 @@ class Columns:
     @property
     def nbytes(self) -> int:
         """Bytes that they take, approximately."""
-        strings = (
-            sum(column.nbytes - column.codes.nbytes for column in self._interned) + self.ids.nbytes + self.slots.nbytes
-        )
-        return sum(column.nbytes for column in self._arrays) + strings
+        strings = sum(column.values.nbytes for column in self._interned) + self._spoken.nbytes
+        return sum(column.nbytes for column in self._arrays) + strings + self.ids.nbytes + self.slots.nbytes
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Columns:
@@ -134,23 +132,24 @@ class Columns:
         for name in _ARRAYS:
             getattr(columns, name).values = arrays[name]
         for name in _INTERNED:
-            getattr(columns, name).restore(arrays[f"{name}.codes"], arrays[f"{name}.strings"])
+            getattr(columns, name).restore(part_of(arrays, name))
         columns.ids.restore(part_of(arrays, "ids"))
-        columns._spoken.read()
+        columns._spoken.restore(part_of(arrays, "names"))
         columns.count = int(np.count_nonzero(columns.alive.values))
         columns.total_length = int(columns.length.values[columns.alive.values].sum())
         return columns
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that there is to them; the arrays in use, not copies."""
-        interned = {name: getattr(self, name) for name in _INTERNED}
-        return (
-            {name: getattr(self, name).values for name in _ARRAYS}
-            | {f"{name}.codes": column.codes.values for name, column in interned.items()}
-            | {f"{name}.strings": column.encoded for name, column in interned.items()}
-            | named(self.ids.arrays(), "ids")
-            | named(self.slots.arrays(), "slots")
-        )
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self, name).values for name in _ARRAYS}
+        for name in _INTERNED:
+            arrays |= named(getattr(self, name).arrays(), name)
+        return {
+            **arrays,
+            **named(self.ids.arrays(), "ids"),
+            **named(self._spoken.arrays(), "names"),
+            **named(self.slots.arrays(), "slots"),
+        }
 
     def take(
         self, row: Sequence[Any], links: Sequence[Any], unread: Iterable[tuple[int, str, str | None]]
@@ -196,7 +195,7 @@ class Columns:
     def speakers_named(self, text: str) -> list[int]:
         """Codes of the speakers that a text names."""
         likely = self._spoken.names_in(text)
-        return self.speakers.codes_of(named_speakers(text, likely)) if likely else []
+        return [likely[name] for name in named_speakers(text, likely)] if likely else []
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
         """Set the neighbours of turns, including neighbours that are not known yet."""

@@ -1,0 +1,161 @@
+"""The relations that memories state, by the entities at their ends."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.forward_chaining import Stated
+
+_COLUMNS = ("source", "type", "target", "doc")
+
+Rows = slice | NDArray[np.int64]
+
+
+class RelationTable:
+    """Relations as arrays, by source, name, target and memory, with an index of their ends and one of the memories.
+
+    Used as it is mapped from a file, and never changed.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.arrays = arrays
+        self._entities = arrays["entities"]
+
+    @classmethod
+    def from_columns(cls, columns: Sequence[NDArray[np.int64]], types: Sequence[str]) -> RelationTable:
+        """Sort relations given as sources, places of their names in the ascending `types`, targets and memories."""
+        source, type_, target, doc = columns
+        order = np.lexsort((doc, target, type_, source))
+        arrays = dict(zip(_COLUMNS, (column[order] for column in columns), strict=True))
+        source, target, doc = arrays["source"], arrays["target"], arrays["doc"]
+        entities, by_target, by_doc = np.union1d(source, target), np.argsort(target, kind="stable"), np.argsort(doc)
+        return cls(
+            {
+                **arrays,
+                "types": np.frombuffer(msgspec.json.encode(types), np.uint8),
+                "entities": entities,
+                "outgoing": np.append(np.searchsorted(source, entities), len(source)),
+                "incoming": np.append(np.searchsorted(target[by_target], entities), len(target)),
+                "by_target": by_target,
+                "by_doc": by_doc,
+            }
+        )
+
+    @cached_property
+    def types(self) -> list[str]:
+        """The names, ascending."""
+        return msgspec.json.decode(self.arrays["types"].data, type=list[str])
+
+    def has(self, entities: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some entities are an end of a relation."""
+        if not len(self._entities):
+            return np.zeros(len(entities), np.bool_)
+        places = np.minimum(self._entities.searchsorted(entities), len(self._entities) - 1)
+        found: NDArray[np.bool_] = self._entities[places] == entities
+        return found
+
+    def of(self, entity: int) -> tuple[list[Stated], list[Stated]]:
+        """The relations with the entity as source, and those with it as target, ascending."""
+        place = int(self._entities.searchsorted(entity))
+        if place == len(self._entities) or self._entities[place] != entity:
+            return [], []
+        outgoing, incoming = (slice(*self.arrays[way][place : place + 2].tolist()) for way in ("outgoing", "incoming"))
+        return self._rows(outgoing), self._rows(self.arrays["by_target"][incoming])
+
+    def of_memories(self, docs: Collection[int]) -> list[Stated]:
+        """The relations that some memories state."""
+        by_doc, numbers = self.arrays["by_doc"], np.fromiter(docs, np.int64, len(docs))
+        starts, ends = (self.arrays["doc"].searchsorted(numbers, side, by_doc) for side in ("left", "right"))
+        there = np.flatnonzero(ends > starts)
+        parts = [by_doc[start:end] for start, end in zip(starts[there], ends[there], strict=True)]
+        return self._rows(np.concatenate(parts)) if parts else []
+
+    def without(self, docs: Collection[int]) -> list[NDArray[np.int64]]:
+        """The columns of the relations of all other memories."""
+        kept = ~np.isin(self.arrays["doc"], list(docs))
+        return [self.arrays[name][kept] for name in _COLUMNS]
+
+    def _rows(self, rows: Rows) -> list[Stated]:
+        types = self.types
+        columns = (self.arrays[name][rows].tolist() for name in _COLUMNS)
+        return [Stated(source, types[code], target, doc) for source, code, target, doc in zip(*columns, strict=True)]
+
+
+_NONE = RelationTable.from_columns([np.empty(0, np.int64)] * 4, [])
+
+
+class RelationIndex:
+    """The relations of a graph: a table, and what was added and removed since.
+
+    The relations of an entity become lists when it is first asked for or when one of them changes; from then on these
+    are right and the table is not.
+    """
+
+    def __init__(self, table: RelationTable = _NONE) -> None:
+        self._table = table
+        self._removed: set[int] = set()
+        """Memories whose relations in the table do not count any more."""
+        self._added: dict[int, list[Stated]] = {}
+        """Relations by memory."""
+        self._lists: dict[int, tuple[list[Stated], list[Stated]]] = {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it, as a table; these never change."""
+        added = list(chain.from_iterable(self._added.values()))
+        types = sorted({*self._table.types, *(stated.relation for stated in added)})
+        number_of = {name: number for number, name in enumerate(types)}
+        numbers = np.array([number_of[name] for name in self._table.types], np.int64)
+        source, type_, target, doc = self._table.without(self._removed)
+        rows = [(stated.source, number_of[stated.relation], stated.target, stated.doc) for stated in added]
+        new = np.array(rows, np.int64).reshape(-1, 4).T
+        columns = [np.append(*each) for each in zip((source, numbers[type_], target, doc), new, strict=True)]
+        return dict(RelationTable.from_columns(columns, types).arrays)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, approximately."""
+        listed = sum(len(outgoing) + len(incoming) for outgoing, incoming in self._lists.values())
+        return sum(array.nbytes for array in self._table.arrays.values()) + 150 * listed
+
+    def add(self, stated: Stated) -> None:
+        """Add a relation; one that is stated by another memory too is another one."""
+        self._added.setdefault(stated.doc, []).append(stated)
+        insort(self._listed(stated.source)[0], stated)
+        insort(self._listed(stated.target)[1], stated)
+
+    def remove(self, docs: Collection[int]) -> None:
+        """Remove the relations that some memories state."""
+        from_table = set(docs) - self._removed
+        added = (self._added.pop(doc, ()) for doc in docs)
+        for stated in chain(self._table.of_memories(from_table), *added):
+            self._listed(stated.source)[0].remove(stated)
+            self._listed(stated.target)[1].remove(stated)
+        self._removed |= from_table
+
+    def of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
+        """The relations with the entity as source, and those with it as target, ascending."""
+        return self._listed(entity) if self.related([entity]) else ((), ())
+
+    def _listed(self, entity: int) -> tuple[list[Stated], list[Stated]]:
+        """The lists of an entity, which from now on are right."""
+        ways = self._lists.get(entity)
+        if ways is None:
+            ways = self._lists[entity] = self._table.of(entity)
+        return ways
+
+    def related(self, entities: Collection[int]) -> list[int]:
+        """Those of some entities that have relations, in their order."""
+        mapped = self._table.has(np.fromiter(entities, np.int64, len(entities)))
+        return [
+            entity
+            for entity, is_mapped in zip(entities, mapped.tolist(), strict=True)
+            if (any(self._lists[entity]) if entity in self._lists else is_mapped)
+        ]
