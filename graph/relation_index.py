@@ -14,37 +14,33 @@ from numpy.typing import NDArray
 
 from graph.forward_chaining import Stated
 
-_COLUMNS = ("source", "type", "target", "doc")
-
-Rows = slice | NDArray[np.int64]
-
 
 class RelationTable:
-    """Relations as arrays, by source, name, target and memory, with an index of their ends and one of the memories.
+    """Relations as rows of source, number of the name, target and memory, ascending, with indexes of ends and memories.
 
     Used as it is mapped from a file, and never changed.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the `arrays` of another table."""
         self.arrays = arrays
-        self._entities = arrays["entities"]
+        self._rows, self._entities = arrays["rows"], arrays["entities"]
 
     @classmethod
-    def from_columns(cls, columns: Sequence[NDArray[np.int64]], types: Sequence[str]) -> RelationTable:
-        """Sort relations given as sources, places of their names in the ascending `types`, targets and memories."""
-        source, type_, target, doc = columns
-        order = np.lexsort((doc, target, type_, source))
-        arrays = dict(zip(_COLUMNS, (column[order] for column in columns), strict=True))
-        source, target, doc = arrays["source"], arrays["target"], arrays["doc"]
+    def from_rows(cls, rows: NDArray[np.int64], types: Sequence[str]) -> RelationTable:
+        """Sort rows, shape (n, 4), whose names are numbered as they are in the ascending `types`."""
+        rows = rows[np.lexsort(rows.T[::-1])]
+        source, _, target, doc = rows.T
         entities, by_target, by_doc = np.union1d(source, target), np.argsort(target, kind="stable"), np.argsort(doc)
         return cls(
             {
-                **arrays,
+                "rows": rows,
                 "types": np.frombuffer(msgspec.json.encode(types), np.uint8),
                 "entities": entities,
-                "outgoing": np.append(np.searchsorted(source, entities), len(source)),
-                "incoming": np.append(np.searchsorted(target[by_target], entities), len(target)),
+                "outgoing": np.append(np.searchsorted(source, entities), len(rows)),
+                "incoming": np.append(np.searchsorted(target[by_target], entities), len(rows)),
                 "by_target": by_target,
+                "docs": doc[by_doc],
                 "by_doc": by_doc,
             }
         )
@@ -68,28 +64,27 @@ class RelationTable:
         if place == len(self._entities) or self._entities[place] != entity:
             return [], []
         outgoing, incoming = (slice(*self.arrays[way][place : place + 2].tolist()) for way in ("outgoing", "incoming"))
-        return self._rows(outgoing), self._rows(self.arrays["by_target"][incoming])
+        return self._stated(self._rows[outgoing]), self._stated(self._rows[self.arrays["by_target"][incoming]])
 
     def of_memories(self, docs: Collection[int]) -> list[Stated]:
         """The relations that some memories state."""
-        by_doc, numbers = self.arrays["by_doc"], np.fromiter(docs, np.int64, len(docs))
-        starts, ends = (self.arrays["doc"].searchsorted(numbers, side, by_doc) for side in ("left", "right"))
+        numbers = np.fromiter(docs, np.int64, len(docs))
+        starts, ends = (self.arrays["docs"].searchsorted(numbers, side) for side in ("left", "right"))
         there = np.flatnonzero(ends > starts)
-        parts = [by_doc[start:end] for start, end in zip(starts[there], ends[there], strict=True)]
-        return self._rows(np.concatenate(parts)) if parts else []
+        spans = zip(starts[there].tolist(), ends[there].tolist(), strict=True)
+        return [each for span in spans for each in self._stated(self._rows[self.arrays["by_doc"][slice(*span)]])]
 
-    def without(self, docs: Collection[int]) -> list[NDArray[np.int64]]:
-        """The columns of the relations of all other memories."""
-        kept = ~np.isin(self.arrays["doc"], list(docs))
-        return [self.arrays[name][kept] for name in _COLUMNS]
+    def without(self, docs: Collection[int]) -> NDArray[np.int64]:
+        """The rows of all other memories."""
+        kept: NDArray[np.int64] = self._rows[~np.isin(self._rows[:, 3], list(docs))]
+        return kept
 
-    def _rows(self, rows: Rows) -> list[Stated]:
+    def _stated(self, rows: NDArray[np.int64]) -> list[Stated]:
         types = self.types
-        columns = (self.arrays[name][rows].tolist() for name in _COLUMNS)
-        return [Stated(source, types[code], target, doc) for source, code, target, doc in zip(*columns, strict=True)]
+        return [Stated(source, types[number], target, doc) for source, number, target, doc in rows.tolist()]
 
 
-_NONE = RelationTable.from_columns([np.empty(0, np.int64)] * 4, [])
+_NONE = RelationTable.from_rows(np.empty((0, 4), np.int64), [])
 
 
 class RelationIndex:
@@ -112,12 +107,11 @@ class RelationIndex:
         added = list(chain.from_iterable(self._added.values()))
         types = sorted({*self._table.types, *(stated.relation for stated in added)})
         number_of = {name: number for number, name in enumerate(types)}
-        numbers = np.array([number_of[name] for name in self._table.types], np.int64)
-        source, type_, target, doc = self._table.without(self._removed)
-        rows = [(stated.source, number_of[stated.relation], stated.target, stated.doc) for stated in added]
-        new = np.array(rows, np.int64).reshape(-1, 4).T
-        columns = [np.append(*each) for each in zip((source, numbers[type_], target, doc), new, strict=True)]
-        return dict(RelationTable.from_columns(columns, types).arrays)
+        former = self._table.without(self._removed)
+        former[:, 1] = np.array([number_of[name] for name in self._table.types], np.int64)[former[:, 1]]
+        new = [(stated.source, number_of[stated.relation], stated.target, stated.doc) for stated in added]
+        rows = np.concatenate([former, np.array(new, np.int64).reshape(-1, 4)])
+        return dict(RelationTable.from_rows(rows, types).arrays)
 
     @property
     def nbytes(self) -> int:

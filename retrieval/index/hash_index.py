@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,15 +57,15 @@ class HashIndex:
         if len(self._added[0]) > max(MERGED_FROM, len(self._merged[0]) // MERGED_PART):
             self._merged, self._added = _merged(self._merged, self._added), _NONE
 
-    def find(self, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
+    def find(self, hashes: NDArray[np.uint64]) -> list[tuple[int, int]]:
         """All numbers of some hashes, each after the position of its hash."""
+        found = list[tuple[int, int]]()
         for known, numbers in (self._merged, self._added):
-            if not len(known):
-                continue
-            starts, ends = known.searchsorted(hashes), known.searchsorted(hashes, "right")
-            for position in np.flatnonzero(ends > starts).tolist():
-                for number in numbers[starts[position] : ends[position]].tolist():
-                    yield position, number
+            if len(known):
+                starts, ends = known.searchsorted(hashes), known.searchsorted(hashes, "right")
+                for position in (ends > starts).nonzero()[0].tolist():
+                    found += [(position, number) for number in numbers[starts[position] : ends[position]].tolist()]
+        return found
 
 
 def _merged(entries: Entries, others: Entries) -> Entries:

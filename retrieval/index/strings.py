@@ -55,6 +55,10 @@ class StringColumn:
         self._text.values[self._end : end] = np.frombuffer(text, np.uint8)
         self._end = end
 
+    def __getitem__(self, doc: int) -> str:
+        start = int(self._starts.values[doc])
+        return str(self._text.values[start : start + int(self._sizes.values[doc])].data, "utf-8")
+
     def get(self, docs: NDArray[np.int64]) -> list[str]:
         """The strings of some memories."""
         text, starts = self._text.values.data, self._starts.values[docs]
@@ -91,8 +95,7 @@ class StringTable:
         return self._count
 
     def __getitem__(self, code: int) -> str:
-        [string] = self._strings.get(np.array([code]))
-        return string
+        return self._strings[code]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._strings.get(np.arange(self._count)))
@@ -214,7 +217,9 @@ class NameMatcher:
         if not self._read:
             return {}
         words = normalize(text).split(" ")
-        found = list(self._index.find(hashes_of(words)))
+        found = self._index.find(hashes_of(words))
+        if not found:
+            return {}
         keys = {" ".join(words[position : position - number]) for position, number in found if number < 0}
         found += self._index.find(hashes_of(keys))
         keys.update(words)
