@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -24,7 +24,9 @@ class RelationTable:
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Use the `arrays` of another table."""
         self.arrays = arrays
-        self._rows, self._entities = arrays["rows"], arrays["entities"]
+        self._rows = arrays["rows"]
+        self._entities = arrays["entities"].data
+        """In memory that `bisect` reads: a query asks for few entities, and NumPy takes longer to start."""
 
     @classmethod
     def from_rows(cls, rows: NDArray[np.int64], types: Sequence[str]) -> RelationTable:
@@ -50,19 +52,15 @@ class RelationTable:
         """The names, ascending."""
         return msgspec.json.decode(self.arrays["types"].data, type=list[str])
 
-    def has(self, entities: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of some entities are an end of a relation."""
-        if not len(self._entities):
-            return np.zeros(len(entities), np.bool_)
-        places = np.minimum(self._entities.searchsorted(entities), len(self._entities) - 1)
-        found: NDArray[np.bool_] = self._entities[places] == entities
-        return found
+    def __contains__(self, entity: int) -> bool:
+        place = bisect_left(self._entities, entity)
+        return place < len(self._entities) and bool(self._entities[place] == entity)
 
     def of(self, entity: int) -> tuple[list[Stated], list[Stated]]:
         """The relations with the entity as source, and those with it as target, ascending."""
-        place = int(self._entities.searchsorted(entity))
-        if place == len(self._entities) or self._entities[place] != entity:
+        if entity not in self:
             return [], []
+        place = bisect_left(self._entities, entity)
         outgoing, incoming = (slice(*self.arrays[way][place : place + 2].tolist()) for way in ("outgoing", "incoming"))
         return self._stated(self._rows[outgoing]), self._stated(self._rows[self.arrays["by_target"][incoming]])
 
@@ -147,9 +145,8 @@ class RelationIndex:
 
     def related(self, entities: Collection[int]) -> list[int]:
         """Those of some entities that have relations, in their order."""
-        mapped = self._table.has(np.fromiter(entities, np.int64, len(entities)))
         return [
             entity
-            for entity, is_mapped in zip(entities, mapped.tolist(), strict=True)
-            if (any(self._lists[entity]) if entity in self._lists else is_mapped)
+            for entity in entities
+            if (any(self._lists[entity]) if entity in self._lists else entity in self._table)
         ]

@@ -31,6 +31,7 @@ NEVER = np.iinfo(np.int64).max
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
+_QUERIES_KEPT = 16
 _LAYOUT = Struct("7q")
 _INT32, _INT64 = np.dtype(">i4"), np.dtype(">i8")
 
@@ -107,6 +108,8 @@ class Columns:
         self.kinds, self.speakers, self.sessions = CategoryColumn(), CategoryColumn(), CategoryColumn()
         self.documents, self.titles, self.tags = CategoryColumn(), CategoryColumn(), CategoryColumn()
         self._spoken = NameMatcher(self.speakers.values)
+        self._named: LRUCache[tuple[str, int], list[int]] = LRUCache(_QUERIES_KEPT)
+        """By a query, which several stages ask about, and how many names there were."""
         self.count = 0
         self.total_length = 0
         self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in _INTERNED)
@@ -194,8 +197,12 @@ class Columns:
 
     def speakers_named(self, text: str) -> list[int]:
         """Codes of the speakers that a text names."""
-        likely = self._spoken.names_in(text)
-        return [likely[name] for name in named_speakers(text, likely)] if likely else []
+        key = text, len(self.speakers.values)
+        named = self._named.get(key)
+        if named is None:
+            likely = self._spoken.names_in(text)
+            named = self._named[key] = [likely[name] for name in named_speakers(text, likely)] if likely else []
+        return named
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
         """Set the neighbours of turns, including neighbours that are not known yet."""
