@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from retrieval.index.slots import GrowableArray
 NONE = -1
 """The code of a missing string."""
 
-_CODES_KEPT = 4_096
+_CODES_KEPT = 16_384
 
 
 class StringColumn:
@@ -102,9 +102,11 @@ class StringTable:
 
     def find(self, strings: Collection[str]) -> dict[str, int]:
         """The codes of those strings that are here."""
-        each = list(strings)
-        found = self._index.find(hashes_of(each))
-        return {each[position]: code for position, code in found if self[code] == each[position]}
+        return self._find(list(strings), hashes_of(strings))
+
+    def _find(self, strings: Sequence[str], hashes: NDArray[np.uint64]) -> dict[str, int]:
+        found = self._index.find(hashes)
+        return {strings[position]: code for position, code in found if self[code] == strings[position]}
 
     def put(self, strings: Sequence[str | None]) -> list[int]:
         """The codes of some strings, which are added unless they are here."""
@@ -113,14 +115,16 @@ class StringTable:
         recent = self._recent
         unknown = [each for each in dict.fromkeys(strings) if each is not None and each not in recent]
         if unknown:
-            recent |= self.find(unknown)
-            self._add([each for each in unknown if each not in recent])
+            hashes = hashes_of(unknown)
+            recent |= self._find(unknown, hashes)
+            is_new = [each not in recent for each in unknown]
+            self._add([*compress(unknown, is_new)], hashes[is_new])
         return [recent[each] for each in strings]
 
-    def _add(self, strings: Sequence[str]) -> None:
+    def _add(self, strings: Sequence[str], hashes: NDArray[np.uint64]) -> None:
         codes, encoded = np.arange(self._count, self._count + len(strings)), [each.encode() for each in strings]
         self._strings.put(codes, b"".join(encoded), np.array([*map(len, encoded)], np.int32))
-        self._index.add(hashes_of(strings), codes.astype(np.int32))
+        self._index.add(hashes, codes.astype(np.int32))
         self._recent |= zip(strings, codes.tolist(), strict=True)
         self._count += len(strings)
 
