@@ -123,14 +123,14 @@ class Adjacency:
             parts.append(docs[self._home[docs] == number])
         return np.sort(np.concatenate(parts)).astype(np.int64)[::-1]
 
-    def mentions_in(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entities that some memories mention, and the memory of each mention."""
+    def mentions_in(self, docs: NDArray[np.int64]) -> NarrowEdges:
+        """The edges of some memories."""
         home = np.full(len(docs), NO_SEGMENT, np.uint8)
         known = docs < len(self._home)
         home[known] = self._home[docs[known]]
         parts = [segment.mentions_in(docs[home == number]) for number, segment in enumerate(self._segments)]
-        entities, mentioned_in = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        return entities, mentioned_in
+        entities, mentioned_in, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return entities, mentioned_in, weights
 
     def mention_counts(self, eligible: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All entities that eligible memories mention, and by how many of them each is, most first, ties by id."""
@@ -153,6 +153,15 @@ class Adjacency:
     def related(self, entities: Collection[int]) -> list[int]:
         """Those of some entities that have relations, in their order."""
         return self._relations.related(entities)
+
+    def relations_in(self, docs: Collection[int]) -> list[Stated]:
+        """The relations that some memories state."""
+        return self._relations.of_memories(docs)
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether it says of entities what it says of memories."""
+        return self._relations.is_consistent and all(segment.is_consistent for segment in self._segments)
 
     def _put(self, segment: EdgeSegment) -> None:
         """Append a segment and make it the home of its memories."""

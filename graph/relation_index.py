@@ -33,7 +33,7 @@ class RelationTable:
         """Sort rows, shape (n, 4), whose names are numbered as they are in the ascending `types`."""
         rows = rows[np.lexsort(rows.T[::-1])]
         source, _, target, doc = rows.T
-        entities, by_target, by_doc = np.union1d(source, target), np.argsort(target, kind="stable"), np.argsort(doc)
+        entities, by_target, by_doc = np.union1d(source, target), _order(target), _order(doc)
         return cls(
             {
                 "rows": rows,
@@ -51,6 +51,12 @@ class RelationTable:
     def types(self) -> list[str]:
         """The names, ascending."""
         return msgspec.json.decode(self.arrays["types"].data, type=list[str])
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether its indexes are those of its rows."""
+        anew = self.from_rows(self._rows, self.types).arrays
+        return all(np.array_equal(array, anew[name]) for name, array in self.arrays.items())
 
     def __contains__(self, entity: int) -> bool:
         place = bisect_left(self._entities, entity)
@@ -80,6 +86,10 @@ class RelationTable:
     def _stated(self, rows: NDArray[np.int64]) -> list[Stated]:
         types = self.types
         return [Stated(source, types[number], target, doc) for source, number, target, doc in rows.tolist()]
+
+
+def _order(column: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.argsort(column, kind="stable")
 
 
 _NONE = RelationTable.from_rows(np.empty((0, 4), np.int64), [])
@@ -112,6 +122,11 @@ class RelationIndex:
         return dict(RelationTable.from_rows(rows, types).arrays)
 
     @property
+    def is_consistent(self) -> bool:
+        """Whether the table says of entities what it says of memories."""
+        return self._table.is_consistent
+
+    @property
     def nbytes(self) -> int:
         """Bytes that it takes, approximately."""
         listed = sum(len(outgoing) + len(incoming) for outgoing, incoming in self._lists.values())
@@ -125,12 +140,20 @@ class RelationIndex:
 
     def remove(self, docs: Collection[int]) -> None:
         """Remove the relations that some memories state."""
-        from_table = set(docs) - self._removed
-        added = (self._added.pop(doc, ()) for doc in docs)
-        for stated in chain(self._table.of_memories(from_table), *added):
+        for stated in self.of_memories(docs):
             self._listed(stated.source)[0].remove(stated)
             self._listed(stated.target)[1].remove(stated)
-        self._removed |= from_table
+        self._removed.update(docs)
+        for doc in docs:
+            self._added.pop(doc, None)
+
+    def of_memories(self, docs: Collection[int]) -> list[Stated]:
+        """The relations that some memories state."""
+        docs = set(docs)
+        return [
+            *self._table.of_memories(docs - self._removed),
+            *chain.from_iterable(self._added.get(doc, ()) for doc in docs),
+        ]
 
     def of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
         """The relations with the entity as source, and those with it as target, ascending."""

@@ -90,6 +90,7 @@ class Columns:
         asks: whether it is a short question.
         previous, next: slots of the adjacent turns of its session, -1 for none.
         ids, kinds, speakers, sessions, documents, titles, tags: strings; tags are JSON, equal lists share a code.
+        names: those of the speakers, to be found in queries.
         count, total_length: of the memories that are alive.
     """
 
@@ -107,7 +108,7 @@ class Columns:
         self.ids = StringColumn()
         self.kinds, self.speakers, self.sessions = CategoryColumn(), CategoryColumn(), CategoryColumn()
         self.documents, self.titles, self.tags = CategoryColumn(), CategoryColumn(), CategoryColumn()
-        self._spoken = NameMatcher(self.speakers.values)
+        self.names = NameMatcher(self.speakers.values)
         self._named: LRUCache[tuple[str, int], list[int]] = LRUCache(_QUERIES_KEPT)
         """By a query, which several stages ask about, and how many names there were."""
         self.count = 0
@@ -125,7 +126,7 @@ class Columns:
     @property
     def nbytes(self) -> int:
         """Bytes that they take, approximately."""
-        strings = sum(column.values.nbytes for column in self._interned) + self._spoken.nbytes
+        strings = sum(column.values.nbytes for column in self._interned) + self.names.nbytes
         return sum(column.nbytes for column in self._arrays) + strings + self.ids.nbytes + self.slots.nbytes
 
     @classmethod
@@ -137,7 +138,7 @@ class Columns:
         for name in _INTERNED:
             getattr(columns, name).restore(part_of(arrays, name))
         columns.ids.restore(part_of(arrays, "ids"))
-        columns._spoken.restore(part_of(arrays, "names"))
+        columns.names.restore(part_of(arrays, "names"))
         columns.count = int(np.count_nonzero(columns.alive.values))
         columns.total_length = int(columns.length.values[columns.alive.values].sum())
         return columns
@@ -150,7 +151,7 @@ class Columns:
         return {
             **arrays,
             **named(self.ids.arrays(), "ids"),
-            **named(self._spoken.arrays(), "names"),
+            **named(self.names.arrays(), "names"),
             **named(self.slots.arrays(), "slots"),
         }
 
@@ -189,7 +190,7 @@ class Columns:
                 column.codes.values[docs] = NONE
             else:
                 column.put(docs, cut(row[position], _integers(row[position + 1], _INT32).tolist()))
-        self._spoken.read()
+        self.names.read()
         self.count += len(docs)
         self.total_length += int(lengths.sum())
         self._masks.clear()
@@ -200,7 +201,7 @@ class Columns:
         key = text, len(self.speakers.values)
         named = self._named.get(key)
         if named is None:
-            likely = self._spoken.names_in(text)
+            likely = self.names.names_in(text)
             named = self._named[key] = [likely[name] for name in named_speakers(text, likely)] if likely else []
         return named
 

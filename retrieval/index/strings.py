@@ -116,7 +116,7 @@ class StringTable:
         unknown = [each for each in dict.fromkeys(strings) if each is not None and each not in recent]
         if unknown:
             hashes = hashes_of(unknown)
-            recent |= self._find(unknown, hashes)
+            recent.update(self._find(unknown, hashes).items())
             is_new = [each not in recent for each in unknown]
             self._add([*compress(unknown, is_new)], hashes[is_new])
         return [recent[each] for each in strings]
@@ -215,6 +215,16 @@ class NameMatcher:
             self._index.add(
                 hashes[[position for position, _ in new]], np.array([number for _, number in new], np.int32)
             )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has what reading all names anew gives."""
+        anew = NameMatcher(self._names)
+        anew.read()
+        mine, others = (
+            set(zip(*(array.tolist() for array in matcher.arrays().values()), strict=True)) for matcher in (self, anew)
+        )
+        return mine == others
 
     def names_in(self, text: str) -> dict[str, int]:
         """The names whose words occur consecutively in a text, after normalization, with their codes."""
