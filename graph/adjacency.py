@@ -7,12 +7,10 @@ there are few. A memory's edges count only in its home segment.
 from __future__ import annotations
 
 import ctypes
-from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, LiteralString
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
@@ -20,6 +18,7 @@ from psycopg import AsyncConnection
 from graph.forward_chaining import Stated
 from graph.merges import Roots, unified
 from graph.named_arrays import named, part_of
+from graph.relation_index import RelationIndex, RelationTable
 from graph.segments import MOST_SEGMENTS, NO_SEGMENT, EdgeSegment, GraphLayout, NarrowEdges
 from native import Array, address, function
 from postgres.arrays import array_text
@@ -53,43 +52,29 @@ class Adjacency:
         loaded = EdgeSegment(edges)
         home = np.full(int(loaded.memories.max(initial=-1)) + 1, NO_SEGMENT, np.uint8)
         home[loaded.memories] = 0
-        self._take([loaded], home, relations)
+        self._take([loaded], home, RelationIndex())
+        for relation in relations:
+            self._relations.add(relation)
 
-    def _take(self, segments: list[EdgeSegment], home: NDArray[np.uint8], relations: Iterable[Stated]) -> None:
+    def _take(self, segments: list[EdgeSegment], home: NDArray[np.uint8], relations: RelationIndex) -> None:
         self._segments = segments
         self._home = home
         self._layout: GraphLayout | None = None
-        self._outgoing: dict[int, list[Stated]] = {}
-        self._incoming: dict[int, list[Stated]] = {}
-        self._relations_of_memory: dict[int, list[Stated]] = {}
-        for relation in relations:
-            self._relate(relation)
+        self._relations = relations
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Adjacency:
         """The graph whose `arrays` these are, which it uses from now on."""
-        types = msgspec.json.decode(arrays["relation.types"].data, type=list[str])
-        columns = (arrays[f"relation.{name}"].tolist() for name in ("source", "type", "target", "doc"))
-        relations = [Stated(source, types[code], *others) for source, code, *others in zip(*columns, strict=True)]
         segments = list[EdgeSegment]()
         while part := part_of(arrays, str(len(segments))):
             segments.append(EdgeSegment.from_arrays(part))
         graph = cls.__new__(cls)
-        graph._take(segments, arrays["home"], relations)
+        graph._take(segments, arrays["home"], RelationIndex(RelationTable(part_of(arrays, "relations"))))
         return graph
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that there is to it; large arrays are those in use, all others are copies."""
-        relations = sorted(relation for some in self._relations_of_memory.values() for relation in some)
-        types = sorted({relation.relation for relation in relations})
-        found: dict[str, NDArray[Any]] = {
-            "home": self._home.copy(),
-            "relation.source": np.array([relation.source for relation in relations], np.int64),
-            "relation.type": np.array([types.index(relation.relation) for relation in relations], np.int32),
-            "relation.target": np.array([relation.target for relation in relations], np.int64),
-            "relation.doc": np.array([relation.doc for relation in relations], np.int64),
-            "relation.types": np.frombuffer(msgspec.json.encode(types), np.uint8),
-        }
+        found = {"home": self._home.copy(), **named(self._relations.arrays(), "relations")}
         for number, segment in enumerate(self._segments):
             found |= named(segment.arrays(), str(number))
         return found
@@ -97,8 +82,7 @@ class Adjacency:
     @property
     def nbytes(self) -> int:
         """Approximate memory of the graph, in bytes."""
-        relations = sum(map(len, self._outgoing.values()))
-        return self._home.nbytes + sum(segment.nbytes for segment in self._segments) + 300 * relations
+        return self._home.nbytes + sum(segment.nbytes for segment in self._segments) + self._relations.nbytes
 
     @property
     def layout(self) -> int:
@@ -114,7 +98,7 @@ class Adjacency:
             self._put(EdgeSegment(edges))
             self._merge()
         for relation in relations:
-            self._relate(relation)
+            self._relations.add(relation)
 
     def remove(self, docs: Collection[int]) -> None:
         """Drop memories that were deleted or changed."""
@@ -123,9 +107,7 @@ class Adjacency:
             if doc < len(self._home) and self._home[doc] != NO_SEGMENT:
                 self._segments[self._home[doc]].remove(doc)
                 self._home[doc] = NO_SEGMENT
-            for relation in self._relations_of_memory.pop(doc, ()):
-                self._outgoing[relation.source].remove(relation)
-                self._incoming[relation.target].remove(relation)
+        self._relations.remove(docs)
 
     def mentions(self, entities: NDArray[np.int64], *, cap: int) -> NDArray[np.int64]:
         """The number of memories that mention each entity, at most `cap`; same shape as `entities`."""
@@ -141,14 +123,14 @@ class Adjacency:
             parts.append(docs[self._home[docs] == number])
         return np.sort(np.concatenate(parts)).astype(np.int64)[::-1]
 
-    def mentions_in(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entities that some memories mention, and the memory of each mention."""
+    def mentions_in(self, docs: NDArray[np.int64]) -> NarrowEdges:
+        """The edges of some memories."""
         home = np.full(len(docs), NO_SEGMENT, np.uint8)
         known = docs < len(self._home)
         home[known] = self._home[docs[known]]
         parts = [segment.mentions_in(docs[home == number]) for number, segment in enumerate(self._segments)]
-        entities, mentioned_in = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        return entities, mentioned_in
+        entities, mentioned_in, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return entities, mentioned_in, weights
 
     def mention_counts(self, eligible: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All entities that eligible memories mention, and by how many of them each is, most first, ties by id."""
@@ -166,7 +148,20 @@ class Adjacency:
 
     def relations_of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
         """The relations with the entity as source, and those with it as target."""
-        return self._outgoing.get(entity, ()), self._incoming.get(entity, ())
+        return self._relations.of(entity)
+
+    def related(self, entities: Collection[int]) -> list[int]:
+        """Those of some entities that have relations, in their order."""
+        return self._relations.related(entities)
+
+    def relations_in(self, docs: Collection[int]) -> list[Stated]:
+        """The relations that some memories state."""
+        return self._relations.of_memories(docs)
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether it says of entities what it says of memories."""
+        return self._relations.is_consistent and all(segment.is_consistent for segment in self._segments)
 
     def _put(self, segment: EdgeSegment) -> None:
         """Append a segment and make it the home of its memories."""
@@ -192,11 +187,6 @@ class Adjacency:
             numbers, docs, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
             if len(docs):
                 self._put(EdgeSegment((numbers, docs, weights)))
-
-    def _relate(self, relation: Stated) -> None:
-        insort(self._outgoing.setdefault(relation.source, []), relation)
-        insort(self._incoming.setdefault(relation.target, []), relation)
-        self._relations_of_memory.setdefault(relation.doc, []).append(relation)
 
 
 def seen(docs: NDArray[Any], eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -22,6 +22,8 @@ NO_SEGMENT = 255
 
 MOST_SEGMENTS = 250
 
+_HASHED_AT_ONCE = 1 << 18
+
 
 _ARRAYS = ("entities", "entity_starts", "docs", "doc_weights", "memories", "memory_starts", "codes", "code_weights",
            "levels")  # fmt: skip
@@ -90,19 +92,31 @@ class EdgeSegment:
             return np.empty(0, np.int32)
         return self.docs[self.entity_starts[place] : self.entity_starts[place + 1]]
 
-    def mentions_in(self, docs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The entities that some of its memories mention, and the memory of each; takes time for these alone."""
+    def mentions_in(self, docs: NDArray[np.int64]) -> NarrowEdges:
+        """The edges of some of its memories; takes time for these alone."""
         places = np.searchsorted(self.memories, docs)
         counts = self.memory_starts[places + 1] - self.memory_starts[places]
         ends = np.cumsum(counts)
         edges = np.arange(int(counts.sum())) + np.repeat(self.memory_starts[places] - ends + counts, counts)
-        return self.entities[self.codes[edges]], np.repeat(docs, counts)
+        return self.entities[self.codes[edges]], np.repeat(docs, counts), self.levels[self.code_weights[edges]]
 
     def edges(self, there: NDArray[np.bool_]) -> NarrowEdges:
         """The edges of the memories for which the mask `there`, aligned with `memories`, is true."""
         kept = np.repeat(there, np.diff(self.memory_starts))
         docs = np.repeat(self.memories, np.diff(self.memory_starts))
         return self.entities[self.codes[kept]], docs[kept], self.levels[self.code_weights[kept]]
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the edges by entity are those by memory, told by sums of hashes, some edges at a time."""
+        by_entity = by_memory = np.uint64(0)
+        for first in range(0, len(self), _HASHED_AT_ONCE):
+            edges = np.arange(first, min(first + _HASHED_AT_ONCE, len(self)))
+            codes = np.searchsorted(self.entity_starts, edges, "right") - 1
+            docs = self.memories[np.searchsorted(self.memory_starts, edges, "right") - 1]
+            by_entity += _hashed(codes, self.docs[edges], self.doc_weights[edges])
+            by_memory += _hashed(self.codes[edges], docs, self.code_weights[edges])
+        return bool(by_entity == by_memory)
 
     def described(self) -> SegmentLayout:
         """The addresses of its arrays, valid while the segment lives and until the next removal."""
@@ -139,6 +153,14 @@ class GraphLayout(ctypes.Structure):
         layout = cls(ctypes.addressof(described), address(home), len(segments), len(home))
         layout.kept = described
         return layout
+
+
+def _hashed(codes: NDArray[Any], docs: NDArray[Any], levels: NDArray[np.uint8]) -> np.uint64:
+    """The sum of the edges' hashes modulo 2**64, whatever their order (multiply and shift, as in SplitMix64)."""
+    hashes = codes.astype(np.uint64) << np.uint64(32) | docs.astype(np.uint64)
+    hashes = (hashes ^ levels.astype(np.uint64) << np.uint64(24)) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return np.uint64((hashes ^ hashes >> np.uint64(31)).sum())
 
 
 def _starts(keys: NDArray[np.integer[Any]], count: int) -> NDArray[np.int32]:

@@ -127,7 +127,7 @@ class VisibleGraph:
         self, entity: int, docs: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[int, ...]]]:
         """Who is mentioned in the same memories, in how many of them, and the latest of these."""
-        entities, mentioned_in = self._graph.mentions_in(docs)
+        entities, mentioned_in, _ = self._graph.mentions_in(docs)
         others = entities != entity
         entities, mentioned_in = entities[others], mentioned_in[others]
         order = np.lexsort((-mentioned_in, entities))

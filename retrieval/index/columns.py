@@ -34,6 +34,7 @@ _VISIBLE_NOW = (None, False), (None, True)
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
+_QUERIES_KEPT = 16
 _LAYOUT = Struct("7q")
 _INT32, _INT64 = np.dtype(">i4"), np.dtype(">i8")
 
@@ -92,6 +93,7 @@ class Columns:
         asks: whether it is a short question.
         previous, next: slots of the adjacent turns of its session, -1 for none.
         ids, kinds, speakers, sessions, documents, titles, tags: strings; tags are JSON, equal lists share a code.
+        names: those of the speakers, to be found in queries.
         count, total_length: of the memories that are alive.
     """
 
@@ -109,7 +111,9 @@ class Columns:
         self.ids = StringColumn()
         self.kinds, self.speakers, self.sessions = CategoryColumn(), CategoryColumn(), CategoryColumn()
         self.documents, self.titles, self.tags = CategoryColumn(), CategoryColumn(), CategoryColumn()
-        self._spoken = NameMatcher(self.speakers.values)
+        self.names = NameMatcher(self.speakers.values)
+        self._named: LRUCache[tuple[str, int], list[int]] = LRUCache(_QUERIES_KEPT)
+        """By a query, which several stages ask about, and how many names there were."""
         self.count = 0
         self.total_length = 0
         self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in _INTERNED)
@@ -126,10 +130,8 @@ class Columns:
     @property
     def nbytes(self) -> int:
         """Bytes that they take, approximately."""
-        strings = (
-            sum(column.nbytes - column.codes.nbytes for column in self._interned) + self.ids.nbytes + self.slots.nbytes
-        )
-        return sum(column.nbytes for column in self._arrays) + strings
+        strings = sum(column.values.nbytes for column in self._interned) + self.names.nbytes
+        return sum(column.nbytes for column in self._arrays) + strings + self.ids.nbytes + self.slots.nbytes
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Columns:
@@ -138,23 +140,24 @@ class Columns:
         for name in _ARRAYS:
             getattr(columns, name).values = arrays[name]
         for name in _INTERNED:
-            getattr(columns, name).restore(arrays[f"{name}.codes"], arrays[f"{name}.strings"])
+            getattr(columns, name).restore(part_of(arrays, name))
         columns.ids.restore(part_of(arrays, "ids"))
-        columns._spoken.read()
+        columns.names.restore(part_of(arrays, "names"))
         columns.count = int(np.count_nonzero(columns.alive.values))
         columns.total_length = int(columns.length.values[columns.alive.values].sum())
         return columns
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that there is to them; the arrays in use, not copies."""
-        interned = {name: getattr(self, name) for name in _INTERNED}
-        return (
-            {name: getattr(self, name).values for name in _ARRAYS}
-            | {f"{name}.codes": column.codes.values for name, column in interned.items()}
-            | {f"{name}.strings": column.encoded for name, column in interned.items()}
-            | named(self.ids.arrays(), "ids")
-            | named(self.slots.arrays(), "slots")
-        )
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self, name).values for name in _ARRAYS}
+        for name in _INTERNED:
+            arrays |= named(getattr(self, name).arrays(), name)
+        return {
+            **arrays,
+            **named(self.ids.arrays(), "ids"),
+            **named(self.names.arrays(), "names"),
+            **named(self.slots.arrays(), "slots"),
+        }
 
     def take(
         self, row: Sequence[Any], links: Sequence[Any], unread: Iterable[tuple[int, str, str | None]]
@@ -191,7 +194,7 @@ class Columns:
                 column.codes.values[docs] = NONE
             else:
                 column.put(docs, cut(row[position], _integers(row[position + 1], _INT32).tolist()))
-        self._spoken.read()
+        self.names.read()
         self.count += len(docs)
         self.total_length += int(lengths.sum())
         self._changed(docs)
@@ -199,8 +202,12 @@ class Columns:
 
     def speakers_named(self, text: str) -> list[int]:
         """Codes of the speakers that a text names."""
-        likely = self._spoken.names_in(text)
-        return self.speakers.codes_of(named_speakers(text, likely)) if likely else []
+        key = text, len(self.speakers.values)
+        named = self._named.get(key)
+        if named is None:
+            likely = self.names.names_in(text)
+            named = self._named[key] = [likely[name] for name in named_speakers(text, likely)] if likely else []
+        return named
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
         """Set the neighbours of turns, including neighbours that are not known yet."""

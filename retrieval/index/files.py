@@ -27,7 +27,7 @@ from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.pool import Connection, Pool
 
-_FORMAT = 1
+_FORMAT = 2
 """Raised when the arrays of an index, or the meaning of one, change."""
 
 log = logging.getLogger(__name__)
@@ -46,17 +46,15 @@ class _About(msgspec.Struct, frozen=True):
 class IndexFiles:
     """The files of one database in a folder, at most one per namespace: `<ns>.<token>.index`."""
 
-    def __init__(self, folder: Path, origin: str) -> None:
-        """Use the folder of a database, whose `store.index_files.origin` is given."""
-        self._folder, self._origin = folder, origin
+    def __init__(self, cache: Path, origin: str) -> None:
+        """Those in `cache` of the database whose `store.index_files.origin` is given; its folder may not exist yet."""
+        self._folder, self._origin = cache / hashlib.sha256(origin.encode()).hexdigest()[:16], origin
 
     @classmethod
     async def open(cls, cache: Path, conn: Connection) -> IndexFiles:
         """The files of a database, in a folder of its own in `cache`; raises OSError if that cannot be made."""
-        origin = await index_files.origin(conn)
-        folder = cache / hashlib.sha256(origin.encode()).hexdigest()[:16]
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        files = cls(folder, origin)
+        files = cls(cache, await index_files.origin(conn))
+        files._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         await files.tidy(conn)
         return files
 
@@ -70,19 +68,27 @@ class IndexFiles:
 
     def has(self, ns: int) -> bool:
         """Whether there is a file of a namespace, of use or not."""
-        return self._path(ns) is not None
+        return self.path(ns) is not None
+
+    def path(self, ns: int) -> Path | None:
+        """The file of a namespace; the latest, if a process ended before it removed the former one."""
+        return max(self._folder.glob(f"{ns}.*.index"), key=_token, default=None)
 
     async def load(self, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
         """The index of a namespace by its file, up to date; None if there is none that can be used."""
-        path = self._path(ns)
+        path = self.path(ns)
         if path is None:
             return None
-        index = await self._read(path, conn, ns, generation)
-        if index is None:
-            path.unlink(missing_ok=True)
-        return index
+        index = await self.map(path, ns, generation)
+        if index is not None:
+            async with namespace_index.one_snapshot(conn):
+                if await self.catch_up(conn, index):
+                    return index
+        path.unlink(missing_ok=True)
+        return None
 
-    async def _read(self, path: Path, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
+    async def map(self, path: Path, ns: int, generation: int) -> NamespaceIndex | None:
+        """The index in a file, as it was written; None if it is damaged or of something else."""
         try:
             encoded, arrays = await asyncio.to_thread(array_file.read, path)
             about = msgspec.json.decode(encoded, type=_About)
@@ -95,17 +101,21 @@ class IndexFiles:
             return None
         index = await asyncio.to_thread(NamespaceIndex.from_arrays, arrays, ns, about.snapshot, generation)
         index.file, index.changed_in_file, index.filed_at = _token(path), index.changed, about.written_at
-        async with namespace_index.one_snapshot(conn):
-            since = await index_files.since(conn, self._origin, index.file, ns, generation, about.snapshot.transactions)
-            if since is None or len(since.changed) > index.max_incremental:
-                return None
-            index.withdraw([doc for doc in since.changed if doc != ENTITIES])
-            if since.changed:
-                read = await rows.read(conn, ns, since.changed)
-                if not await namespace_index.apply_changes(conn, index, since.changed, read):
-                    return None
-        index.snapshot = since.snapshot
         return index
+
+    async def catch_up(self, conn: Connection, index: NamespaceIndex) -> bool:
+        """Bring an index that `map` returned up to date with the snapshot of `conn`; false if that is impossible."""
+        snapshot = index.snapshot.transactions
+        since = await index_files.since(conn, self._origin, index.file, index.ns, index.generation, snapshot)
+        if since is None or len(since.changed) > index.max_incremental:
+            return False
+        index.withdraw([doc for doc in since.changed if doc != ENTITIES])
+        if since.changed:
+            read = await rows.read(conn, index.ns, since.changed)
+            if not await namespace_index.apply_changes(conn, index, since.changed, read):
+                return False
+        index.snapshot = since.snapshot
+        return True
 
     async def save(self, pool: Pool, index: NamespaceIndex) -> bool:
         """Write an index to a file, unless another process has done so since this one was loaded.
@@ -114,7 +124,7 @@ class IndexFiles:
         gone. Raises OSError if it cannot be written.
         """
         with self._lock(index.ns) as is_mine:
-            former = self._path(index.ns)
+            former = self.path(index.ns)
             if not is_mine or (former is not None and _token(former) != index.file):
                 return is_mine
             token, snapshot = uuid7(), index.snapshot
@@ -133,10 +143,6 @@ class IndexFiles:
             finally:
                 part.unlink(missing_ok=True)
         return True
-
-    def _path(self, ns: int) -> Path | None:
-        """The file of a namespace; the latest, if a process ended before it removed the former one."""
-        return max(self._folder.glob(f"{ns}.*.index"), key=_token, default=None)
 
     @contextmanager
     def _lock(self, ns: int) -> Iterator[bool]:

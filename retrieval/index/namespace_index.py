@@ -210,7 +210,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
                 await columns.read_range(conn, ns, memories, first=int(some[0]), end=int(some[-1]) + 1)
         roots = await read_roots(conn, ns)
         edges = await read_edges(conn, ns, parts=1 + ordinals.size // MEMORIES_AT_ONCE, roots=roots)
-        graph = await asyncio.to_thread(Adjacency, *_by_slot(memories.slots, *edges))
+        graph = await asyncio.to_thread(Adjacency, *by_slot(memories.slots, *edges))
         vectors = QuantizedVectors(memories.slots.count)
         return NamespaceIndex(ns, snapshot, generation, memories, graph, vectors, roots)
 
@@ -225,7 +225,7 @@ async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, int, N
     return Slots(ordinals, given_out=next_doc), generation, ordinals
 
 
-def _by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tuple[NarrowEdges, Iterable[Stated]]:
+def by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tuple[NarrowEdges, Iterable[Stated]]:
     """Edges and relations with slots instead of ordinals."""
     if slots.are_ordinals:
         return edges, relations
@@ -259,7 +259,7 @@ async def apply_changes(
     existing = memories.take(read.columns, read.links, read.unread)
     added_docs = [doc for doc in existing.tolist() if doc in new]
     if added_docs:
-        edges, relations = _by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
+        edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
         index.graph.add(_edges_of(edges, added_docs), [each for each in relations if each.doc in new], added_docs)
         bags = [read.bags[doc] for doc in memories.slots.ordinals_of(added_docs) if doc in read.bags]
         if len(bags) == len(added_docs):
@@ -303,4 +303,4 @@ async def _add_edges(conn: AsyncConnection[Any], index: NamespaceIndex, docs: Se
     """Read the edges and relations of memories, given by slot, in the place of those that the graph has."""
     slots = index.memories.slots
     edges = await read_edges(conn, index.ns, slots.ordinals_of(docs), roots=index.roots)
-    index.graph.add(*_by_slot(slots, *edges), docs)
+    index.graph.add(*by_slot(slots, *edges), docs)

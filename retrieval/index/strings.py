@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, islice
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate, compress
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.named_arrays import named, part_of
 from graph.names import normalize
+from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray
 
 NONE = -1
 """The code of a missing string."""
 
-
-class CategoryColumn:
-    """A column of strings with few distinct values, stored as codes."""
-
-    def __init__(self) -> None:
-        self.values: list[str] = []
-        self.codes = GrowableArray(np.int32, NONE)
-        self._code_of: dict[str | None, int] = {None: NONE}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
-        return self.codes.nbytes + 150 * len(self.values)
-
-    def restore(self, codes: NDArray[np.int32], encoded: NDArray[np.uint8]) -> None:
-        """Take the codes of another column and its `encoded` strings."""
-        self.codes.values = codes
-        self.values.extend(msgspec.json.decode(encoded.data, type=list[str]))
-        self._code_of.update(zip(self.values, range(len(self.values)), strict=True))
-
-    @property
-    def encoded(self) -> NDArray[np.uint8]:
-        """The distinct strings by code, as JSON."""
-        return np.frombuffer(msgspec.json.encode(self.values), np.uint8)
-
-    def put(self, docs: NDArray[np.int64], strings: Sequence[str | None]) -> None:
-        """Set the strings of some memories."""
-        code_of, known = self._code_of, len(self._code_of)
-        self.codes.put(docs, [code_of.setdefault(each, len(code_of) - 1) for each in strings])
-        self.values.extend(each for each in islice(code_of, known, None) if each is not None)
-
-    def get(self, docs: NDArray[np.int64]) -> list[str | None]:
-        """The strings of some memories."""
-        values = self.values
-        return [None if code == NONE else values[code] for code in self.codes.values[docs].tolist()]
-
-    def codes_of(self, strings: Collection[str]) -> list[int]:
-        """The codes of those strings that occur."""
-        return [self._code_of[each] for each in strings if each in self._code_of]
+_CODES_KEPT = 16_384
 
 
 class StringColumn:
@@ -92,11 +55,112 @@ class StringColumn:
         self._text.values[self._end : end] = np.frombuffer(text, np.uint8)
         self._end = end
 
+    def __getitem__(self, doc: int) -> str:
+        start = int(self._starts.values[doc])
+        return str(self._text.values[start : start + int(self._sizes.values[doc])].data, "utf-8")
+
     def get(self, docs: NDArray[np.int64]) -> list[str]:
         """The strings of some memories."""
         text, starts = self._text.values.data, self._starts.values[docs]
         ends = starts + self._sizes.values[docs]
         return [str(text[start:end], "utf-8") for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+class StringTable:
+    """Distinct strings by code, in the order in which they came; none is ever removed."""
+
+    def __init__(self) -> None:
+        self._strings = StringColumn()
+        self._count = 0
+        self._index = HashIndex()
+        self._recent: dict[str | None, int] = {None: NONE}
+        """Codes of strings that were put lately: most are put again."""
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the `arrays` of another table."""
+        self._strings.restore(arrays)
+        self._index.restore(arrays)
+        [self._count] = arrays["count"].tolist()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it; the arrays in use, in which the strings up to its count do not change."""
+        return {**self._strings.arrays(), **self._index.arrays(), "count": np.array([self._count])}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, approximately."""
+        return self._strings.nbytes + self._index.nbytes + 150 * len(self._recent)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, code: int) -> str:
+        return self._strings[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._strings.get(np.arange(self._count)))
+
+    def find(self, strings: Collection[str]) -> dict[str, int]:
+        """The codes of those strings that are here."""
+        return self._find(list(strings), hashes_of(strings))
+
+    def _find(self, strings: Sequence[str], hashes: NDArray[np.uint64]) -> dict[str, int]:
+        found = self._index.find(hashes)
+        return {strings[position]: code for position, code in found if self[code] == strings[position]}
+
+    def put(self, strings: Sequence[str | None]) -> list[int]:
+        """The codes of some strings, which are added unless they are here."""
+        if len(self._recent) > _CODES_KEPT:
+            self._recent = {None: NONE}
+        recent = self._recent
+        unknown = [each for each in dict.fromkeys(strings) if each is not None and each not in recent]
+        if unknown:
+            hashes = hashes_of(unknown)
+            recent.update(self._find(unknown, hashes).items())
+            is_new = [each not in recent for each in unknown]
+            self._add([*compress(unknown, is_new)], hashes[is_new])
+        return [recent[each] for each in strings]
+
+    def _add(self, strings: Sequence[str], hashes: NDArray[np.uint64]) -> None:
+        codes, encoded = np.arange(self._count, self._count + len(strings)), [each.encode() for each in strings]
+        self._strings.put(codes, b"".join(encoded), np.array([*map(len, encoded)], np.int32))
+        self._index.add(hashes, codes.astype(np.int32))
+        self._recent |= zip(strings, codes.tolist(), strict=True)
+        self._count += len(strings)
+
+
+class CategoryColumn:
+    """A column of strings with few distinct values, stored as codes."""
+
+    def __init__(self) -> None:
+        self.values = StringTable()
+        self.codes = GrowableArray(np.int32, NONE)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, approximately."""
+        return self.codes.nbytes + self.values.nbytes
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the `arrays` of another column."""
+        self.codes.values = arrays["codes"]
+        self.values.restore(part_of(arrays, "strings"))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it; the arrays in use, not copies."""
+        return {"codes": self.codes.values, **named(self.values.arrays(), "strings")}
+
+    def put(self, docs: NDArray[np.int64], strings: Sequence[str | None]) -> None:
+        """Set the strings of some memories."""
+        self.codes.put(docs, self.values.put(strings))
+
+    def get(self, docs: NDArray[np.int64]) -> list[str | None]:
+        """The strings of some memories."""
+        return [None if code == NONE else self.values[code] for code in self.codes.values[docs].tolist()]
+
+    def codes_of(self, strings: Collection[str]) -> list[int]:
+        """The codes of those strings that occur."""
+        return list(self.values.find(strings).values())
 
 
 def cut(text: bytes, sizes: Sequence[int]) -> list[str | None]:
@@ -109,31 +173,69 @@ def cut(text: bytes, sizes: Sequence[int]) -> list[str | None]:
 
 
 class NameMatcher:
-    """Finds names of an append-only list that a text mentions by the words of the text, not by trying every name."""
+    """Finds names of a table that a text mentions by the words of the text, not by trying every name.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    The index has the code of each name by its normal form; and by the first word of several, their number below zero.
+    """
+
+    def __init__(self, names: StringTable) -> None:
         self._names = names
         self._read = 0
-        self._of_key: dict[str, list[str]] = {}
-        self._sizes: dict[str, set[int]] = {}
-        """By first word: the lengths, in words, of the names that begin with it."""
+        self._index = HashIndex()
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the `arrays` of another instance, which had read all of the names."""
+        self._index.restore(arrays)
+        self._read = len(self._names)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it."""
+        return self._index.arrays()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return self._index.nbytes
 
     def read(self) -> None:
         """Index the names added since the last call."""
-        for name in self._names[self._read :]:
-            if key := normalize(name):
+        entries: dict[tuple[str, int], None] = {}
+        for code in range(self._read, len(self._names)):
+            if key := normalize(self._names[code]):
+                entries[key, code] = None
                 first, *others = key.split(" ")
-                self._of_key.setdefault(key, []).append(name)
-                self._sizes.setdefault(first, set()).add(1 + len(others))
+                if others:
+                    entries[first, -1 - len(others)] = None
         self._read = len(self._names)
+        if entries:
+            keys, numbers = zip(*entries, strict=True)
+            hashes = hashes_of(keys)
+            known = set(self._index.find(hashes))
+            new = [entry for entry in enumerate(numbers) if entry not in known]
+            self._index.add(
+                hashes[[position for position, _ in new]], np.array([number for _, number in new], np.int32)
+            )
 
-    def names_in(self, text: str) -> list[str]:
-        """The names whose words occur consecutively in a text, after normalization."""
-        words = normalize(text).split(" ")
-        keys = (
-            " ".join(words[position : position + size])
-            for position, word in enumerate(words)
-            if word in self._sizes
-            for size in self._sizes[word]
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has what reading all names anew gives."""
+        anew = NameMatcher(self._names)
+        anew.read()
+        mine, others = (
+            set(zip(*(array.tolist() for array in matcher.arrays().values()), strict=True)) for matcher in (self, anew)
         )
-        return [name for key in keys for name in self._of_key.get(key, ())]
+        return mine == others
+
+    def names_in(self, text: str) -> dict[str, int]:
+        """The names whose words occur consecutively in a text, after normalization, with their codes."""
+        if not self._read:
+            return {}
+        words = normalize(text).split(" ")
+        found = self._index.find(hashes_of(words))
+        if not found:
+            return {}
+        keys = {" ".join(words[position : position - number]) for position, number in found if number < 0}
+        found += self._index.find(hashes_of(keys))
+        keys.update(words)
+        names = {self._names[code]: code for _, code in found if code >= 0}
+        return {name: code for name, code in names.items() if normalize(name) in keys}

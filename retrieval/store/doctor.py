@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,9 +36,12 @@ _INDEX: LiteralString = """
     where i.indrelid = to_regclass('memory') and a.amname = 'hnsw'
 """
 
+Check = Callable[[Connection], Awaitable[Sequence[Finding]]]
+"""A further check of a database whose schema is this program's."""
 
-async def examine(settings: Settings) -> list[Finding]:
-    """Check everything the server needs, in the order in which it needs it.
+
+async def examine(settings: Settings, *checks: Check) -> list[Finding]:
+    """Check everything the server needs, in the order in which it needs it, and then what is asked for.
 
     The embedded database is started if it is not running, and stopped again. Checks that need a database are skipped if
     there is none. No detail contains a password or key.
@@ -52,7 +55,9 @@ async def examine(settings: Settings) -> list[Finding]:
     try:
         async with server as url, await connect(url) as db:
             findings.append(Finding("database", True, describe(url)))
-            findings += await check_database(db)
+            findings += (found := await check_database(db))
+            for check in checks if _is_migrated(found) else ():
+                findings += await check(db)
     except (StoreError, psycopg.Error) as exc:
         findings.append(Finding("database", False, str(exc).strip()))
     return findings
@@ -98,6 +103,10 @@ async def _migrations(db: Connection) -> Finding:
     if versions:
         return Finding("migrations", False, f"{len(versions)} to apply: run `trivet migrate`")
     return Finding("migrations", True, "all applied")
+
+
+def _is_migrated(findings: Iterable[Finding]) -> bool:
+    return all(finding.ok for finding in findings if finding.name == "migrations")
 
 
 def _embedder(name: str, used_by: Sequence[str]) -> Finding:

@@ -221,6 +221,12 @@ def test_doctor_finds_a_healthy_database(trivet: Cli) -> None:
     assert all(line.startswith("ok ") for line in trivet("doctor").stdout.splitlines() if line[:1].strip())
 
 
+def test_doctor_compares_indexes_if_asked(trivet: Cli) -> None:
+    """Where none are kept in files it says so."""
+    findings = json.loads(trivet("doctor", "--indexes", "--json").stdout)
+    assert findings[-1] == {"name": "indexes", "ok": True, "detail": "not kept in files"}
+
+
 def test_doctor_reports_what_is_wrong() -> None:
     """Status 1, and what it is."""
     assert "FAIL" in run(NOWHERE, "doctor", status=1).stdout

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from retrieval.index import array_file, namespace_index, registry, small_namespaces
+from retrieval.index.comparison import check_files
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.registry import IndexRegistry, StillReading
@@ -145,7 +146,7 @@ async def test_a_new_process_reads_the_file_and_what_has_changed_since(start: St
     )
 )
 async def test_after_any_history_a_file_brings_what_is_read_anew(
-    start: Start, steps: list[list[tuple[int, tuple[str, Any]]]]
+    start: Start, tmp_path: Path, steps: list[list[tuple[int, tuple[str, Any]]]]
 ) -> None:
     """Files are written while memories change, slowly, so that they hold a part of most changes."""
     with pytest.MonkeyPatch.context() as patch:
@@ -163,6 +164,9 @@ async def test_after_any_history_a_file_brings_what_is_read_anew(
         assert (await fresh.loaded(name)).file
         await assert_right(fresh, name)
         await assert_masks(fresh, name)
+        async with fresh.pool.connection() as conn:
+            findings = await check_files(conn, tmp_path / "cache")
+            assert all(finding.ok for finding in findings), findings
         await fresh.ingest.add(name, [memory("a", "Porto."), memory("z")])
         await assert_right(fresh, name)
 

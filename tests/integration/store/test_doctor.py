@@ -13,7 +13,7 @@ from retrieval.settings import Settings
 from retrieval.store import doctor
 from retrieval.store.doctor import check_database, check_models, examine
 from retrieval.store.embedded.tuning import ServerSettings, advice
-from retrieval.store.pool import connect
+from retrieval.store.pool import Connection, connect
 from retrieval.types.state import Finding
 
 SECRET = "hunter2-of-the-database"
@@ -45,6 +45,17 @@ async def test_a_database_that_is_not_migrated(empty_database_url: str) -> None:
     assert [name for name in ("pgvector", "migrations", "vector index") if found[name].ok] == []
     assert found["database"].ok
     assert "run `trivet migrate`" in found["migrations"].detail
+
+
+async def test_what_else_is_asked_for_needs_a_migrated_database(database_url: str, empty_database_url: str) -> None:
+    """The files of indexes are not looked at where there are no tables."""
+
+    async def check(_: Connection) -> list[Finding]:
+        return [Finding("something else", False, "is wrong")]
+
+    for url, is_asked in ((database_url, True), (empty_database_url, False)):
+        found = by_name(await examine(Settings(database_url=url), check))
+        assert ("something else" in found) is is_asked
 
 
 async def test_a_missing_vector_index(database_url: str) -> None:

@@ -90,7 +90,9 @@ RELATED = st.dictionaries(
     ),
 )
 HISTORY: st.SearchStrategy[list[Any]] = st.lists(
-    st.tuples(st.just("add"), MENTIONS, RELATED) | st.tuples(st.just("remove"), DOCS, st.just({}))
+    st.tuples(st.just("add"), MENTIONS, RELATED)
+    | st.tuples(st.just("remove"), DOCS, st.just({}))
+    | st.tuples(st.just("keep in a file"), st.just(()), st.just({}))
 )
 
 
@@ -108,7 +110,7 @@ def test_it_says_what_a_dictionary_says(
     history: list[Any],
     data: st.DataObject,
 ) -> None:
-    """Loaded at once or taken in later, replaced, removed, removed twice, unknown."""
+    """Loaded at once or taken in later, by its arrays, replaced, removed, removed twice, unknown."""
     plain = Plain()
     plain.put(first, stated(first, related))
     graph = Adjacency(edges_of(first), [each for some in plain.relations.values() for each in some])
@@ -119,6 +121,8 @@ def test_it_says_what_a_dictionary_says(
         if action == "remove":
             graph.remove(what)
             plain.remove(what)
+        elif action == "keep in a file":
+            graph = Adjacency.from_arrays({name: array.copy() for name, array in graph.arrays().items()})
         else:
             relations = stated(what, related_later)
             graph.add(edges_of(what), [each for some in relations.values() for each in some], list(what))
@@ -155,6 +159,8 @@ def agree(graph: Adjacency, plain: Plain, data: st.DataObject, *, taken_away: bo
         out, into = graph.relations_of(entity)
         assert list(out) == sorted(relation for relation in every if relation.source == entity)
         assert list(into) == sorted(relation for relation in every if relation.target == entity)
+    ends = {end for relation in every for end in (relation.source, relation.target)}
+    assert graph.related(entities) == [entity for entity in entities if entity in ends]
 
 
 def test_an_empty_graph_has_nothing_of_anything() -> None:
@@ -165,6 +171,7 @@ def test_an_empty_graph_has_nothing_of_anything() -> None:
         assert rows_of(latest_edges(graph, entities, np.zeros(0, np.bool_), scanned=9, most=9)) == []
         assert rows_of(weightiest_edges(graph, entities, most=9)) == []
     assert graph.relations_of(1) == ((), ())
+    assert graph.related([1, 2]) == []
     graph.remove([1, 2])
     assert graph.mentions(some, cap=9).tolist() == [0, 0]
 

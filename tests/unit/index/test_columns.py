@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from graph.names import normalize
+from retrieval.index import hash_index
+from retrieval.index import strings as strings_module
 from retrieval.index.columns import NEVER, Columns, microseconds
 from retrieval.index.slots import GrowableArray
-from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
+from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, StringTable, cut
 from retrieval.types.search import Exclude, Filters, SearchRequest
 
 # --- strings
@@ -26,19 +29,44 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
 COLUMN = st.dictionaries(st.integers(0, 30), st.none() | TEXTS | st.sampled_from(["Größe", "北京", "🎉", ""]))
 
 
-@given(st.lists(COLUMN))
-def test_a_column_of_equal_strings_says_what_was_put_last(writes: list[dict[int, str | None]]) -> None:
-    """None, the empty string, and whatever is not ASCII; equal strings have one code."""
-    column, expected = CategoryColumn(), dict[int, str | None]()
-    for write in writes:
-        column.put(np.array(list(write), np.int64), [*write.values()])
-        expected |= write
+FILED = st.integers(0, 4)
+"""After how many writes something is made of its arrays."""
+
+
+def copied(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """As they come from a file."""
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("hashed", ["all different", "all equal"])
+@given(st.lists(COLUMN), FILED)
+def test_a_column_of_equal_strings_says_what_was_put_last(
+    hashed: str, writes: list[dict[int, str | None]], filed: int
+) -> None:
+    """None, the empty string, and whatever is not ASCII; equal strings have one code, whatever their hashes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hash_index, "MERGED_FROM", 5)
+        patch.setattr(strings_module, "_CODES_KEPT", 3)
+        if hashed == "all equal":
+            patch.setattr(strings_module, "hashes_of", lambda strings: np.zeros(len(strings), np.uint64))
+        column, expected = CategoryColumn(), dict[int, str | None]()
+        for number, write in enumerate(writes):
+            column.put(np.array(list(write), np.int64), [*write.values()])
+            expected |= write
+            if number == filed:
+                column, former = CategoryColumn(), column
+                column.restore(copied(former.arrays()))
+        agree(column, expected)
+
+
+def agree(column: CategoryColumn, expected: dict[int, str | None]) -> None:
     docs = list(expected)
     assert column.get(np.array(docs, np.int64)) == list(expected.values())
     codes = dict(zip(docs, column.codes[np.array(docs, np.int64)].tolist(), strict=True))
     for doc, string in expected.items():
         assert column.codes_of([] if string is None else [string]) == ([] if string is None else [codes[doc]])
     assert column.codes_of(["never put there"]) == []
+    assert column.codes_of(["a lone surrogate \ud83d"]) == []
     assert len(set(column.values)) == len(column.values)
 
 
@@ -267,17 +295,23 @@ def test_what_the_kernels_are_told_is_where_the_arrays_are_now() -> None:
 NAMES = st.sampled_from(["Bo", "bo!", "Zoë", "Ana Lu", "ana", "Lu", "The Bo", "🎉", "Ana-Lu Bo", "", "x" * 300])
 
 
-@given(st.lists(st.lists(NAMES)), st.lists(NAMES | st.sampled_from(["and", ",", "Ana", "lu"]), max_size=8))
-def test_names_are_found_by_the_words_of_a_text(batches: list[list[str]], words: list[str]) -> None:
-    """As by asking for each name whether it stands in the text; names come at any time."""
-    names: list[str] = []
+@given(st.lists(st.lists(NAMES)), st.lists(NAMES | st.sampled_from(["and", ",", "Ana", "lu"]), max_size=8), FILED)
+def test_names_are_found_by_the_words_of_a_text(batches: list[list[str]], words: list[str], filed: int) -> None:
+    """As by asking for each name whether it stands in the text; names come at any time, some from a file."""
+    names = StringTable()
     spoken = NameMatcher(names)
     text = " ".join(words)
-    for batch in batches:
-        names += [name for name in dict.fromkeys(batch) if name not in names]
+    for number, batch in enumerate(batches):
+        names.put(batch)
         spoken.read()
+        if number == filed:
+            names, former = StringTable(), names
+            names.restore(copied(former.arrays()))
+            spoken, read = NameMatcher(names), spoken
+            spoken.restore(copied(read.arrays()))
         said = f" {normalize(text)} "
-        assert set(spoken.names_in(text)) == {name for name in names if name and f" {normalize(name)} " in said}
+        expected = {name: code for code, name in enumerate(names) if name and f" {normalize(name)} " in said}
+        assert spoken.names_in(text) == expected
 
 
 def test_memories_that_are_put_again_take_no_more_room() -> None:

@@ -1,0 +1,175 @@
+"""The relations that memories state, by the entities at their ends."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.forward_chaining import Stated
+
+
+class RelationTable:
+    """Relations as rows of source, number of the name, target and memory, ascending, with indexes of ends and memories.
+
+    Used as it is mapped from a file, and never changed.
+    """
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the `arrays` of another table."""
+        self.arrays = arrays
+        self._rows = arrays["rows"]
+        self._entities = arrays["entities"].data
+        """In memory that `bisect` reads: a query asks for few entities, and NumPy takes longer to start."""
+
+    @classmethod
+    def from_rows(cls, rows: NDArray[np.int64], types: Sequence[str]) -> RelationTable:
+        """Sort rows, shape (n, 4), whose names are numbered as they are in the ascending `types`."""
+        rows = rows[np.lexsort(rows.T[::-1])]
+        source, _, target, doc = rows.T
+        entities, by_target, by_doc = np.union1d(source, target), _order(target), _order(doc)
+        return cls(
+            {
+                "rows": rows,
+                "types": np.frombuffer(msgspec.json.encode(types), np.uint8),
+                "entities": entities,
+                "outgoing": np.append(np.searchsorted(source, entities), len(rows)),
+                "incoming": np.append(np.searchsorted(target[by_target], entities), len(rows)),
+                "by_target": by_target,
+                "docs": doc[by_doc],
+                "by_doc": by_doc,
+            }
+        )
+
+    @cached_property
+    def types(self) -> list[str]:
+        """The names, ascending."""
+        return msgspec.json.decode(self.arrays["types"].data, type=list[str])
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether its indexes are those of its rows."""
+        anew = self.from_rows(self._rows, self.types).arrays
+        return all(np.array_equal(array, anew[name]) for name, array in self.arrays.items())
+
+    def __contains__(self, entity: int) -> bool:
+        place = bisect_left(self._entities, entity)
+        return place < len(self._entities) and bool(self._entities[place] == entity)
+
+    def of(self, entity: int) -> tuple[list[Stated], list[Stated]]:
+        """The relations with the entity as source, and those with it as target, ascending."""
+        if entity not in self:
+            return [], []
+        place = bisect_left(self._entities, entity)
+        outgoing, incoming = (slice(*self.arrays[way][place : place + 2].tolist()) for way in ("outgoing", "incoming"))
+        return self._stated(self._rows[outgoing]), self._stated(self._rows[self.arrays["by_target"][incoming]])
+
+    def of_memories(self, docs: Collection[int]) -> list[Stated]:
+        """The relations that some memories state."""
+        numbers = np.fromiter(docs, np.int64, len(docs))
+        starts, ends = (self.arrays["docs"].searchsorted(numbers, side) for side in ("left", "right"))
+        there = np.flatnonzero(ends > starts)
+        spans = zip(starts[there].tolist(), ends[there].tolist(), strict=True)
+        return [each for span in spans for each in self._stated(self._rows[self.arrays["by_doc"][slice(*span)]])]
+
+    def without(self, docs: Collection[int]) -> NDArray[np.int64]:
+        """The rows of all other memories."""
+        kept: NDArray[np.int64] = self._rows[~np.isin(self._rows[:, 3], list(docs))]
+        return kept
+
+    def _stated(self, rows: NDArray[np.int64]) -> list[Stated]:
+        types = self.types
+        return [Stated(source, types[number], target, doc) for source, number, target, doc in rows.tolist()]
+
+
+def _order(column: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.argsort(column, kind="stable")
+
+
+_NONE = RelationTable.from_rows(np.empty((0, 4), np.int64), [])
+
+
+class RelationIndex:
+    """The relations of a graph: a table, and what was added and removed since.
+
+    The relations of an entity become lists when it is first asked for or when one of them changes; from then on these
+    are right and the table is not.
+    """
+
+    def __init__(self, table: RelationTable = _NONE) -> None:
+        self._table = table
+        self._removed: set[int] = set()
+        """Memories whose relations in the table do not count any more."""
+        self._added: dict[int, list[Stated]] = {}
+        """Relations by memory."""
+        self._lists: dict[int, tuple[list[Stated], list[Stated]]] = {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to it, as a table; these never change."""
+        added = list(chain.from_iterable(self._added.values()))
+        types = sorted({*self._table.types, *(stated.relation for stated in added)})
+        number_of = {name: number for number, name in enumerate(types)}
+        former = self._table.without(self._removed)
+        former[:, 1] = np.array([number_of[name] for name in self._table.types], np.int64)[former[:, 1]]
+        new = [(stated.source, number_of[stated.relation], stated.target, stated.doc) for stated in added]
+        rows = np.concatenate([former, np.array(new, np.int64).reshape(-1, 4)])
+        return dict(RelationTable.from_rows(rows, types).arrays)
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the table says of entities what it says of memories."""
+        return self._table.is_consistent
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, approximately."""
+        listed = sum(len(outgoing) + len(incoming) for outgoing, incoming in self._lists.values())
+        return sum(array.nbytes for array in self._table.arrays.values()) + 150 * listed
+
+    def add(self, stated: Stated) -> None:
+        """Add a relation; one that is stated by another memory too is another one."""
+        self._added.setdefault(stated.doc, []).append(stated)
+        insort(self._listed(stated.source)[0], stated)
+        insort(self._listed(stated.target)[1], stated)
+
+    def remove(self, docs: Collection[int]) -> None:
+        """Remove the relations that some memories state."""
+        for stated in self.of_memories(docs):
+            self._listed(stated.source)[0].remove(stated)
+            self._listed(stated.target)[1].remove(stated)
+        self._removed.update(docs)
+        for doc in docs:
+            self._added.pop(doc, None)
+
+    def of_memories(self, docs: Collection[int]) -> list[Stated]:
+        """The relations that some memories state."""
+        docs = set(docs)
+        return [
+            *self._table.of_memories(docs - self._removed),
+            *chain.from_iterable(self._added.get(doc, ()) for doc in docs),
+        ]
+
+    def of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
+        """The relations with the entity as source, and those with it as target, ascending."""
+        return self._listed(entity) if self.related([entity]) else ((), ())
+
+    def _listed(self, entity: int) -> tuple[list[Stated], list[Stated]]:
+        """The lists of an entity, which from now on are right."""
+        ways = self._lists.get(entity)
+        if ways is None:
+            ways = self._lists[entity] = self._table.of(entity)
+        return ways
+
+    def related(self, entities: Collection[int]) -> list[int]:
+        """Those of some entities that have relations, in their order."""
+        return [
+            entity
+            for entity in entities
+            if (any(self._lists[entity]) if entity in self._lists else entity in self._table)
+        ]

@@ -1,0 +1,168 @@
+"""Whether the indexes in files say what the tables say, for `trivet doctor`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from graph.merges import read_roots, unified
+from graph.segments import LEVELS, NarrowEdges
+from retrieval.index import namespace_index, rows
+from retrieval.index.columns import Columns, ordinals_of
+from retrieval.index.files import IndexFiles
+from retrieval.index.namespace_index import NamespaceIndex, by_slot
+from retrieval.index.quantized_vectors import QuantizedVectors
+from retrieval.index.rows import FEW_VECTORS, MemoryRows
+from retrieval.index.slots import NO_SLOT, Slots, slotted
+from retrieval.index.strings import NONE, CategoryColumn
+from retrieval.store import index_files, namespaces
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Connection
+from retrieval.store.vectors import Stored
+from retrieval.types.state import Finding
+
+Mask = NDArray[np.bool_]
+
+_NUMBERS = ("length", "created", "expires", "superseded", "traits", "asks")
+_STRINGS = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
+_ABSENT = NONE - 1
+"""The code of a string that the index does not have."""
+
+
+async def check_files(conn: Connection, cache: Path | None) -> list[Finding]:
+    """Compare the files of indexes in a folder with the tables, some memories at a time; changes nothing."""
+    if cache is None:
+        return [Finding("indexes", True, "not kept in files")]
+    files = IndexFiles(cache, await index_files.origin(conn))
+    findings = []
+    for described in await namespaces.describe(conn):
+        namespace = await namespaces.find(conn, described.name)
+        path = files.path(namespace.ns)
+        if path is not None:
+            findings.append(await _check(conn, files, path, namespace))
+    return findings or [Finding("indexes", True, f"no files in {cache}")]
+
+
+async def _check(conn: Connection, files: IndexFiles, path: Path, namespace: Namespace) -> Finding:
+    name, what_to_do = f"index {namespace.name}", f"stop the server and delete {path}; it is made anew"
+    try:
+        index = await files.map(path, namespace.ns, namespace.generation)
+        async with namespace_index.one_snapshot(conn):
+            if index is None or not await files.catch_up(conn, index):
+                return Finding(name, True, f"{path} is not used any more, and made anew by the next server")
+            differing = await differences(conn, index)
+    except (IndexError, ValueError, msgspec.MsgspecError) as exc:  # from arrays that do not fit together
+        return Finding(name, False, f"its file cannot be read ({exc}): {what_to_do}")
+    if differing:
+        parts = ", ".join(f"{part} ({count})" for part, count in sorted(differing.items()))
+        return Finding(name, False, f"differs from the tables in {parts}: {what_to_do}")
+    return Finding(name, True, f"{index.memories.count} memories are as in the tables")
+
+
+async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
+    """What an index has other than the tables, and of how many memories; `conn` is in the index's snapshot.
+
+    Takes memory for `FEW_VECTORS` memories, and a few bytes for each of the others. Vectors that the index has not read
+    yet are not missed.
+    """
+    found = await namespace_index.read_slots(conn, index.ns)
+    ordinals = np.empty(0, np.int64) if found is None else found[2]
+    held = index.memories.slots.ordinals(np.flatnonzero(index.memories.alive.values))
+    roots = await read_roots(conn, index.ns)
+    differing = Counter(
+        {
+            "memories": len(np.setxor1d(held, ordinals)),
+            "merged entities": len(dict(index.roots).items() ^ roots.items()),
+            "names of speakers": int(not index.memories.names.is_complete),
+            "indexes of the graph": int(not index.graph.is_consistent),
+        }
+    )
+    both = np.intersect1d(held, ordinals)
+    for first in range(0, both.size, FEW_VECTORS):
+        some = both[first : first + FEW_VECTORS]
+        read = await rows.read(conn, index.ns, some.tolist())
+        differing.update({part: int(np.count_nonzero(mask)) for part, mask in _masks(index, some, read, roots)})
+    return +differing
+
+
+def _masks(
+    index: NamespaceIndex, ordinals: NDArray[np.int64], read: MemoryRows, roots: Mapping[int, int]
+) -> Iterator[tuple[str, Mask]]:
+    """For each part of an index, which of some memories, by ascending ordinals, it has other than was read of them."""
+    slots = index.memories.slots
+    docs = slots.of(ordinals)
+    expected = Columns(Slots(ordinals, given_out=int(ordinals[-1]) + 1))
+    expected_docs = expected.put(read.columns)
+    expected.read_traits(read.unread)
+    yield "columns", _columns(index.memories, docs, expected, expected_docs)
+    yield "neighbours", _neighbours(index.memories, docs, ordinals, read.links)
+    if read.vectors is not None:
+        yield "vectors", _vectors(index.vectors, docs, slotted(expected.slots, read.vectors), expected_docs)
+    edges, relations = by_slot(slots, *unified(read.edges, read.relations, roots))
+    yield "edges", np.isin(docs, list(_edges(index.graph.mentions_in(docs), edges)))
+    stated = set(relations) ^ set(index.graph.relations_in(docs.tolist()))
+    yield "relations", np.isin(docs, [relation.doc for relation in stated])
+
+
+def _columns(memories: Columns, docs: NDArray[np.int64], expected: Columns, expected_docs: NDArray[np.int64]) -> Mask:
+    differs: Mask = np.array(memories.ids.get(docs)) != np.array(expected.ids.get(expected_docs))
+    for name in _NUMBERS:
+        differs |= getattr(memories, name)[docs] != getattr(expected, name)[expected_docs]
+    for name in _STRINGS:
+        column: CategoryColumn = getattr(memories, name)
+        strings: Sequence[str | None] = getattr(expected, name).get(expected_docs)
+        code_of: dict[str | None, int] = {None: NONE}
+        code_of.update(column.values.find({each for each in strings if each is not None}).items())
+        differs |= column.codes[docs] != np.array([code_of.get(each, _ABSENT) for each in strings])
+    return differs
+
+
+def _neighbours(
+    memories: Columns, docs: NDArray[np.int64], ordinals: NDArray[np.int64], links: Sequence[bytes | None]
+) -> Mask:
+    differs, turns = np.zeros(len(docs), np.bool_), np.searchsorted(ordinals, ordinals_of(links))
+    for column, linked in ((memories.previous, links[1:]), (memories.next, links[2:])):
+        neighbours = np.full(len(docs), NO_SLOT, np.int64)
+        neighbours[turns] = memories.slots.of(ordinals_of(linked))
+        differs |= column[docs] != neighbours
+    return differs
+
+
+def _vectors(
+    vectors: QuantizedVectors, docs: NDArray[np.int64], stored: Stored, expected_docs: NDArray[np.int64]
+) -> Mask:
+    """Of those that have been read; as the index rounds them."""
+    differs, known = np.zeros(len(docs), np.bool_), vectors.knows(docs)
+    expected = QuantizedVectors(len(docs), stored.vectors.shape[1])
+    expected.put(*stored, version=0)
+    both = []
+    for source, of in ((vectors, docs[known]), (expected, expected_docs[known])):
+        read = np.empty((2, len(of), stored.vectors.shape[1]), np.float32)
+        source.read(of, *read)
+        both.append(read)
+    differs[known] = (both[0] != both[1]).any(axis=(0, 2))
+    return differs
+
+
+def _edges(mine: NarrowEdges, others: NarrowEdges) -> set[int]:
+    """The memories whose edges differ; weights may be rounded to the nearest level."""
+    former, latter = _by_memory(mine), _by_memory(others)
+    return {
+        doc
+        for doc in former.keys() | latter.keys()
+        if former[doc].keys() != latter[doc].keys()
+        or any(abs(weight - latter[doc][entity]) > 1 / LEVELS for entity, weight in former[doc].items())
+    }
+
+
+def _by_memory(edges: NarrowEdges) -> Mapping[int, Mapping[int, float]]:
+    """The weights of the entities that each memory mentions."""
+    weights: dict[int, dict[int, float]] = defaultdict(dict)
+    for entity, doc, weight in zip(*(column.tolist() for column in edges), strict=True):
+        weights[doc][entity] = weight
+    return weights
