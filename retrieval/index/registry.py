@@ -52,7 +52,7 @@ PATIENCE_S = 0.25
 """How long a query that can do with a partial index waits for a large namespace to load, seconds."""
 
 FILE_PATIENCE_S = 1.0
-"""How much longer it waits if there is a file, which has a million memories in half a second."""
+"""How much longer it waits if there is a file, which has a million memories in a tenth of it."""
 
 LARGE_FROM = 20_000
 """Ordinals from which a namespace is large; a smaller one is loaded within the time of a query."""
