@@ -38,7 +38,7 @@ class Mutant:
 
 def without(name: str, before: str, killed_by: str = "test_twins") -> Mutant:
     """A statement that loses its predicate of the namespace."""
-    after, predicates = re.subn(r"(\w\.)?\bns = %\(ns\)s", "true", before)
+    after, predicates = re.subn(r"(\w\.)?\bns = (%\(ns\)s|n\.ns)", "true", before)
     if predicates != 1:
         raise ValueError(f"{name}: the namespace is not there once")
     return Mutant(name, before, after, killed_by)
@@ -71,7 +71,7 @@ MUTANTS = [
     without("roots of merged entities", 'select entity, root from entity_merge where ns = %(ns)s"'),
     without("a merge that is undone", "delete from entity_merge where ns = %(ns)s and merge"),
     without("names of paths", "select entity, name from entity where ns = %(ns)s and entity"),
-    without("bags of the index", "select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc = any"),
+    without("bags of the index", "from bm25_tail where ns = n.ns and doc = any(n.changed)"),
     without("traits of the index", "from memory where traits is null and ns = %(ns)s"),
     without("memory by id", "memory m where m.ns = %(ns)s and m.id = %(id)s"),
     without("memories by metadata", "select doc from memory where ns = %(ns)s and metadata"),
@@ -94,8 +94,8 @@ MUTANTS = [
     ),
     Mutant(
         "no bonus for the query's period",
-        "rankings, profile.period_weight)",
-        "rankings, 0.0)",
+        "candidates, profile.period_weight)",
+        "candidates, 0.0)",
         "test_memories -k favours",
     ),
     Mutant("a title counts as the text", "title_weight=TITLE_WEIGHT", "title_weight=1", "test_memories -k title"),
@@ -139,8 +139,8 @@ MUTANTS = [
     ),
     Mutant(
         "writes do not hold their namespace",
-        "await namespaces.hold_for_vectors(conn, namespace)",
-        "docs is None",
+        "await namespaces.hold_for_vectors(conn, namespace) await turns",
+        "await turns",
         "test_locks",
     ),
 ]
@@ -165,9 +165,7 @@ def main(words: list[str]) -> int:
 
 def verdict(tree: Path, mutant: Mutant) -> str:
     """What becomes of a mutant."""
-    text = re.compile(r"\s+".join(map(re.escape, mutant.before.split())))  # however its lines are broken
-    paths = [path for package in PACKAGES for path in sorted((tree / package).rglob("*.py"))]
-    places = [(path, found) for path in paths for found in text.finditer(path.read_text(encoding="utf-8"))]
+    places = places_of(tree, mutant)
     if len(places) != 1:
         said = f"its text is found {len(places)} times"
     else:
@@ -178,6 +176,13 @@ def verdict(tree: Path, mutant: Mutant) -> str:
         path.write_text(found.string, encoding="utf-8")
     print(f"{mutant.name:45} {mutant.killed_by:30} {said}", flush=True)
     return said
+
+
+def places_of(tree: Path, mutant: Mutant) -> list[tuple[Path, re.Match[str]]]:
+    """The files that have the text of a mutant, and where."""
+    text = re.compile(r"\s+".join(map(re.escape, mutant.before.split())))  # however its lines are broken
+    paths = [path for package in PACKAGES for path in sorted((tree / package).rglob("*.py"))]
+    return [(path, found) for path in paths for found in text.finditer(path.read_text(encoding="utf-8"))]
 
 
 def run(tree: Path, tests: str) -> int:
