@@ -128,8 +128,8 @@ class Trivet:
         self._pool = pool
         self.profiles = profiles
         self.models = models
-        self.records = JournalService(pool)
         self._journal = Journal(pool)
+        self.records = JournalService(pool, self._journal)
         self._ingest = Ingest(pool, embedders)
         self.documents = DocumentService(pool, self._ingest, embedders)
         self._packer = Packer(pool)

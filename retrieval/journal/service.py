@@ -22,6 +22,7 @@ from retrieval.journal.feedback import (
     judged_by_id,
 )
 from retrieval.journal.query_log import QueryPage
+from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.receipts import FeedbackReceipt
@@ -48,8 +49,9 @@ class JudgedQuery(NamedTuple):
 class JournalService:
     """Feedback and logged queries of all namespaces; every method raises `NotFound` if the namespace does not exist."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, journal: Journal) -> None:
         self._pool = pool
+        self._journal = journal
 
     @asynccontextmanager
     async def _namespace(self, name: str) -> AsyncIterator[tuple[Connection, int]]:
@@ -69,6 +71,8 @@ class JournalService:
         check_storable(request)
         check_feedback(request)
         feedback_id, content = request.id or uuid7(), fingerprint(request)
+        if request.search_id:
+            await self._journal.flush()  # the search may have been answered just now
         async with self._namespace(name) as (conn, ns), conn.transaction():
             if not await namespaces.hold(conn, ns):
                 raise NotFound(f"namespace {name!r} was deleted")

@@ -53,6 +53,11 @@ class Journal:
             lambda conn: shadow.record(conn, namespace.ns, search_id, live=live, candidate=candidate),
         )
 
+    async def flush(self) -> None:
+        """Wait for the writes that are pending now, but not for later ones."""
+        if self._waiting:
+            await asyncio.wait(self._waiting.copy())
+
     async def aclose(self) -> None:
         """Wait for pending writes."""
         while self._waiting:

@@ -33,7 +33,8 @@ async def _load_vectors(database_url: str) -> None:
     """Two searches of `n`, one judged, and one of another namespace without its text."""
     async with open_pool(database_url, 2) as pool:
         await Ingest(pool, hashed()).add("n", [MemoryInput(id="m1", text="one"), MemoryInput(id="m2", text="2")])
-        journal, records = Journal(pool), JournalService(pool)
+        journal = Journal(pool)
+        records = JournalService(pool, journal)
         async with pool.connection() as conn:
             await namespaces.put(conn, "n", NamespaceSettings(query_log=QueryLogSettings()))
             await namespaces.put(conn, "o", NamespaceSettings(query_log=QueryLogSettings(redact=("all",))))

@@ -15,6 +15,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.journal.feedback import Feedback, FeedbackRequest
 from retrieval.journal.query_log import Searched, entry_of
 from retrieval.journal.service import JournalService
+from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput
@@ -32,7 +33,7 @@ async def records(pool: Pool) -> JournalService:
     ingest = Ingest(pool, hashed())
     for name in ("n", "other"):
         await ingest.add(name, [MemoryInput(id=memory_id, text=f"text {memory_id}") for memory_id in "abc"])
-    return JournalService(pool)
+    return JournalService(pool, Journal(pool))
 
 
 def said(**fields: Any) -> FeedbackRequest:
@@ -49,6 +50,28 @@ async def log_search(pool: Pool, search_id: str, settings: QueryLogSettings, ids
     async with pool.connection() as conn:
         found = await namespaces.find(conn, ns)
         await query_log.record(conn, found.ns, entry_of(searched, settings, b"key"), settings)
+
+
+async def test_a_search_may_be_judged_before_it_is_logged(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entry is written in the background, and feedback waits for it."""
+    await Ingest(pool, hashed()).add("n", [MemoryInput(id="a", text="text a")])
+    async with pool.connection() as conn:
+        await namespaces.put(conn, "n", NamespaceSettings(query_log=QueryLogSettings()))
+        found = await namespaces.find(conn, "n")
+    record = query_log.record
+
+    async def slow(*given: Any) -> None:
+        await asyncio.sleep(0.2)
+        await record(*given)
+
+    monkeypatch.setattr(query_log, "record", slow)
+    journal = Journal(pool)
+    request = SearchRequest(query="Where?")
+    journal.searched(found, Searched(search_id="s1", request=request, profile="default@3", intent=None, ids=["a"],
+                                     scores=[0.5], total_ms=1.0))  # fmt: skip
+    receipt = await JournalService(pool, journal).add_feedback("n", FeedbackRequest(search_id="s1", relevant=["a"]))
+    assert receipt.stored
+    await journal.aclose()
 
 
 async def test_what_is_stored_can_be_read(records: JournalService) -> None:

@@ -36,7 +36,7 @@ def searched(search_id: str, query: str = "Where?", **fields: Any) -> Searched:
 
 
 async def logged(pool: Pool, name: str = "n") -> list[LoggedQuery]:
-    return (await JournalService(pool).list_queries(name, cursor=None, limit=1_000)).queries
+    return (await JournalService(pool, Journal(pool)).list_queries(name, cursor=None, limit=1_000)).queries
 
 
 async def write(pool: Pool, ns: Namespace, *entries: Searched) -> None:
@@ -135,7 +135,7 @@ async def test_deleting(pool: Pool) -> None:
     """Some by their searches' ids, or all; of the namespace alone."""
     for name in ("n", "other"):
         await write(pool, await namespace(pool, QueryLogSettings(), name), *(searched(f"s{n}") for n in range(4)))
-    records = JournalService(pool)
+    records = JournalService(pool, Journal(pool))
     assert await records.delete_queries("n", ids=["s1", "s3", "s9"]) == 2
     assert [entry.id for entry in await logged(pool)] == ["s0", "s2"]
     assert await records.delete_queries("n", ids=[]) == 0
@@ -149,7 +149,7 @@ async def test_taking_the_text_out_of_what_is_stored(pool: Pool) -> None:
     for name in ("n", "other"):
         entries = [searched(f"s{n}", query) for n, query in enumerate(queries)]
         await write(pool, await namespace(pool, QueryLogSettings(), name), *entries)
-    records = JournalService(pool)
+    records = JournalService(pool, Journal(pool))
     assert await records.redact_queries("n", "ana") == 2
     assert await records.redact_queries("n", "ana") == 0
     assert await records.redact_queries("n", "%") == 0, "no pattern"
@@ -176,7 +176,7 @@ async def test_a_hash_goes_with_the_text(pool: Pool) -> None:
 
 async def test_pages(pool: Pool) -> None:
     await write(pool, await namespace(pool, QueryLogSettings()), *(searched(f"s{n}") for n in range(5)))
-    records = JournalService(pool)
+    records = JournalService(pool, Journal(pool))
     first = await records.list_queries("n", cursor=None, limit=3)
     assert [entry.id for entry in first.queries] == ["s0", "s1", "s2"]
     second = await records.list_queries("n", cursor=first.next_cursor, limit=3)

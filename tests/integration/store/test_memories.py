@@ -369,10 +369,8 @@ async def test_the_rescorer_favours_the_time_that_the_query_speaks_of(
     days = ("may", datetime(2023, 5, 8, tzinfo=UTC)), ("june", datetime(2023, 6, 8, tzinfo=UTC))
     await add(trivet, *(MemoryInput(id=each, text=f"Ana painted a {each}.", created_at=day) for each, day in days))
     request = SearchRequest(query="What did Ana paint in May 2023?", rescore=True, mode=Mode.HYBRID)
-    favoured = (await trivet.answer("n", request)).rescored
+    favoured = (await trivet.answer("n", request)).rescorer_scores()
     monkeypatch.setattr(rescoring, "PERIOD_BONUS", 0.0)
-    plain = (await trivet.answer("n", request)).rescored
-    assert favoured is not None
-    assert plain is not None
-    assert favoured.scores["may"] > plain.scores["may"]
-    assert favoured.scores["june"] == plain.scores["june"]
+    plain = (await trivet.answer("n", request)).rescorer_scores()
+    assert favoured["may"] > plain["may"]
+    assert favoured["june"] == plain["june"]
