@@ -28,8 +28,6 @@ from classifier.query_performance import Candidate, QueryPerformanceFeatures
 MOST_LEAVES = 32
 """Maximum leaves of a tree, one bit each; as in `native/rescore.c`."""
 
-NO_ROW = -1
-
 _score = native.function(
     "trivet_trees",
     ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, ctypes.c_int64,
@@ -113,11 +111,11 @@ class Rescorer:
     ) -> list[float]:
         """The relevance of some of the known candidates, whose features are `rows`; 0 for any other."""
         row_of = dict(zip(known, range(len(known)), strict=True))
-        there = np.array([row_of.get(each, NO_ROW) for each in candidates], np.int64)
-        relevance = np.zeros(len(there))
-        logits = self._relevance.scores(rows, there[there != NO_ROW])
-        relevance[there != NO_ROW] = 1 / (1 + np.exp(-(self._slope * logits + self._offset)))
-        return relevance.tolist()
+        there = [each for each in candidates if each in row_of]
+        logits = self._relevance.scores(rows, np.array([row_of[each] for each in there], np.int64))
+        relevance = 1 / (1 + np.exp(-(self._slope * logits + self._offset)))
+        relevance_of = dict(zip(there, relevance.tolist(), strict=True))
+        return [relevance_of.get(each, 0.0) for each in candidates]
 
 
 class Trees:

@@ -194,7 +194,7 @@ class Answer:
     def rescorer_scores(self) -> dict[str, float]:
         """The rescorer's scores by id; none if no rescorer ran."""
         scores = {} if self.rescored is None else self.rescored.scores
-        return dict(zip(self.candidates.ids([*map(int, scores)]), scores.values(), strict=True))
+        return dict(zip(self.candidates.ids([*scores]), scores.values(), strict=True))
 
 
 class Pipeline:

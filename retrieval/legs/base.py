@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+NO_HITS: tuple[NDArray[np.int64], NDArray[np.float64]] = np.empty(0, np.int64), np.empty(0)
+"""Slots and scores of a leg that found nothing."""
+
 
 async def _no_other_rankings() -> Mapping[Leg, LegRanking]:
     """The default of `LegQuery.other_rankings`: no other legs."""

@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.legs import bm25_scoring
-from retrieval.legs.base import LegQuery, LegRanking
+from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
 from retrieval.types.search import Leg
 
 BESIDE = 2
 """Turns this close to a good one are scored too, even if they share no term with the query."""
-
-_NOTHING: tuple[NDArray[np.int64], NDArray[np.float64]] = np.empty(0, np.int64), np.empty(0)
 
 
 class Bm25Retriever:
@@ -39,7 +37,7 @@ class Bm25Retriever:
         weighted_query = bm25_scoring.WeightedQuery(
             term_query, bm25_scoring.score_upper_bound(postings, query_terms.terms), len(query_terms.terms)
         )
-        docs, scores = _scored(query, term_query) if term_query else _NOTHING
+        docs, scores = _scored(query, term_query) if term_query else NO_HITS
         return LegRanking.best(
             docs,
             scores,

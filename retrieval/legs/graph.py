@@ -19,15 +19,13 @@ from graph.resolution import MENTIONS_CAP, resolve
 from graph.traversal import Walk, begin, walk
 from native import Array, address, function
 from retrieval.index.query_vectors import cosines
-from retrieval.legs.base import LegQuery, LegRanking
+from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
 from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
 from retrieval.legs.path_explanations import paths_to
 from retrieval.store.pool import Pool
 from retrieval.types.search import Leg
 
 log = logging.getLogger(__name__)
-
-_NO_DOCS, _NO_SCORES = np.empty(0, np.int64), np.empty(0)
 
 SIMILARITY_FLOOR = 0.1
 """score = activation * ((floor + max(cosine, 0)) / (floor + 1))^2, so that activation alone still counts."""
@@ -76,7 +74,7 @@ class GraphRetriever:
         anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if query.max_hops else {}
         ids = query.snapshot.index.memories.ids
         if not seeds and not anchors:
-            return LegRanking(docs=_NO_DOCS, scores=_NO_SCORES, ids=ids, details=details)
+            return LegRanking.best(*NO_HITS, ids, count=query.fan_out, details=details)
         with query.stopwatch.span("graph_walk"):
             view = self._view(query)
             found = walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
