@@ -26,12 +26,14 @@ from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
 from tests.folders import database_folder
+from tests.processes import PATIENCE_S
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start background jobs so, and the programs that the tests stop by Ctrl-C would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What a test finds must not depend on how busy the machine is.
+# What a test finds must not depend on how busy the machine is. The variable is for the programs that tests start.
+os.environ.setdefault("TRIVET_LEG_TIMEOUT_S", str(PATIENCE_S))
 hypothesis.settings.register_profile("trivet", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("trivet")
 

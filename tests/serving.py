@@ -19,8 +19,9 @@ from tests.processes import PATIENCE_S, status, until
 
 
 def settings_for(database_url: str, **changes: object) -> Settings:
-    """Settings of a small server on a free port."""
-    return replace(Settings(database_url=database_url, pool_size=4, port=0), **changes)  # type: ignore[arg-type]
+    """Settings of a small server on a free port whose legs have all the time that they need."""
+    settings = Settings(database_url=database_url, pool_size=4, port=0, leg_timeout_s=PATIENCE_S)
+    return replace(settings, **changes)  # type: ignore[arg-type]
 
 
 @asynccontextmanager

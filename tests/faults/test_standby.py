@@ -11,11 +11,11 @@ from retrieval.errors import StoreUnavailable
 from retrieval.index import small_namespaces
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.ingest import transaction
-from retrieval.settings import Settings
 from retrieval.store.pool import open_pool
 from retrieval.types.search import SearchRequest
 from tests.faults.servers import Server, Servers
 from tests.integration.index.test_registry import Process, assert_right, memory
+from tests.serving import settings_for
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def found(trivet: Trivet) -> set[str]:
 
 async def test_searches_go_on_while_a_standby_takes_over(servers: Servers, primary: Server, standby: Server) -> None:
     """They write nothing, so that they are answered before it is promoted; what is written after that is found."""
-    async with Trivet.open(Settings(database_url=servers.url, pool_size=4)) as trivet:
+    async with Trivet.open(settings_for(servers.url)) as trivet:
         await trivet.delete_namespace("n")
         await trivet.add("n", [memory("a", "Ida paints boats."), memory("b", "Bo paints his boats and sells them.")])
         await standby.has_replayed(primary)

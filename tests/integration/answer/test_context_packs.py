@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from retrieval.engine import Trivet
-from retrieval.settings import Settings
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import ChatMessage, ContextRequest, ContextResponse, Exclude, Filters
+from tests.serving import settings_for
 
 DAY = datetime(2024, 10, 2, 9, tzinfo=UTC)  # a Wednesday
 NS = "chat"
@@ -35,7 +35,7 @@ FACT = MemoryInput(id="fact", text="Ann is afraid of open water.", created_at=DA
 
 @pytest.fixture
 async def trivet(database_url: str) -> AsyncIterator[Trivet]:
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as engine:
+    async with Trivet.open(settings_for(database_url)) as engine:
         await engine.add(NS, [*CHAT, FACT])
         yield engine
 

@@ -14,11 +14,11 @@ from postgres.prepared import PreparedStatement, send
 from retrieval.answer.hydration import TextReader
 from retrieval.engine import Trivet
 from retrieval.index.registry import IndexRegistry
-from retrieval.settings import Settings
 from retrieval.store import memories
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, SearchRequest
+from tests.serving import settings_for
 
 _SLEEP = PreparedStatement("select pg_sleep(%(seconds)s::float8)")
 _NUMBERS = PreparedStatement("select n, 'n' || n from generate_series(1, %(most)s::int) as n order by n")
@@ -27,7 +27,7 @@ _DIVIDE = PreparedStatement("select 1 / %(by)s::int")
 
 @pytest.fixture
 async def trivet(database_url: str) -> AsyncIterator[Trivet]:
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as engine:
+    async with Trivet.open(settings_for(database_url)) as engine:
         for name in ("n", "other"):
             texts = [f"{name.title()} says that boat {at} is {at + 3} metres long." for at in range(40)]
             batch = [MemoryInput(id=f"{name}{at:02}", text=text, metadata={"at": at}) for at, text in enumerate(texts)]

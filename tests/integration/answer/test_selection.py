@@ -15,9 +15,9 @@ from classifier.intents import Intent
 from retrieval.engine import Trivet
 from retrieval.pipeline import Answer
 from retrieval.profiles.profile import DEFAULT
-from retrieval.settings import Settings
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg, LegWeights, Mode, SearchRequest
+from tests.serving import settings_for
 
 FUSED = replace(DEFAULT, rescore=False)
 """What is shown here is the fusion's order; the rescorer's is test_rescoring's."""
@@ -40,7 +40,7 @@ PLACES = ("Bergen", "Oslo", "Rome", "Porto", "Lyon", "Ghent", "Graz", "Turku", "
 
 @pytest.fixture
 async def trivet(database_url: str) -> AsyncIterator[Trivet]:
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4), profiles=PROFILES) as engine:
+    async with Trivet.open(settings_for(database_url), profiles=PROFILES) as engine:
         yield engine
 
 

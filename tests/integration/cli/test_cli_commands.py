@@ -22,6 +22,7 @@ from retrieval.cli.group import COMMANDS
 from retrieval.installation import installed_version
 from tests.command import NOWHERE
 from tests.command import trivet as run
+from tests.processes import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "retrieval.cli"]
@@ -32,7 +33,7 @@ Cli = Callable[..., Result]
 def environment(database_url: str) -> dict[str, str]:
     """This process's environment with Trivet's own settings replaced."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
-    return {**others, "TRIVET_DATABASE_URL": database_url}
+    return {**others, "TRIVET_DATABASE_URL": database_url, "TRIVET_LEG_TIMEOUT_S": str(PATIENCE_S)}
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from retrieval.engine import Trivet
 from retrieval.installation import models_dir
 from retrieval.profiles.profile import DEFAULT, Models, Profile
-from retrieval.settings import Settings
 from retrieval.store import profiles as store
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
 from tests.folders import database_folder
+from tests.serving import settings_for
 from tests.trec import read_qrels, read_run
 
 CORPUS = [
@@ -171,7 +171,7 @@ def ask_without_words_in_common(folder: Path) -> None:
 
 async def test_eval_compares_stages_and_profiles(database_url: str, folder: Path, tmp_path: Path) -> None:
     """The live version and another one of the database's profile, and four searches of the profile that is named."""
-    async with Trivet.open(Settings(database_url=database_url)) as engine:
+    async with Trivet.open(settings_for(database_url)) as engine:
         await engine.profiles.put("mine", alone(Leg.BM25))
         await engine.profiles.put("mine", alone(Leg.VECTOR))
         async with engine._pool.connection() as conn, store.writing(conn):
@@ -218,7 +218,7 @@ def data_dir() -> Iterator[Path]:
 
 async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data_dir: Path) -> None:
     """It stores its rows in a database of its own, which has neither the profile nor its model."""
-    async with Trivet.open(Settings(data_dir=data_dir)) as engine:
+    async with Trivet.open(settings_for("embedded", data_dir=data_dir)) as engine:
         intent = await engine.models.put_model("intent", models_dir() / "intent.onnx")
         await engine.profiles.put("mine", alone(Leg.VECTOR, models=Models(intent=intent)))
     ask_without_words_in_common(folder)
@@ -228,7 +228,7 @@ async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data
     assert figures["profile=mine@1"]["recall@10"]["mean"] == 1.0
     assert figures["bm25"]["recall@10"]["mean"] == 0.0
     assert found["provenance"]["models"]["intent of mine@1"] == intent.removeprefix("sha256:")
-    async with Trivet.open(Settings(data_dir=data_dir)) as engine:
+    async with Trivet.open(settings_for("embedded", data_dir=data_dir)) as engine:
         assert await engine.list_namespaces() == []
 
 

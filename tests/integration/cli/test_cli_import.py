@@ -18,12 +18,12 @@ import pytest
 from click.testing import Result
 
 from retrieval.engine import Trivet
-from retrieval.settings import Settings
 from retrieval.types.memory import Memory
 from retrieval.types.search import Filters
 from tests import exports
 from tests.command import trivet as run
 from tests.exports import EXPORTS, TalkTurn, talk
+from tests.serving import settings_for
 
 Cli = Callable[..., Result]
 
@@ -39,7 +39,7 @@ def stored(database_url: str, namespace: str) -> list[Memory]:
 
     async def read() -> list[Memory]:
         found: list[Memory] = []
-        async with Trivet.open(Settings(database_url=database_url)) as engine:
+        async with Trivet.open(settings_for(database_url)) as engine:
             cursor: str | None = None
             while True:
                 page = await engine.list(namespace, Filters(), cursor=cursor, limit=500)

@@ -15,10 +15,10 @@ from retrieval.engine import Trivet
 from retrieval.journal.feedback import FeedbackRequest
 from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.profiles.schema import StoredVersion
-from retrieval.settings import Settings
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
+from tests.serving import settings_for
 
 VECTOR_ONLY = Recipe(weights={Leg.VECTOR: 0.98, Leg.BM25: 0.01, Leg.GRAPH: 0.01}, rrf_k=5, fan_out=40)
 BAD = replace(DEFAULT, fixed=VECTOR_ONLY, per_intent=dict.fromkeys(INTENTS, VECTOR_ONLY), learned_share=0.0)
@@ -82,7 +82,7 @@ def folder(tmp_path: Path) -> Path:
 
 def with_bad_profile(database_url: str) -> None:
     async def put() -> None:
-        async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as engine:
+        async with Trivet.open(settings_for(database_url)) as engine:
             await engine.profiles.put("bad", BAD)
 
     asyncio.run(put())
@@ -90,7 +90,7 @@ def with_bad_profile(database_url: str) -> None:
 
 def stored(database_url: str, name: str) -> Sequence[StoredVersion]:
     async def read() -> Sequence[StoredVersion]:
-        async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as engine:
+        async with Trivet.open(settings_for(database_url)) as engine:
             return await engine.profiles.versions(name)
 
     return asyncio.run(read())
@@ -144,7 +144,7 @@ def test_feedback_is_learned_from(database_url: str, tmp_path: Path) -> None:
     with_bad_profile(database_url)
 
     async def judge(first: int, last: int) -> None:
-        async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as engine:
+        async with Trivet.open(settings_for(database_url)) as engine:
             await engine.add("hall", [MemoryInput(id=id_, text=text) for id_, text in texts(1).items()])
             for number in range(first, last + 1):
                 note = 1 + number % 40

@@ -14,10 +14,10 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput, NotFound
-from retrieval.settings import Settings
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
 from retrieval.types.search import Mode, SearchRequest
+from tests.serving import settings_for
 
 DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
 NS = "family"
@@ -55,7 +55,7 @@ async def family(trivet: Trivet) -> Trivet:
 @pytest.fixture
 async def beside(family: Trivet, database_url: str) -> AsyncIterator[Trivet]:
     """Another process of the same database, which has the namespace loaded."""
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as engine:
+    async with Trivet.open(settings_for(database_url)) as engine:
         await found(engine, "Tess")
         yield engine
 
@@ -234,7 +234,7 @@ async def test_a_merge_that_is_undone_leaves_no_trace(family: Trivet, beside: Tr
                 await family.entities.separate(NS, receipt.merge_id)
                 assert await everything(beside) == answers, (name, other)
     assert await rows(database_url) == stored
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as later:
+    async with Trivet.open(settings_for(database_url)) as later:
         assert await everything(later) == answers
 
 

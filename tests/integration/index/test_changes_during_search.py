@@ -20,10 +20,10 @@ from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.pipeline import MOST_AT_ONCE
-from retrieval.settings import Settings
 from retrieval.store import memories, vectors
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, Leg, Mode, SearchRequest, SearchResponse
+from tests.serving import settings_for
 
 QUERY = "Which boat did Ida paint in Porto?"
 BEFORE, AFTER = "Ida painted a boat in Porto.", "Ida painted a boat in Porto, and then a house."
@@ -32,7 +32,7 @@ BEFORE, AFTER = "Ida painted a boat in Porto.", "Ida painted a boat in Porto, an
 @pytest.fixture
 async def servers(database_url: str) -> AsyncIterator[tuple[Trivet, Trivet]]:
     """One that writes and one that searches, with twelve memories of which `m` answers `QUERY` best."""
-    settings = Settings(database_url=database_url, pool_size=6)
+    settings = settings_for(database_url, pool_size=6)
     async with Trivet.open(settings) as writer, Trivet.open(settings) as reader:
         beside = [MemoryInput(id=f"b{at}", text=f"Boat {at} is in harbour {at}.", tags=["t"]) for at in range(11)]
         ours = MemoryInput(id="m", text=BEFORE, tags=["t"], metadata={"of": "ida"})

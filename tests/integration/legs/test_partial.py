@@ -149,10 +149,13 @@ async def test_one_leg_that_fails_leaves_the_other(
     assert {leg for result in found.results for leg in result.legs} == {Leg.BM25}
 
 
-async def test_the_graph_alone_waits_no_longer_than_a_leg_may(trivet: Trivet, pool: Pool, namespace: str) -> None:
+async def test_the_graph_alone_waits_no_longer_than_a_leg_may(
+    trivet: Trivet, pool: Pool, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     request = SearchRequest(query=QUERY, mode=Mode.GRAPH)
     async with held_up(trivet, pool):
-        with pytest.raises(AllLegsFailed, match="still being read"):
+        with monkeypatch.context() as hasty, pytest.raises(AllLegsFailed, match="still being read"):
+            hasty.setattr(trivet._pipeline, "_leg_timeout_s", 0.1)
             await trivet.search(namespace, request)
     await trivet.load(namespace)
     assert (await trivet.search(namespace, request)).degraded == []

@@ -15,7 +15,6 @@ from click.testing import Result
 
 from retrieval.api import bulk
 from retrieval.engine import Trivet
-from retrieval.settings import Settings
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
@@ -129,7 +128,7 @@ async def test_searches_of_an_imported_export_answer_the_same(
     database_url: str, tmp_path: Path, trivet_command: Callable[..., Result]
 ) -> None:
     file, again = tmp_path / "own.jsonl", tmp_path / "again.jsonl"
-    settings = Settings(database_url=database_url, pool_size=4)
+    settings = settings_for(database_url)
     async with Trivet.open(settings) as engine:
         await _live(engine, "own")
         before = await _answers(engine, "own")

@@ -15,7 +15,6 @@ from retrieval.engine import Trivet
 from retrieval.errors import Conflict
 from retrieval.lifecycle import jobs
 from retrieval.lifecycle.jobs import Jobs, Progress
-from retrieval.settings import Settings
 from retrieval.types.job import Job
 from retrieval.types.memory import MemoryInput
 from tests.command import trivet as command
@@ -174,7 +173,7 @@ def test_commands_leave_records(database_url: str) -> None:
     assert "no namespace 'absent'" in command(database_url, "reembed", "-n", "absent", status=1).output
 
     async def recorded() -> list[tuple[str, str, int]]:
-        async with Trivet.open(Settings(database_url=database_url, pool_size=2)) as engine:
+        async with Trivet.open(settings_for(database_url, pool_size=2)) as engine:
             return [(job.kind, job.state, job.done) for job in await engine.jobs.recent("a")]
 
     assert asyncio.run(recorded()) == [("reembed", "done", 300)] * 2 + [("import", "done", 300)]

@@ -17,7 +17,6 @@ from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.legs import vector
 from retrieval.legs.base import LegQuery, LegRanking
-from retrieval.settings import Settings
 from retrieval.store import namespaces, reembedding, vectors
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
@@ -26,6 +25,7 @@ from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
+from tests.serving import settings_for
 
 SESSION = [MemoryInput(id=f"t{at}", text=f"Turn {at} of a talk about boats.", session_id="s") for at in range(5)]
 MEMORIES = [MemoryInput(id=f"m{at}", text=f"Recipe {at} is for soup.", title="Soups") for at in range(70)]
@@ -204,7 +204,7 @@ async def test_another_process_compares_no_vectors_of_two_models(
     if large:
         monkeypatch.setattr(vector, "READ_BY_QUERY", 0)
         monkeypatch.setattr(vector, "EXACT_UP_TO", 0)
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as other:
+    async with Trivet.open(settings_for(database_url)) as other:
         before = await best(other, "n")
         search, calls = vector.VectorRetriever.search, 0
 

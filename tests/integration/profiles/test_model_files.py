@@ -11,8 +11,7 @@ from retrieval.cli.group import message_of
 from retrieval.engine import Trivet
 from retrieval.errors import ModelFileError
 from retrieval.installation import CHECKSUMS, models_dir
-from retrieval.settings import Settings
-from tests.serving import problem_of, served
+from tests.serving import problem_of, served, settings_for
 
 OPENED_AT_START = ["embedder.onnx", "embedder.tokenizer.json", "intent.onnx", "weights.onnx", "rescorer.onnx"]
 
@@ -42,7 +41,7 @@ def replace(file: Path, content: bytes) -> None:
 
 
 async def opened(database_url: str) -> None:
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)):
+    async with Trivet.open(settings_for(database_url)):
         pass
 
 

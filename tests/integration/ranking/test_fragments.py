@@ -8,16 +8,16 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.ranking.weighting import FRAGMENTED_WEIGHT
-from retrieval.settings import Settings
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg, LegWeights, Mode, SearchRequest
+from tests.serving import settings_for
 
 QUERY = "林静的猫叫什么名字"
 
 
 @pytest.fixture
 async def engine(database_url: str) -> AsyncIterator[Trivet]:
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as opened:
+    async with Trivet.open(settings_for(database_url)) as opened:
         texts = ("林静养了一只猫，名字叫毛毛。", "周五我们去了杭州。", "Rex is three.", "The oven is hot.")
         await opened.add("n", [MemoryInput(id=f"m{at}", text=text) for at, text in enumerate(texts)])
         yield opened

@@ -9,10 +9,9 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
-from retrieval.settings import Settings
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import ChatMessage, ContextRequest, LegWeights, Mode, SearchRequest
-from tests.serving import served
+from tests.serving import served, settings_for
 
 QUERY = "Who watered the fig tree while Ilse was in Bergen?"
 TEXTS = (
@@ -27,7 +26,7 @@ TEXTS = (
 
 @pytest.fixture
 async def engine(database_url: str) -> AsyncIterator[Trivet]:
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as opened:
+    async with Trivet.open(settings_for(database_url)) as opened:
         days = [datetime(2025, 3, 1 + at, tzinfo=UTC) for at in range(len(TEXTS))]
         await opened.add(
             "n",

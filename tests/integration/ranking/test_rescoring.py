@@ -22,10 +22,10 @@ from retrieval.engine import Trivet
 from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.legs.vector import VectorRetriever
 from retrieval.profiles.schema import ModelsInput, ProfileInput
-from retrieval.settings import Settings
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Filters, Leg, LegWeights, Mode, SearchRequest, SearchResponse
 from tests.rescorable import learned, require_training
+from tests.serving import settings_for
 
 require_training()
 
@@ -73,7 +73,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 async def engine(database_url: str, model: Path) -> AsyncIterator[Trivet]:
     """With memories in `n` and the profiles `small`, `asked` (rescores where a request says so) and `none`."""
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4, bm25_tail_docs=30)) as opened:
+    async with Trivet.open(settings_for(database_url, bm25_tail_docs=30)) as opened:
         await opened.add("n", memories())
         reference = await opened.models.put_model("rescorer", model)
         with_model = ModelsInput(rescorer=reference)
@@ -195,7 +195,7 @@ async def test_memories_written_before_traits_were_stored_are_ordered_alike(engi
     known = await particulars(engine)
     with psycopg.connect(database_url) as db:
         assert db.execute("update memory set traits = null").rowcount == len(memories())
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as later:
+    async with Trivet.open(settings_for(database_url)) as later:
         assert numbers(await searched(later, top_k=20)) == expected
         assert dict(zip(*(await particulars(later)), strict=True)) == dict(zip(*known, strict=True))
 

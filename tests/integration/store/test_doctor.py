@@ -15,6 +15,7 @@ from retrieval.store.doctor import check_database, check_models, examine
 from retrieval.store.embedded.tuning import ServerSettings, advice
 from retrieval.store.pool import Connection, connect
 from retrieval.types.state import Finding
+from tests.serving import settings_for
 
 SECRET = "hunter2-of-the-database"
 MIB = 1024 * 1024
@@ -25,7 +26,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 
 
 async def test_a_sound_database_is_found_sound(database_url: str) -> None:
-    findings = await examine(Settings(database_url=database_url))
+    findings = await examine(settings_for(database_url))
     found = [finding for finding in findings if not finding.name.startswith("model")]
     assert all(finding.ok for finding in found), found
     assert [finding.name for finding in found] == [
@@ -41,7 +42,7 @@ async def test_a_sound_database_is_found_sound(database_url: str) -> None:
 
 
 async def test_a_database_that_is_not_migrated(empty_database_url: str) -> None:
-    found = by_name(await examine(Settings(database_url=empty_database_url)))
+    found = by_name(await examine(settings_for(empty_database_url)))
     assert [name for name in ("pgvector", "migrations", "vector index") if found[name].ok] == []
     assert found["database"].ok
     assert "run `trivet migrate`" in found["migrations"].detail
@@ -54,7 +55,7 @@ async def test_what_else_is_asked_for_needs_a_migrated_database(database_url: st
         return [Finding("something else", False, "is wrong")]
 
     for url, is_asked in ((database_url, True), (empty_database_url, False)):
-        found = by_name(await examine(Settings(database_url=url), check))
+        found = by_name(await examine(settings_for(url), check))
         assert ("something else" in found) is is_asked
 
 
@@ -68,7 +69,7 @@ async def test_a_missing_vector_index(database_url: str) -> None:
 
 async def test_what_a_server_should_be_set_to(database_url: str) -> None:
     """The tests' own has neither autovacuum nor fsync; a server as it comes has little memory."""
-    found = by_name(await examine(Settings(database_url=database_url)))["settings"]
+    found = by_name(await examine(settings_for(database_url)))["settings"]
     assert found.ok
     assert "autovacuum is off" in found.detail
     assert "fsync is off" in found.detail
@@ -87,7 +88,7 @@ async def test_what_a_server_should_be_set_to(database_url: str) -> None:
 async def test_a_changed_migration(database_url: str) -> None:
     with psycopg.connect(database_url) as db:
         db.execute("update trivet_migration set checksum = 'x' where version = 1")
-    found = by_name(await examine(Settings(database_url=database_url)))
+    found = by_name(await examine(settings_for(database_url)))
     assert not found["migrations"].ok
     assert "checksum" in found["migrations"].detail
 

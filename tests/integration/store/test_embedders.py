@@ -11,7 +11,6 @@ from retrieval.engine import Trivet
 from retrieval.errors import AllLegsFailed, Collided, Conflict, EmbedderMissing, InvalidInput
 from retrieval.installation import models_dir
 from retrieval.profiles.schema import ModelsInput, ProfileInput
-from retrieval.settings import Settings
 from retrieval.store import namespaces, vectors
 from retrieval.store.doctor import examine
 from retrieval.store.pool import Pool
@@ -107,7 +106,7 @@ async def test_a_namespace_that_is_still_being_read_is_asked_by_its_embedder(
     from retrieval.index import registry
 
     monkeypatch.setattr(registry, "PATIENCE_S", 0.0, raising=False)
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as fresh:
+    async with Trivet.open(settings_for(database_url)) as fresh:
         response = await fresh.search("e5", SearchRequest(query="Where did my sister move to?", mode=Mode.VECTOR))
     assert response.results[0].id == "zh"
 
@@ -151,7 +150,7 @@ async def test_where_it_is_not_installed(chosen: Trivet, database_url: str, unin
     """Writes are refused, searches go by the other legs, and what is asked for the installation names it."""
     with pytest.raises(InvalidInput, match="not installed: pip install"):
         await chosen.put_namespace("other", E5)
-    async with Trivet.open(Settings(database_url=database_url, pool_size=4)) as without:
+    async with Trivet.open(settings_for(database_url)) as without:
         with pytest.raises(EmbedderMissing, match="not installed: pip install"):
             await without.add("e5", [MemoryInput(id="new", text="Not stored.")])
         with pytest.raises(EmbedderMissing, match="not installed: pip install"):
@@ -166,18 +165,14 @@ async def test_where_it_is_not_installed(chosen: Trivet, database_url: str, unin
         assert (await without.search("mini", SearchRequest(query="Zahnarzt"))).degraded == []
         assert (await without.readiness())["models"] is False
         assert (await without.get_namespace("e5")).memories == len(MEMORIES)
-    [finding] = [
-        each for each in await examine(Settings(database_url=database_url)) if each.name.startswith("embedder")
-    ]
+    [finding] = [each for each in await examine(settings_for(database_url)) if each.name.startswith("embedder")]
     assert (finding.name, finding.ok) == ("embedder multilingual-e5-small", False)
     assert finding.detail.startswith("of e5: ")
 
 
 async def test_where_it_is_installed(chosen: Trivet, database_url: str) -> None:
     assert (await chosen.readiness())["models"] is True
-    [finding] = [
-        each for each in await examine(Settings(database_url=database_url)) if each.name.startswith("embedder")
-    ]
+    [finding] = [each for each in await examine(settings_for(database_url)) if each.name.startswith("embedder")]
     assert (finding.ok, finding.detail) == (True, "of e5: installed")
 
 

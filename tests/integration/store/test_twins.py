@@ -25,7 +25,6 @@ from psycopg import sql
 from retrieval.engine import Trivet
 from retrieval.journal.feedback import FeedbackRequest
 from retrieval.lifecycle.export import ExportHeader
-from retrieval.settings import Settings
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
 from retrieval.types.document import DocumentInput
@@ -34,6 +33,7 @@ from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput, Memo
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.conftest import PostgresServer
+from tests.serving import settings_for
 from tests.statements import for_all, has_rows, tables_of_namespaces, unbound
 
 DAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
@@ -333,7 +333,7 @@ def comparable(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, lis
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[tuple[Trivet, psycopg.AsyncConnection[Any]]]:
     async with (
-        Trivet.open(Settings(database_url=url, pool_size=4)) as engine,
+        Trivet.open(settings_for(url)) as engine,
         await psycopg.AsyncConnection.connect(url, autocommit=True) as db,
     ):
         yield engine, db

@@ -15,12 +15,12 @@ from retrieval.engine import Trivet
 from retrieval.evaluation.folder import read_folders
 from retrieval.evaluation.runner import ingest
 from retrieval.profiles.profile import DEFAULT, Profile, Recipe
-from retrieval.settings import Settings
 from retrieval.tuning.collection import collect, uncut_profiles
 from retrieval.tuning.labels import Labelled, labelled_queries, searched_namespace
 from retrieval.tuning.replay import Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import RunFile
 from retrieval.types.search import Leg, Mode, SearchRequest
+from tests.serving import settings_for
 
 PEOPLE = ["Ana", "Ben", "Cleo", "Dov", "Edda", "Filip"]
 THINGS = ["kettle", "piano", "ferry", "garden", "bicycle", "lamp", "violin", "stove", "boat", "camera", "map", "tent"]
@@ -79,7 +79,7 @@ def folder(tmp_path: Path) -> Path:
 async def engine(database_url: str) -> AsyncIterator[Trivet]:
     """Knows the profiles, and those by which their legs are asked."""
     asked = [LEANING, *uncut_profiles(DEFAULT), *uncut_profiles(LEANING)]
-    settings = Settings(database_url=database_url, pool_size=4, leg_timeout_s=30.0)
+    settings = settings_for(database_url)
     async with Trivet.open(settings, profiles={profile.name: profile for profile in asked}) as opened:
         yield opened
 
