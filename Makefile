@@ -10,7 +10,10 @@ DEVELOPMENT := $(VENV)/.development
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 # Everything stays in this folder: pip and uv keep no cache, matplotlib's is in .venv, the demo's database in .demo.
+# Bytecode is kept in .venv: without it every program that a test starts compiles the modules that it imports.
 # `make clean` removes it.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/.bytecode
 export PIP_NO_CACHE_DIR ?= 1
 export UV_NO_CACHE ?= 1
 export MPLCONFIGDIR ?= $(CURDIR)/$(VENV)/.matplotlib

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 
 import numpy as np
@@ -29,6 +29,9 @@ _UNNAMED = (
 )
 _TIMED = ("What happened with {words} in {time}?", "Who mentioned {words} in {time}?")
 
+REMEMBERED_BLOCKS = 64
+"""Blocks of the corpus that are kept: small corpora are not made again for every query."""
+
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkQuery:
@@ -42,7 +45,7 @@ class Queries:
     """An endless supply of queries for the first `memories` of a stream; no text comes twice."""
 
     def __init__(self, corpus: Corpus, memories: int, *, seed: int, stream: int = LARGE) -> None:
-        self._corpus = corpus
+        self._block = lru_cache(REMEMBERED_BLOCKS)(corpus.block)
         self._memories = memories
         self._stream = stream
         self._rng = np.random.default_rng([corpus.seed, 6, seed, stream])
@@ -54,7 +57,7 @@ class Queries:
     def _fresh(self) -> Iterator[BenchmarkQuery]:
         while True:
             number = int(self._rng.integers(self._memories))
-            memory = self._corpus.block(self._stream, number // BLOCK)[number % BLOCK]
+            memory = self._block(self._stream, number // BLOCK)[number % BLOCK]
             text = _ask(self._rng, memory)
             if text not in self._given:
                 self._given.add(text)
