@@ -16,11 +16,14 @@ from retrieval.index import namespace_index, rows
 from retrieval.index.columns import Columns, ordinals_of
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
+from retrieval.index.packed_postings import of_known
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import FEW_VECTORS, MemoryRows
 from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.strings import NONE, CategoryColumn
 from retrieval.store import index_files, namespaces
+from retrieval.store.bm25.blocks import PostingTable
+from retrieval.store.bm25.ranges import read_all
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection
 from retrieval.store.vectors import Stored
@@ -80,6 +83,7 @@ async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
             "merged entities": len(dict(index.roots).items() ^ roots.items()),
             "names of speakers": int(not index.memories.names.is_complete),
             "indexes of the graph": int(not index.graph.is_consistent),
+            "postings": await _postings(conn, index),
         }
     )
     both = np.intersect1d(held, ordinals)
@@ -88,6 +92,29 @@ async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
         read = await rows.read(conn, index.ns, some.tolist())
         differing.update({part: int(np.count_nonzero(mask)) for part, mask in _masks(index, some, read, roots)})
     return +differing
+
+
+async def _postings(conn: Connection, index: NamespaceIndex) -> int:
+    """How many memories have other postings, or all if they are out of order; 0 if searches read them from the tables.
+
+    A memory's postings are compared by a sum of numbers made from them.
+    """
+    packed, alive = index.terms.packed, index.memories.alive.values
+    if packed is None:
+        return 0
+    if not packed.is_consistent:
+        return index.memories.count
+    held, stored = (np.zeros(len(alive), np.uint64) for _ in range(2))
+    for table in index.terms.tables():
+        _add_up(held, table)
+    async for table in read_all(conn, index.ns, memories=index.memories.count):
+        _add_up(stored, of_known(table, index.memories.slots, alive))
+    return int(np.count_nonzero((held != stored)[alive]))
+
+
+def _add_up(sums: NDArray[np.uint64], postings: PostingTable) -> None:
+    """Add a number for each posting to that of its memory; terms are hashes."""
+    np.add.at(sums, postings.docs, postings.terms.astype(np.uint64) * (2 * postings.tfs.astype(np.uint64) + 1))
 
 
 def _masks(

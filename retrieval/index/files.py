@@ -18,8 +18,9 @@ from pathlib import Path
 
 import msgspec
 
+from graph.named_arrays import named
 from retrieval.ids import uuid7
-from retrieval.index import array_file, namespace_index, rows
+from retrieval.index import array_file, namespace_index, packed_postings, rows
 from retrieval.index.array_file import DamagedFile
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.installation import installed_version
@@ -27,7 +28,7 @@ from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.pool import Connection, Pool
 
-_FORMAT = 2
+_FORMAT = 3
 """Raised when the arrays of an index, or the meaning of one, change."""
 
 log = logging.getLogger(__name__)
@@ -127,12 +128,15 @@ class IndexFiles:
             former = self.path(index.ns)
             if not is_mine or (former is not None and _token(former) != index.file):
                 return is_mine
-            token, snapshot = uuid7(), index.snapshot
+            token, snapshot, known = uuid7(), index.snapshot, index.memories.alive.values.copy()
             about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
             path = self._folder / f"{index.ns}.{token}.index"
             part = path.with_suffix(".part")
             try:
-                await asyncio.to_thread(array_file.write, part, about, index.arrays())
+                async with pool.connection() as conn, namespace_index.one_snapshot(conn):
+                    packed = await packed_postings.pack(conn, index.ns, index.memories.slots, known, self._folder)
+                arrays = index.arrays() | named(packed.arrays(), "postings")
+                await asyncio.to_thread(array_file.write, part, about, arrays)
                 async with pool.connection() as conn:
                     if not await index_files.record(conn, self._origin, token, index.ns, snapshot.transactions):
                         return False

@@ -25,6 +25,7 @@ from graph.named_arrays import named, part_of
 from graph.segments import NarrowEdges
 from retrieval.index import columns
 from retrieval.index.columns import Columns, ordinals_of
+from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import FEW_VECTORS, MemoryRows
 from retrieval.index.slots import NO_SLOT, Slots, slotted
@@ -102,14 +103,17 @@ class NamespaceIndex:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], ns: int, snapshot: DatabaseSnapshot, generation: int
     ) -> NamespaceIndex:
-        """The index whose `arrays` these are, which it uses from now on."""
+        """The index whose `arrays` these are, with its packed `postings`, all of which it uses from now on."""
         memories = Columns.from_arrays(part_of(arrays, "memories"))
         graph = Adjacency.from_arrays(part_of(arrays, "graph"))
         vectors = QuantizedVectors.from_arrays(part_of(arrays, "vectors"))
         graph.remove(arrays["leaving"].tolist())
         vectors.forget(arrays["leaving"])
         [changed] = arrays["changed"].tolist()
-        return cls(ns, snapshot, generation, memories, graph, vectors, dict(arrays["roots"].tolist()), changed=changed)
+        roots = dict(arrays["roots"].tolist())
+        index = cls(ns, snapshot, generation, memories, graph, vectors, roots, changed=changed)
+        index.terms = TermCache(memories, PackedPostings.from_arrays(part_of(arrays, "postings")))
+        return index
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that there is to it but postings.
@@ -261,9 +265,10 @@ async def apply_changes(
     if added_docs:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
         index.graph.add(_edges_of(edges, added_docs), [each for each in relations if each.doc in new], added_docs)
-        bags = [read.bags[doc] for doc in memories.slots.ordinals_of(added_docs) if doc in read.bags]
-        if len(bags) == len(added_docs):
-            index.terms.add(added_docs, [bag.terms for bag in bags], [bag.tfs for bag in bags])
+        unpacked = [doc for doc in added_docs if not index.terms.knows(doc)]
+        bags = [read.bags[doc] for doc in memories.slots.ordinals_of(unpacked) if doc in read.bags]
+        if len(bags) == len(unpacked):
+            index.terms.add(unpacked, [bag.terms for bag in bags], [bag.tfs for bag in bags])
         else:  # compacted meanwhile
             index.terms.forget()
     removed = sorted(set(docs).difference(existing.tolist()))

@@ -396,7 +396,7 @@ class IndexRegistry:
         if before is not None and not before.done():
             await asyncio.wait([before])
         entry.current_check, entry.next_check = entry.next_check, None
-        index = entry.index
+        index, terms_bytes = entry.index, entry.index.terms.nbytes
         extras = _CheckExtras(index, entry.wanted, entry.filters)
         entry.wanted, entry.filters = set(), {}  # for the next check
         if entry.is_broken:
@@ -430,7 +430,6 @@ class IndexRegistry:
         ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
         entry.has_changed = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
-        terms_bytes = index.terms.nbytes
         extras.take_in(answers)
         self._account_bytes(name, entry, entry.nbytes + index.terms.nbytes - terms_bytes)
         if stored != entry.stored:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from struct import Struct
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import native
 from retrieval.index.columns import Columns
+from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.slots import NO_SLOT
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable, joined, unpack
 
@@ -110,8 +111,10 @@ class _Cached:
 class TermCache:
     """Decoded postings by term; later additions and removals are applied when a term is next used."""
 
-    def __init__(self, columns: Columns) -> None:
-        """Start empty; `columns` are those of the same namespace."""
+    def __init__(self, columns: Columns, packed: PackedPostings | None = None) -> None:
+        """Start empty, with what is `packed` at hand; `columns` are those of the same namespace."""
+        self.packed = packed
+        """Postings of before `additions`; None if they are not at hand."""
         self._columns = columns
         self._cached: OrderedDict[int, _Cached] = OrderedDict()
         self._nbytes = 0
@@ -128,9 +131,25 @@ class TermCache:
         """Postings added so far: whatever is fetched after reading this includes them."""
         return self._added.count
 
-    def missing(self, terms: Iterable[int]) -> list[int]:
-        """The terms that have to be fetched."""
-        return [term for term in terms if term not in self._cached]
+    def missing(self, terms: Collection[int]) -> list[int]:
+        """The terms that have to be fetched; those that are packed are decoded instead."""
+        missing = [term for term in terms if term not in self._cached]
+        if missing and self.packed is not None:
+            for term, (docs, tfs) in zip(missing, self.packed.of(missing), strict=True):
+                self._keep(term, _Cached(self._of_alive(docs, tfs), 0, len(self._removed)))
+            self.shrink(spare=terms)
+            return []
+        return missing
+
+    def knows(self, doc: int) -> bool:
+        """Whether the postings of a memory, given by slot, are packed, so that it need not be added."""
+        return self.packed is not None and self.packed.knows(doc)
+
+    def tables(self) -> Iterator[PostingTable]:
+        """The packed postings and what was added since, by slot; some may be of memories that are no longer alive."""
+        if self.packed is not None:
+            yield from self.packed.tables()
+        yield from (part for _, part in self._added.parts)
 
     def add(self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]) -> None:
         """Add the terms of new memories."""
@@ -143,6 +162,7 @@ class TermCache:
     def forget(self) -> None:
         """Drop everything: there are new memories whose terms are unknown."""
         self._cached.clear()
+        self.packed = None
         self._nbytes = 0
         self._added = _Additions()
 
@@ -175,7 +195,9 @@ class TermCache:
 
     def _with_lengths(self, docs: NDArray[np.int32], tfs: NDArray[np.uint16]) -> TermPostings:
         known = (docs != NO_SLOT) & (docs < len(self._columns.alive.values))
-        docs, tfs = docs[known], tfs[known]
+        return self._of_alive(docs[known], tfs[known])
+
+    def _of_alive(self, docs: NDArray[np.int32], tfs: NDArray[np.uint16]) -> TermPostings:
         live = self._columns.alive[docs]
         if not live.all():
             docs, tfs = docs[live], tfs[live]
@@ -201,11 +223,11 @@ class _Additions:
 
     def __init__(self) -> None:
         self.count = 0
-        self._parts: list[tuple[int, PostingTable]] = []
+        self.parts: list[tuple[int, PostingTable]] = []
 
     @property
     def nbytes(self) -> int:
-        return sum(part.terms.nbytes + part.docs.nbytes + part.tfs.nbytes for _, part in self._parts)
+        return sum(part.terms.nbytes + part.docs.nbytes + part.tfs.nbytes for _, part in self.parts)
 
     def append(
         self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]
@@ -217,15 +239,15 @@ class _Additions:
         start, part = self.count, PostingTable(np.concatenate(terms), by_posting, np.concatenate(tfs))
         self.count += sum(sizes)
         # Merging keeps the parts few, however small the writes.
-        while self._parts and self._parts[-1][1].terms.size <= 2 * part.terms.size:
-            start, before = self._parts.pop()
+        while self.parts and self.parts[-1][1].terms.size <= 2 * part.terms.size:
+            start, before = self.parts.pop()
             part = joined([before, part])
-        self._parts.append((start, part))
+        self.parts.append((start, part))
 
     def since(self, term: int, *, since: int) -> PostingArrays:
         """The postings of a term, from addition number `since` on."""
         found = [unpack([])]
-        for start, part in self._parts:
+        for start, part in self.parts:
             first = max(since - start, 0)
             found.append(part.only(first + np.flatnonzero(part.terms[first:] == term)))
         hits = joined(found)

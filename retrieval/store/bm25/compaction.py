@@ -14,9 +14,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from itertools import pairwise
 from typing import Any, LiteralString
 
 import numpy as np
@@ -24,8 +23,9 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
-from retrieval.store.bm25.blocks import joined, pack, unpack
+from retrieval.store.bm25.blocks import pack
 from retrieval.store.bm25.postings import TAIL, tail_docs, unpack_tail
+from retrieval.store.bm25.ranges import RowCutter, term_ranges
 from retrieval.store.bm25.segments import NamespaceDeleted, Segment, Segments
 
 TIER_WIDTH = 8
@@ -36,9 +36,6 @@ TOMBSTONE_SHARE = 0.25
 
 PACKED_AT_ONCE = 20_000
 """Most memories packed into one segment; bounds memory use."""
-
-MERGED_AT_ONCE = 8_000
-"""Approximate number of memories whose postings one merge step holds; determines the number of term ranges."""
 
 _ORDINALS_AT_ONCE = 100_000
 
@@ -176,7 +173,7 @@ class _Compaction:
         numbers = [segment.segment for segment in segments]
         merge = _Merge(await self._alive(first, last), first)
         merged = await self.segments.begin()
-        for first_term, last_term in _term_ranges(math.ceil(sum(each.docs for each in segments) / MERGED_AT_ONCE)):
+        for first_term, last_term in term_ranges(sum(each.docs for each in segments)):
             rows = await self.segments.rows(numbers, first_term, last_term)
             await self.segments.write(merged, await asyncio.to_thread(merge.step, rows, last_term))
         async with self.segments.holding():
@@ -209,13 +206,6 @@ def _packed(tail: bytes, alive: NDArray[np.bool_], first_doc: int) -> list[tuple
     return list(pack(table.only(alive[table.docs - first_doc]).sorted()))
 
 
-def _term_ranges(number: int) -> Iterator[tuple[int, int]]:
-    """Split the 64-bit term space into `number` ranges of equal size; yields (first, last) of each."""
-    bounds = [2**64 * step // number - 2**63 for step in range(number + 1)] if number else []
-    for first, end in pairwise(bounds):
-        yield first, end - 1
-
-
 class _Merge:
     """A merge of several segments, one range of terms at a time, so that memory use does not depend on their size."""
 
@@ -224,7 +214,7 @@ class _Merge:
         self._alive = alive
         self._first_doc = first_doc
         self._seen = np.zeros(alive.size, np.bool_)
-        self._left = unpack([])
+        self._cutter = RowCutter()
 
     @property
     def docs(self) -> int:
@@ -236,10 +226,7 @@ class _Merge:
 
         `rows` are all whose first term is in the range; later terms in the last of them are kept for the next step.
         """
-        table = joined([self._left, unpack(rows)])
-        table = table.only(self._alive[table.docs - self._first_doc])
-        in_range = table.terms <= last_term
-        self._left = table.only(~in_range)
-        table = table.only(in_range).sorted()
+        table = self._cutter.cut(rows, last_term)
+        table = table.only(self._alive[table.docs - self._first_doc]).sorted()
         self._seen[table.docs - self._first_doc] = True
         return list(pack(table))

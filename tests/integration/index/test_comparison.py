@@ -128,6 +128,11 @@ DAMAGES: dict[str, tuple[Callable[[Arrays], None], str]] = {
     "relations by target": (reversed_("graph.relations.by_target"), "indexes of the graph (1)"),
     "relations by memory": (added("graph.relations.docs"), "indexes of the graph (1)"),
     "order of relations": (reversed_("graph.relations.rows"), "indexes of the graph (1)"),
+    "memories of a term": (reversed_("postings.docs"), "postings ("),
+    "frequencies": (added("postings.tfs", 1, 0), "postings (1)"),
+    "terms": (added("postings.terms", 1, -1), "postings ("),
+    "order of terms": (reversed_("postings.terms"), "postings (7)"),
+    "postings of a term": (added("postings.starts", 1, 0), "postings (7)"),
     "merged entities": (merged, "merged entities (1)"),
 }
 

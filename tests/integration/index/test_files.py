@@ -21,8 +21,9 @@ from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.registry import IndexRegistry, StillReading
 from retrieval.store import changes, namespaces
+from retrieval.store.bm25 import postings
 from retrieval.store.pool import Pool, open_pool
-from retrieval.types.memory import EntityInput, RelationInput
+from retrieval.types.memory import EntityInput, MemoryPatch, RelationInput
 from tests.integration.index.test_registry import (
     ACTIONS,
     NAMES,
@@ -132,6 +133,27 @@ async def test_a_new_process_reads_the_file_and_what_has_changed_since(start: St
     [path] = files_in(tmp_path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_no_terms_are_read_where_a_file_has_all_postings(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor of memories changed since that are no longer in the tail; a new one that is not may have any term."""
+    one = await start()
+    await one.ingest.add("n", [memory("a", "boats in Porto"), memory("b", "boats"), memory("c", "Faro")])
+    await one.save()
+    await one.compact()
+    await one.ingest.patch("n", "a", MemoryPatch(tags=["ü"]))
+    await one.ingest.delete("n", "b")
+    await one.ingest.add("n", [memory("d", "harbour boats")])
+    other = await start()
+    with monkeypatch.context() as patch:
+        patch.setattr(postings, "decode_terms", None)
+        await other.snapshot()
+        await other.ingest.add("n", [memory("e", "Porto")])
+        await other.snapshot()
+    await assert_right(other)
+    await other.ingest.add("n", [memory("f", "Faro")])
+    await one.compact()
+    await assert_right(other)
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])

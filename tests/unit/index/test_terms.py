@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrieval.index import terms
 from retrieval.index.columns import Columns
+from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.slots import Slots
 from retrieval.index.terms import TermCache
 
@@ -23,15 +26,37 @@ def of_alive(bags: dict[int, Bag], term: int) -> list[tuple[int, int, int]]:
     return [(doc, bag[term], 10 + doc) for doc, bag in sorted(bags.items()) if term in bag]
 
 
-@given(BAGS, STEPS, st.integers(0, SLOTS))
-def test_postings_are_those_of_what_is_alive(bags: list[Bag], steps: list[tuple[str, int]], fetched: int) -> None:
-    """However additions, removals and questions follow; the first slots were there when terms were fetched."""
+def packed(bags: dict[int, Bag]) -> PackedPostings:
+    """The postings of some memories, as a file has them."""
+    found = sorted((term, doc, tf) for doc, bag in bags.items() for term, tf in bag.items())
+    terms = sorted({term for term, _, _ in found})
+    starts = [sum(each < term for each, _, _ in found) for term in terms]
+    known = np.isin(np.arange(SLOTS), [*bags])
+    return PackedPostings(
+        known,
+        np.array(terms, np.int64),
+        np.array([*starts, len(found)], np.int64),
+        np.array([doc for _, doc, _ in found], np.int32),
+        np.array([tf for _, _, tf in found], np.uint16),
+    )
+
+
+@given(BAGS, STEPS, st.integers(0, SLOTS), st.booleans())
+def test_postings_are_those_of_what_is_alive(
+    bags: list[Bag], steps: list[tuple[str, int]], before: int, is_packed: bool
+) -> None:
+    """However additions, removals and questions follow; the first slots were packed, or there when terms were fetched.
+
+    Packed postings are taken in when somebody asks for them.
+    """
     columns = Columns(Slots(np.arange(SLOTS), given_out=SLOTS))
     columns.ensure(SLOTS)
     columns.length.values[:] = 10 + np.arange(len(columns.length.values))
-    cache, alive = TermCache(columns), dict(enumerate(bags[:fetched]))
-    columns.alive.values[:fetched] = True
-    for term in TERMS:
+    alive = dict(enumerate(bags[:before]))
+    cache = TermCache(columns, packed(alive) if is_packed else None)
+    assert [cache.knows(doc) for doc in range(SLOTS + 1)] == [is_packed and doc in alive for doc in range(SLOTS + 1)]
+    columns.alive.values[:before] = True
+    for term in () if is_packed else TERMS:
         docs = [doc for doc, bag in alive.items() if term in bag]
         tfs = [alive[doc][term] for doc in docs]
         cache.put({term: (np.array(docs, np.int32), np.array(tfs, np.uint16))}, [term], additions=0)
@@ -41,13 +66,14 @@ def test_postings_are_those_of_what_is_alive(bags: list[Bag], steps: list[tuple[
             alive[doc] = bags[doc]
             given_out.add(doc)
             columns.alive.values[doc] = True
-            terms, counts = np.array([*bags[doc]], np.int64), np.array([*bags[doc].values()], np.uint16)
-            cache.add([doc], [terms], [counts])
+            own, counts = np.array([*bags[doc]], np.int64), np.array([*bags[doc].values()], np.uint16)
+            cache.add([doc], [own], [counts])
         elif step == "remove" and doc in alive:
             del alive[doc]
             columns.alive.values[doc] = False
             cache.remove([doc])
         elif step == "ask":
+            assert cache.missing(TERMS) == []
             found = cache.postings(TERMS).terms
             for term in TERMS:
                 rows = of_alive(alive, term)
@@ -55,3 +81,23 @@ def test_postings_are_those_of_what_is_alive(bags: list[Bag], steps: list[tuple[
                 if rows:
                     columns_of_term = (found[term].docs, found[term].tfs, found[term].lengths)
                     assert [*zip(*(each.tolist() for each in columns_of_term), strict=True)] == rows
+
+
+def test_packed_terms_are_dropped_like_others_and_asked_for_once_postings_are_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = Columns(Slots(np.arange(SLOTS), given_out=SLOTS))
+    columns.ensure(SLOTS)
+    columns.alive.values[:] = True
+    cache = TermCache(columns, packed({1: {1: 1, 2: 5}, 7: {2: 1}}))
+    monkeypatch.setattr(terms, "MOST_BYTES", 0)
+    for term in (1, 2):
+        assert cache.missing([term]) == []
+        assert [*cache.postings([term]).terms] == [term]
+        assert cache.nbytes < 1_000  # of one term
+    assert cache.postings([2]).terms[2].docs.tolist() == [1, 7]
+    assert cache.missing([3]) == []
+    assert cache.postings([3]).terms == {}
+    cache.forget()
+    assert cache.missing([2, 3]) == [2, 3]
+    assert not cache.knows(1)

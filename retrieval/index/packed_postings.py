@@ -1,0 +1,116 @@
+"""The postings of all terms of a namespace, packed into arrays that a file maps."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from psycopg import AsyncConnection
+
+from retrieval.index.slots import NO_SLOT, Slots
+from retrieval.store.bm25.blocks import PostingArrays, PostingTable
+from retrieval.store.bm25.ranges import read_all
+
+_TERMS_AT_ONCE = 50_000
+
+
+class PackedPostings:
+    """Postings by term, then slot, of the memories that were there when they were packed.
+
+    They may include memories that have been deleted since. What is packed never changes.
+
+    Attributes:
+        known: mask by slot of the memories whose postings are all here.
+        terms: ascending, shape (n,).
+        starts: where the postings of each begin, and the end of the last, shape (n + 1,).
+        docs, tfs: as of `TermPostings`.
+    """
+
+    def __init__(
+        self,
+        known: NDArray[np.bool_],
+        terms: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        docs: NDArray[np.int32],
+        tfs: NDArray[np.uint16],
+    ) -> None:
+        self.known, self.terms, self.starts, self.docs, self.tfs = known, terms, starts, docs, tfs
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PackedPostings:
+        """The postings whose `arrays` these are, which they use from now on."""
+        return cls(**arrays)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that there is to them."""
+        return {
+            "known": self.known, "terms": self.terms, "starts": self.starts, "docs": self.docs, "tfs": self.tfs
+        }  # fmt: skip
+
+    def of(self, terms: Sequence[int]) -> Iterator[PostingArrays]:
+        """The postings of each of some terms, by slot."""
+        wanted = np.array(terms, np.int64)
+        places = self.terms.searchsorted(wanted)
+        ends = self.terms.searchsorted(wanted, "right")
+        for start, end in zip(self.starts[places].tolist(), self.starts[ends].tolist(), strict=True):
+            yield self.docs[start:end], self.tfs[start:end]
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether its arrays fit together and are in order."""
+        bounds = self.starts[[0, -1]].tolist() == [0, len(self.docs)] and len(self.docs) == len(self.tfs)
+        if not bounds or len(self.starts) != len(self.terms) + 1 or (np.diff(self.starts) <= 0).any():
+            return False
+        ascends = np.diff(self.docs) > 0
+        ascends[self.starts[1:-1] - 1] = True  # from one term to the next
+        return bool(ascends.all() and (np.diff(self.terms) > 0).all())
+
+    def tables(self) -> Iterator[PostingTable]:
+        """All postings, in parts, by slot."""
+        for first in range(0, len(self.terms), _TERMS_AT_ONCE):
+            starts = self.starts[first : first + _TERMS_AT_ONCE + 1]
+            some = slice(*starts[[0, -1]].tolist())
+            terms = np.repeat(self.terms[first : first + _TERMS_AT_ONCE], np.diff(starts))
+            yield PostingTable(terms, self.docs[some], self.tfs[some])
+
+    def knows(self, doc: int) -> bool:
+        """Whether all postings of the memory at a slot are here."""
+        return doc < len(self.known) and bool(self.known[doc])
+
+
+async def pack(
+    conn: AsyncConnection[Any], ns: int, slots: Slots, known: NDArray[np.bool_], folder: Path
+) -> PackedPostings:
+    """Pack the postings of the memories in a mask by slot; `conn` is in a transaction with one snapshot that has them.
+
+    They are written to files without a name in a folder, and mapped, so that few of them are in memory. Raises OSError.
+    """
+    terms, counts = [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
+    with tempfile.TemporaryFile(dir=folder) as docs, tempfile.TemporaryFile(dir=folder) as tfs:
+        async for table in read_all(conn, ns, memories=int(np.count_nonzero(known))):
+            here = of_known(table, slots, known)
+            terms_here, counts_here = np.unique(here.terms, return_counts=True)
+            terms.append(terms_here)
+            counts.append(counts_here)
+            docs.write(here.docs.data)
+            tfs.write(here.tfs.data)
+        starts = np.concatenate(counts).cumsum(dtype=np.int64)
+        return PackedPostings(known, np.concatenate(terms), starts, _mapped(docs, np.int32), _mapped(tfs, np.uint16))
+
+
+def of_known(table: PostingTable, slots: Slots, known: NDArray[np.bool_]) -> PostingTable:
+    """The postings of the memories in a mask by slot, by slot instead of ordinal."""
+    docs = slots.of(table.docs)
+    is_known = (docs != NO_SLOT) & (docs < len(known))
+    is_known[is_known] = known[docs[is_known]]
+    return PostingTable(table.terms, docs.astype(np.int32, copy=False), table.tfs).only(is_known)
+
+
+def _mapped(file: IO[bytes], dtype: DTypeLike) -> NDArray[Any]:
+    file.flush()
+    size = file.tell() // np.dtype(dtype).itemsize
+    return np.memmap(file, dtype, "r", shape=size) if size else np.empty(0, dtype)
