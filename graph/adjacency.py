@@ -23,6 +23,9 @@ from graph.segments import MOST_SEGMENTS, NO_SEGMENT, EdgeSegment, GraphLayout, 
 from native import Array, address, function
 from postgres.arrays import array_text
 
+MERGED_SEGMENTS = 4
+"""Segments of similar length that are merged: making one takes longer than searching a few more."""
+
 MERGED_EDGES = 65_536
 """Most edges that one merge of segments rewrites, or 1/`MERGED_PART` of those loaded if that is more."""
 
@@ -174,19 +177,25 @@ class Adjacency:
         self._segments.append(segment)
 
     def _merge(self) -> None:
-        """Merge the last segments while they are of similar length; the one loaded first is never merged."""
+        """Merge the last segments if enough are of similar length; the one loaded first is never merged."""
         most = max(MERGED_EDGES, len(self._segments[0]) // MERGED_PART)
-        while len(self._segments) > 2:
-            one, other = len(self._segments[-2]), len(self._segments[-1])
-            if len(self._segments) < MOST_SEGMENTS and (one > 2 * other or one + other > most):
+        merged, edges = 1, len(self._segments[-1])
+        while merged < len(self._segments) - 1:
+            before = len(self._segments[-1 - merged])
+            if before > 2 * edges or before + edges > most:
                 break
-            parts = []
-            for number in (len(self._segments) - 1, len(self._segments) - 2):
-                segment = self._segments.pop()
-                parts.append(segment.edges(self._home[segment.memories] == number))
-            numbers, docs, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-            if len(docs):
-                self._put(EdgeSegment((numbers, docs, weights)))
+            merged, edges = merged + 1, edges + before
+        if len(self._segments) >= MOST_SEGMENTS:
+            merged = max(merged, 2)
+        elif merged < MERGED_SEGMENTS:
+            return
+        parts = []
+        for _ in range(merged):
+            segment = self._segments.pop()
+            parts.append(segment.edges(self._home[segment.memories] == len(self._segments)))
+        numbers, docs, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        if len(docs):
+            self._put(EdgeSegment((numbers, docs, weights)))
 
 
 def seen(docs: NDArray[Any], eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:

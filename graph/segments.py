@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,7 @@ class EdgeSegment:
         place = int(np.searchsorted(self.memories, doc))
         if self.gone is None:
             self.gone = np.zeros(len(self.entities), np.int32)
+            self.__dict__.pop("described", None)
         self.gone[self.codes[self.memory_starts[place] : self.memory_starts[place + 1]]] += 1
 
     def docs_of(self, entity: int) -> NDArray[np.int32]:
@@ -118,8 +120,9 @@ class EdgeSegment:
             by_memory += _hashed(self.codes[edges], docs, self.code_weights[edges])
         return bool(by_entity == by_memory)
 
+    @cached_property
     def described(self) -> SegmentLayout:
-        """The addresses of its arrays, valid while the segment lives and until the next removal."""
+        """The addresses of its arrays, valid while the segment lives and until the first removal."""
         gone = None if self.gone is None else address(self.gone)
         return SegmentLayout(*map(address, self._arrays()), gone, len(self.entities), len(self.memories), len(self))
 
@@ -149,7 +152,7 @@ class GraphLayout(ctypes.Structure):
     @classmethod
     def from_segments(cls, segments: Sequence[EdgeSegment], home: NDArray[np.uint8]) -> GraphLayout:
         """Valid while the segments and `home` live unchanged."""
-        described = (SegmentLayout * len(segments))(*(segment.described() for segment in segments))
+        described = (SegmentLayout * len(segments))(*(segment.described for segment in segments))
         layout = cls(ctypes.addressof(described), address(home), len(segments), len(home))
         layout.kept = described
         return layout

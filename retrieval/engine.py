@@ -253,6 +253,7 @@ class Trivet:
         if may_supersede and len(batch) > MAX_COMPARED:
             raise InvalidInput(f"takes at most {MAX_COMPARED} memories at once", loc=("may_supersede",))
         results = await self._ingest.add(namespace, batch)
+        self._indexes.expect_changes(namespace)
         return await self._outdated.suggest(namespace, results) if may_supersede else results
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
@@ -286,7 +287,9 @@ class Trivet:
         """
         check_name(namespace)
         check_storable(memory_id, ("id",))
-        return await self._ingest.patch(namespace, memory_id, patch)
+        changed = await self._ingest.patch(namespace, memory_id, patch)
+        self._indexes.expect_changes(namespace)
+        return changed
 
     async def prepare_import(self, namespace: str, settings: NamespaceSettings) -> None:
         """Give the settings of an export to a namespace that has no memories; make it if it is not there.
@@ -381,6 +384,7 @@ class Trivet:
         check_name(namespace)
         check_storable(memory_id, ("id",))
         await self._ingest.delete(namespace, memory_id)
+        self._indexes.expect_changes(namespace)
 
     async def delete_matching(self, namespace: str, filters: Filters) -> int:
         """Delete all memories that match the filters, and return their number.

@@ -148,6 +148,11 @@ class QuantizedVectors:
         if turns.size:
             self._text.put(self._new_text_rows(turns), text_vectors)
 
+    def make_room(self, slots: int, turns: int) -> None:
+        """Grow now, for as many slots in all and for so many further turns."""
+        self._context.grow(slots)
+        self._text.grow(self._text_rows + turns)
+
     def take_over(self, docs: NDArray[np.int64], former: QuantizedVectors, former_docs: NDArray[np.int64]) -> None:
         """Copy the vectors of the same memories from another index, which may lack some; none is stored here yet."""
         known = former.knows(former_docs)
@@ -278,7 +283,7 @@ class _Rows:
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Store vectors, replacing those in the same rows."""
-        self._ensure(int(rows.max()) + 1)
+        self.ensure(int(rows.max()) + 1)
         rows, vectors = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(vectors, np.float32)
         if rows.min() < 0:
             raise IndexError("a row below 0")
@@ -288,16 +293,21 @@ class _Rows:
 
     def copy(self, rows: NDArray[np.int64], other: _Rows, other_rows: NDArray[np.int64]) -> None:
         """Copy rows of another instance."""
-        self._ensure(int(rows.max()) + 1)
+        self.ensure(int(rows.max()) + 1)
         for array, source in zip(self.arrays, other.arrays, strict=True):
             if array is not None and source is not None:
                 array[rows] = source[other_rows]
 
-    def _ensure(self, length: int) -> None:
-        """Grow to that many rows."""
+    def ensure(self, length: int) -> None:
+        """Have that many rows, and some to spare if there are fewer."""
+        if length > self.rows:
+            self.grow(length + length // 8)
+
+    def grow(self, length: int) -> None:
+        """Have that many rows if there are fewer."""
         before = self.rows
         if length > before:
-            grown = _Rows(length + length // 8, self.dimensions, is_searched=self._is_searched)
+            grown = _Rows(length, self.dimensions, is_searched=self._is_searched)
             for array, larger in zip(self.arrays, grown.arrays, strict=True):
                 if array is not None and larger is not None:
                     larger[:before] = array

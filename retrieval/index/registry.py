@@ -60,6 +60,9 @@ LARGE_FROM = 20_000
 SAVE_PAUSE_S = 60.0
 """Least time between two attempts to write an index to its file, seconds."""
 
+ACCOUNTED_AFTER = 100
+"""Changes of an index after which all that it takes is added up again."""
+
 RELOAD_PAUSE_S = 30.0
 """Least time between two attempts to reload an index that needs it, seconds."""
 
@@ -127,13 +130,14 @@ class _Entry:
     Attributes:
         stored: the namespace's `settings` as stored, as of the last check.
         nbytes: as accounted in the registry.
+        accounted: changes of the index when all that it takes was last added up.
         wanted: terms that the next check fetches.
         filters: metadata filters that the next check looks up, by `metadata_key`.
         current_check: the last check sent; a query that arrives now needs a later one.
         next_check: the check after that, if a query waits for one.
         reload: the task that loads a new index to replace this one.
         reloaded_at: when that was last started, in seconds.
-        has_changed: whether the last check found changes.
+        expects_changes: whether the next check is likely to find changes.
         is_broken: whether changes were applied only in part, so that the index must not be used.
         vector_load: the task that reads missing vectors.
     """
@@ -149,8 +153,9 @@ class _Entry:
     reload: asyncio.Task[None] | None = None
     reloaded_at: float = -math.inf
     is_broken: bool = False
-    has_changed: bool = False
+    expects_changes: bool = False
     vector_load: asyncio.Task[None] | None = None
+    accounted: int = 0
 
 
 class _CheckExtras:
@@ -233,6 +238,11 @@ class IndexRegistry:
         """The index of a namespace as of its last check; None if it is not loaded."""
         entry = self._entries.get(name)
         return None if entry is None else entry.index
+
+    def expect_changes(self, name: str) -> None:
+        """Have the next check of a namespace, to which this process has written, bring what has changed at once."""
+        if entry := self._entries.get(name):
+            entry.expects_changes = True
 
     async def current(
         self, name: str, terms: Terms, metadata: Mapping[str, Any] | None = None, *, waits: bool = True
@@ -409,7 +419,7 @@ class IndexRegistry:
             asked_at = time.monotonic()
             asked: Parameters = {"name": name, **snapshot.parameters, **rows.PARAMETERS}
             # After a change another one is likely: a chat is written and asked in turn.
-            check: BoundStatement = (_FOLLOW if entry.has_changed else _CHECK, asked)
+            check: BoundStatement = (_FOLLOW if entry.expects_changes else _CHECK, asked)
             # The check comes last, so that it reports every change that the other statements did not see.
             *answers, checked = await fetch_pipelined(conn, [*later, *extras.questions(), check])
             if later:
@@ -428,13 +438,14 @@ class IndexRegistry:
                 raise NotFound(f"there is no namespace {name!r}")
             return None
         ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
-        entry.has_changed = bool(changed)
+        entry.expects_changes = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
         extras.take_in(answers)
         self._account_bytes(name, entry, entry.nbytes + index.terms.nbytes - terms_bytes)
         if stored != entry.stored:
             entry.stored, entry.settings = stored, _settings_decoder.decode(stored)
-        if changed:
+        if index.changed - entry.accounted >= ACCOUNTED_AFTER:
+            entry.accounted = index.changed
             self._account_bytes(name, entry, index.nbytes)
         if changed or answers:
             self._make_room()

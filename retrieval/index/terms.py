@@ -39,6 +39,8 @@ class TermPostings:
 
     def without(self, docs: Sequence[int]) -> TermPostings:
         """The postings without those of some memories; the same object if it has none of them."""
+        if not docs:
+            return self
         gone = np.array(docs, np.int32)
         places = np.searchsorted(self.docs, gone)
         there = places[places < self.docs.size]
@@ -246,11 +248,11 @@ class _Additions:
 
     def since(self, term: int, *, since: int) -> PostingArrays:
         """The postings of a term, from addition number `since` on."""
-        found = [unpack([])]
+        hits = unpack([])
         for start, part in self.parts:
             first = max(since - start, 0)
-            found.append(part.only(first + np.flatnonzero(part.terms[first:] == term)))
-        hits = joined(found)
+            if first < part.terms.size:
+                hits = joined([hits, part.only(first + np.flatnonzero(part.terms[first:] == term))])
         return hits.docs, hits.tfs
 
 

@@ -156,6 +156,21 @@ async def test_no_terms_are_read_where_a_file_has_all_postings(start: Start, mon
     await assert_right(other)
 
 
+async def test_writes_copy_no_array_of_a_file(start: Start) -> None:
+    """It has room for what comes until the next one is written."""
+    one = await start()
+    await one.ingest.add("n", [memory("a", "Bo?", session_id="s", position=1), memory("b")])
+    await one.save()
+    other = await start()
+    index = await other.loaded()
+    before = {name: array for name, array in index.arrays().items() if name.startswith("vectors.")}
+    await other.ingest.add("n", [memory(f"c{n}", f"Ida {n}", session_id="s", position=2 + n) for n in range(40)])
+    await other.vectors(await other.snapshot())
+    assert index is await other.loaded()
+    kept = {name for name, array in index.arrays().items() if array is before.get(name)}
+    assert kept >= {f"vectors.{of}.{part}" for of in ("context", "text") for part in ("high", "low", "scales")}
+
+
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(

@@ -757,3 +757,20 @@ async def test_vectors_of_many_memories_that_came_at_once_are_read_beside_the_qu
             await asyncio.sleep(0.02)
     await process.ingest.add("n", [memory("m3", "Another text.")])
     assert (await process.snapshot()).index.vectors.count >= 69
+
+
+async def test_what_this_process_has_written_comes_with_the_check(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another one has written comes after it."""
+    await process.ingest.add("n", [memory("a")])
+    await process.snapshot()
+    for text, sent in (("Bo", 2), ("Ida", 1)):
+        await process.ingest.add("n", [memory("b", text)])
+        if sent == 1:
+            process.indexes.expect_changes("n")
+        with monkeypatch.context() as patch:
+            statements = Statements(patch)
+            await process.snapshot()
+            assert statements.count("pg_current_snapshot()") == sent
+        await assert_right(process)
