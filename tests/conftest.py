@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -19,6 +20,7 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from tokenizers import Tokenizer
 
 from retrieval.api import app
 from retrieval.embedding import encoder, onnx
@@ -130,13 +132,14 @@ def shipped_models_opened_once() -> Iterator[None]:
     def once(load: Callable[..., Any]) -> Callable[..., Any]:
         opened = cache(load)
 
-        def of(path: Path, **options: Any) -> Any:
-            return (opened if path.parent == folder else load)(path, **options)
+        def of(path: Path | str, **options: Any) -> Any:
+            return (opened if Path(path).parent == folder else load)(path, **options)
 
         return of
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnx, "open_session", once(RememberingSession))
+        patch.setattr(onnx, "Tokenizer", SimpleNamespace(from_file=once(Tokenizer.from_file)))
         patch.setattr(models, "LOADERS", {kind: once(load) for kind, load in models.LOADERS.items()})
         yield
 
