@@ -128,7 +128,6 @@ class IndexFiles:
             former = self.path(index.ns)
             if not is_mine or (former is not None and _token(former) != index.file):
                 return is_mine
-            index.make_room()
             token, snapshot, known = uuid7(), index.snapshot, index.memories.alive.values.copy()
             about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
             path = self._folder / f"{index.ns}.{token}.index"

@@ -179,21 +179,7 @@ class NamespaceIndex:
             return False
         since = self.changed - self.changed_in_file
         is_old = since > 0 and time.time() - self.filed_at > OLDEST_FILE_S
-        return not self.file or is_old or since > self._saved_after
-
-    def make_room(self) -> None:
-        """Grow now, for what comes until a new file is worth it.
-
-        Arrays that are full in a file would be copied at the first write, and no longer shared.
-        """
-        slots = int(np.flatnonzero(self.memories.alive.values).max(initial=0)) + 1 + self._saved_after
-        self.memories.ensure(slots)
-        self.vectors.make_room(slots, self._saved_after)
-
-    @property
-    def _saved_after(self) -> int:
-        """Changes since its file was written after which a new one is worth it."""
-        return 1_000 + self.memories.count // 32
+        return not self.file or is_old or since > 1_000 + self.memories.count // 32
 
     @property
     def max_incremental(self) -> int:

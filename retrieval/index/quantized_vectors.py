@@ -19,7 +19,7 @@ from graph.named_arrays import named, part_of
 from native import Array, address, function
 from native.worker_pool import WorkerPool
 from retrieval.embedding.onnx import DIMENSIONS
-from retrieval.index.slots import GrowableArray
+from retrieval.index.slots import GrowableArray, with_room
 
 NO_ROW = -1
 
@@ -63,12 +63,12 @@ class QuantizedVectors:
     """
 
     def __init__(self, slots: int, dimensions: int = DIMENSIONS) -> None:
-        """Reserve address space for an expected number of slots; pages are allocated as they are used.
+        """Reserve address space for an expected number of slots and some more; pages are allocated as they are used.
 
         `dimensions` is an even number.
         """
-        self._context = _Rows(slots, dimensions, is_searched=True)
-        self._text = _Rows(0, dimensions, is_searched=False)
+        self._context = _Rows(with_room(slots), dimensions, is_searched=True)
+        self._text = _Rows(with_room(slots), dimensions, is_searched=False)
         self._text_row = GrowableArray(np.int32, NO_ROW)
         self._known = GrowableArray(np.bool_, False)
         self._forgotten_in = GrowableArray(np.int32, 0)
@@ -92,7 +92,7 @@ class QuantizedVectors:
         """All that there is to them; large arrays are those in use, small ones copies."""
         return {
             **named(self._context.named(), "context"),
-            **named(self._text.named(), "text"),
+            **named(self._text.named(with_room(self._text_rows)), "text"),
             "text_row": self._text_row.values.copy(),
             "known": self._known.values.copy(),
             "text_rows": np.array([self._text_rows]),
@@ -102,7 +102,8 @@ class QuantizedVectors:
     def nbytes(self) -> int:
         """Bytes that they take, approximately."""
         by_slot = self._text_row.nbytes + self._known.nbytes + self._forgotten_in.nbytes
-        return self._context.nbytes + self._text.nbytes + by_slot
+        text = self._text.nbytes * self._text_rows // max(self._text.rows, 1)
+        return self._context.nbytes + text + by_slot
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """A mask of the memories whose vectors are in memory."""
@@ -147,11 +148,6 @@ class QuantizedVectors:
         turns, text_vectors = turns[fresh], text_vectors[fresh]
         if turns.size:
             self._text.put(self._new_text_rows(turns), text_vectors)
-
-    def make_room(self, slots: int, turns: int) -> None:
-        """Grow now, for as many slots in all and for so many further turns."""
-        self._context.grow(slots)
-        self._text.grow(self._text_rows + turns)
 
     def take_over(self, docs: NDArray[np.int64], former: QuantizedVectors, former_docs: NDArray[np.int64]) -> None:
         """Copy the vectors of the same memories from another index, which may lack some; none is stored here yet."""
@@ -269,9 +265,9 @@ class _Rows:
         addresses = [0 if array is None else address(array) for array in self.arrays]
         self.layout = _LAYOUT.pack(*addresses, self.rows, self.dimensions)
 
-    def named(self) -> dict[str, NDArray[Any]]:
-        """The arrays, by name."""
-        return {name: array for name, array in zip(_ROW_ARRAYS, self.arrays, strict=True) if array is not None}
+    def named(self, most: int | None = None) -> dict[str, NDArray[Any]]:
+        """The arrays by name, of the first `most` rows."""
+        return {name: array[:most] for name, array in zip(_ROW_ARRAYS, self.arrays, strict=True) if array is not None}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Use the arrays of another instance, by name."""
@@ -283,7 +279,7 @@ class _Rows:
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Store vectors, replacing those in the same rows."""
-        self.ensure(int(rows.max()) + 1)
+        self._ensure(int(rows.max()) + 1)
         rows, vectors = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(vectors, np.float32)
         if rows.min() < 0:
             raise IndexError("a row below 0")
@@ -293,21 +289,16 @@ class _Rows:
 
     def copy(self, rows: NDArray[np.int64], other: _Rows, other_rows: NDArray[np.int64]) -> None:
         """Copy rows of another instance."""
-        self.ensure(int(rows.max()) + 1)
+        self._ensure(int(rows.max()) + 1)
         for array, source in zip(self.arrays, other.arrays, strict=True):
             if array is not None and source is not None:
                 array[rows] = source[other_rows]
 
-    def ensure(self, length: int) -> None:
-        """Have that many rows, and some to spare if there are fewer."""
-        if length > self.rows:
-            self.grow(length + length // 8)
-
-    def grow(self, length: int) -> None:
-        """Have that many rows if there are fewer."""
+    def _ensure(self, length: int) -> None:
+        """Grow to that many rows."""
         before = self.rows
         if length > before:
-            grown = _Rows(length, self.dimensions, is_searched=self._is_searched)
+            grown = _Rows(with_room(length), self.dimensions, is_searched=self._is_searched)
             for array, larger in zip(self.arrays, grown.arrays, strict=True):
                 if array is not None and larger is not None:
                     larger[:before] = array

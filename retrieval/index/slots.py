@@ -96,6 +96,14 @@ class Slots:
         return ordinals
 
 
+def with_room(length: int) -> int:
+    """A length with room for an eighth more: an array that is full is copied by the next write.
+
+    One that a file maps would no longer be shared then.
+    """
+    return length + length // 8
+
+
 class GrowableArray:
     """An array whose unset slots all have the same value."""
 
@@ -121,7 +129,7 @@ class GrowableArray:
         """Grow beyond `length`: the last value always stays unset, so that index -1 reads as unset."""
         if length >= len(self.values):
             before = len(self.values)
-            grown = np.empty(1 + length + length // 8, self.values.dtype)
+            grown = np.empty(1 + with_room(length), self.values.dtype)
             grown[:before] = self.values
             grown[before:] = self._unset
             self.values = grown
