@@ -105,18 +105,25 @@ async def test_small_batches_that_wait_share_a_transaction(
     check_turns(database_url, {one.id or "": one.text for batch in batches for one in batch})
 
 
-async def test_patches_share_a_transaction_and_one_that_meets_another_writer_starts_over_alone(
-    pool: Pool, transactions: list[list[str]], database_url: str
-) -> None:
-    """Also of turns next to each other, and of one memory twice, whose patches come one after the other."""
+async def test_patches_share_a_transaction(pool: Pool, transactions: list[list[str]], database_url: str) -> None:
+    """Also of turns next to each other."""
     ingest = Ingest(pool, hashed())
     await ingest.add("n", [turn(f"t{at}", "s") for at in range(6)])
     transactions.clear()
+    texts = {f"t{at}": f"new text of {at}" for at in range(6)}
+    changed = await asyncio.gather(*(ingest.patch("n", each, MemoryPatch(text=text)) for each, text in texts.items()))
+    assert [memory.id for memory in changed] == [*texts]
+    assert len(transactions) < len(texts)
+    check_turns(database_url, texts)
+
+
+async def test_two_patches_of_one_memory_are_both_made(pool: Pool, database_url: str) -> None:
+    """One after the other, whichever comes first, and those of other memories beside them."""
+    ingest = Ingest(pool, hashed())
+    await ingest.add("n", [turn(f"t{at}", "s") for at in range(6)])
     patches = [(f"t{at}", MemoryPatch(text=f"new text of {at}")) for at in range(6)] + [("t3", MemoryPatch(title="x"))]
     changed = await asyncio.gather(*(ingest.patch("n", memory_id, patch) for memory_id, patch in patches))
     assert [memory.id for memory in changed] == [memory_id for memory_id, _ in patches]
-    assert max(map(len, transactions)) > 1
-    assert len(transactions) < len(patches)
     check_turns(database_url, {"t3": "x\nnew text of 3"} | {f"t{at}": f"new text of {at}" for at in (0, 1, 2, 4, 5)})
 
 
