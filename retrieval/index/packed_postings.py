@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +20,7 @@ from retrieval.store.bm25.ranges import read_all
 _TERMS_AT_ONCE = 50_000
 
 
+@dataclass(frozen=True)
 class PackedPostings:
     """Postings by term, then slot, of the memories that were there when they were packed.
 
@@ -30,15 +33,11 @@ class PackedPostings:
         docs, tfs: as of `TermPostings`.
     """
 
-    def __init__(
-        self,
-        known: NDArray[np.bool_],
-        terms: NDArray[np.int64],
-        starts: NDArray[np.int64],
-        docs: NDArray[np.int32],
-        tfs: NDArray[np.uint16],
-    ) -> None:
-        self.known, self.terms, self.starts, self.docs, self.tfs = known, terms, starts, docs, tfs
+    known: NDArray[np.bool_]
+    terms: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    docs: NDArray[np.int32]
+    tfs: NDArray[np.uint16]
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PackedPostings:
@@ -47,9 +46,7 @@ class PackedPostings:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that there is to them."""
-        return {
-            "known": self.known, "terms": self.terms, "starts": self.starts, "docs": self.docs, "tfs": self.tfs
-        }  # fmt: skip
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def of(self, terms: Sequence[int]) -> Iterator[PostingArrays]:
         """The postings of each of some terms, by slot."""
@@ -91,13 +88,17 @@ async def pack(
     """
     terms, counts = [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
     with tempfile.TemporaryFile(dir=folder) as docs, tempfile.TemporaryFile(dir=folder) as tfs:
-        async for table in read_all(conn, ns, memories=int(np.count_nonzero(known))):
+
+        def keep(table: PostingTable) -> None:
             here = of_known(table, slots, known)
             terms_here, counts_here = np.unique(here.terms, return_counts=True)
             terms.append(terms_here)
             counts.append(counts_here)
             docs.write(here.docs.data)
             tfs.write(here.tfs.data)
+
+        async for table in read_all(conn, ns, memories=int(np.count_nonzero(known))):
+            await asyncio.to_thread(keep, table)  # searches go on meanwhile
         starts = np.concatenate(counts).cumsum(dtype=np.int64)
         return PackedPostings(known, np.concatenate(terms), starts, _mapped(docs, np.int32), _mapped(tfs, np.uint16))
 

@@ -49,11 +49,11 @@ async def read_all(conn: AsyncConnection[Any], ns: int, *, memories: int) -> Asy
     found = await (await conn.execute(TAIL, {"ns": ns, "after": -1, "most": _MOST_IN_TAIL}, binary=True)).fetchone()
     tail, cutter, segments = unpack_tail(found[0]) if found else unpack([]), RowCutter(), Segments(conn, ns)
     numbers = [each.segment for each in await segments.live()]
+
+    def in_range(rows: Sequence[bytes], first: int, last: int) -> PostingTable:
+        in_tail = tail.only((tail.terms >= first) & (tail.terms <= last))
+        return joined([cutter.cut(rows, last), in_tail]).sorted()
+
     for first, last in term_ranges(max(memories, 1)):
         rows = await segments.rows(numbers, first, last)
-        in_tail = tail.only((tail.terms >= first) & (tail.terms <= last))
-        yield await asyncio.to_thread(_together, cutter, rows, last, in_tail)
-
-
-def _together(cutter: RowCutter, rows: Sequence[bytes], last_term: int, tail: PostingTable) -> PostingTable:
-    return joined([cutter.cut(rows, last_term), tail]).sorted()
+        yield await asyncio.to_thread(in_range, rows, first, last)
