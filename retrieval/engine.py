@@ -130,12 +130,12 @@ class Trivet:
         self.models = models
         self._journal = Journal(pool)
         self.records = JournalService(pool, self._journal)
-        self._ingest = Ingest(pool, embedders)
+        self._files = files
+        self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes, files=files)
+        self._ingest = Ingest(pool, embedders, announce=self._indexes.expect_changes)
         self.documents = DocumentService(pool, self._ingest, embedders)
         self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
-        self._files = files
-        self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes, files=files)
         self._outdated = OutdatedMemories(pool, self._indexes)
         self.entities = EntityService(pool, self._indexes)
         self._pipeline = Pipeline(
@@ -253,7 +253,6 @@ class Trivet:
         if may_supersede and len(batch) > MAX_COMPARED:
             raise InvalidInput(f"takes at most {MAX_COMPARED} memories at once", loc=("may_supersede",))
         results = await self._ingest.add(namespace, batch)
-        self._indexes.expect_changes(namespace)
         return await self._outdated.suggest(namespace, results) if may_supersede else results
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
@@ -287,9 +286,7 @@ class Trivet:
         """
         check_name(namespace)
         check_storable(memory_id, ("id",))
-        changed = await self._ingest.patch(namespace, memory_id, patch)
-        self._indexes.expect_changes(namespace)
-        return changed
+        return await self._ingest.patch(namespace, memory_id, patch)
 
     async def prepare_import(self, namespace: str, settings: NamespaceSettings) -> None:
         """Give the settings of an export to a namespace that has no memories; make it if it is not there.
@@ -384,7 +381,6 @@ class Trivet:
         check_name(namespace)
         check_storable(memory_id, ("id",))
         await self._ingest.delete(namespace, memory_id)
-        self._indexes.expect_changes(namespace)
 
     async def delete_matching(self, namespace: str, filters: Filters) -> int:
         """Delete all memories that match the filters, and return their number.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 from msgspec import UNSET
@@ -49,6 +49,7 @@ from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import NO_FILTERS, Filters
 from retrieval.validation import check_names, check_storable
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -67,17 +68,34 @@ _CHECKED_AT_ONCE = 8
 _MET_ANOTHER_WRITER = (Collided, NotFound)
 
 
+def _announced(
+    write: Callable[Concatenate[Ingest, str, P], Awaitable[T]],
+) -> Callable[Concatenate[Ingest, str, P], Coroutine[Any, Any, T]]:
+    """Tell of a change to the namespace named by the first argument, once it is committed."""
+
+    @wraps(write)
+    async def announced(self: Ingest, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result = await write(self, name, *args, **kwargs)
+        self._announce(name)
+        return result
+
+    return announced
+
+
 class Ingest:
     """Adds, replaces and deletes memories. Every change is one transaction over all legs."""
 
-    def __init__(self, pool: Pool, embedders: Embedders) -> None:
+    def __init__(self, pool: Pool, embedders: Embedders, *, announce: Callable[[str], None] = lambda _: None) -> None:
+        """Write through `pool`; `announce` is called with the name of a namespace after each change to it."""
         self._pool = pool
         self._embedders = embedders
+        self._announce = announce
         self._writes = GroupCommit(pool)
         self._order = KeyedFifo()
         # Concurrent analyses would only compete with each other and the event loop for the GIL.
         self._analysis = asyncio.Lock()
 
+    @_announced
     async def add(self, name: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
         """Add or replace memories; all accepted ones are written, or none. Returns one result each, in order.
 
@@ -105,6 +123,7 @@ class Ingest:
                     drafts = [draft for draft in drafts if draft.id not in exc.chains]
         return [results[position] for position in range(len(batch))]
 
+    @_announced
     async def patch(self, name: str, memory_id: str, patch: MemoryPatch) -> Memory:
         """Change some fields of a memory, in all legs.
 
@@ -131,6 +150,7 @@ class Ingest:
                 return (await memories.get(conn, namespace, memory_id)).memory
         raise Conflict("other writers kept changing the same memory")
 
+    @_announced
     async def update(
         self, name: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
     ) -> UpdateReceipt:
@@ -162,6 +182,7 @@ class Ingest:
             return UpdateReceipt(matched=len(stored), updated=updated)
         raise Conflict("other writers kept changing the same memories")
 
+    @_announced
     async def delete(self, name: str, memory_id: str) -> None:
         """Delete one memory from all legs; raises NotFound if there is no such namespace or memory."""
 
@@ -171,6 +192,7 @@ class Ingest:
 
         await _retried(attempt, (Collided,))
 
+    @_announced
     async def delete_ids(self, name: str, ids: Sequence[str]) -> int:
         """Delete memories from all legs in one transaction; returns how many of them there were.
 
@@ -183,6 +205,7 @@ class Ingest:
 
         return await _retried(attempt, (Collided,))
 
+    @_announced
     async def delete_matching(self, name: str, filters: Filters) -> int:
         """Delete all memories that match the filters; returns the number deleted.
 
@@ -197,6 +220,7 @@ class Ingest:
 
         return await _retried(attempt, (Collided,))
 
+    @_announced
     async def replace_document(self, name: str, document_id: str, chunks: Sequence[MemoryInput]) -> DocumentStatus:
         """Make these chunks, in their order, the document's; all searches see all of them or none.
 
@@ -237,6 +261,7 @@ class Ingest:
         with self._order.enter([(name, "session", document)]) as turn:
             return await _retried(attempt, _MET_ANOTHER_WRITER)
 
+    @_announced
     async def delete_document(self, name: str, document_id: str) -> None:
         """Delete a document with its chunks; raises NotFound if there is no such namespace or document."""
 
