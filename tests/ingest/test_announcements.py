@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from retrieval.errors import NotFound
@@ -20,19 +22,19 @@ async def test_each_kind_of_change_is_announced(pool: Pool) -> None:
         await ingest.add(name, [MemoryInput(id=each, text=f"Text of {each}.", tags=[each]) for each in "abcd"])
 
     chunk = MemoryInput(id="doc#0", text="A chunk.", kind="chunk", document_id="doc", position=0)
-    changes = [
-        add("n"),
-        ingest.patch("n", "a", MemoryPatch(text="Another text.")),
-        ingest.update("n", SharedPatch(kind="message"), ids=["b"]),
-        ingest.delete("n", "a"),
-        ingest.delete_ids("n", ["b"]),
-        ingest.delete_matching("n", Filters(tags_any=["c"])),
-        ingest.replace_document("n", "doc", [chunk]),
-        ingest.delete_document("n", "doc"),
-        add("other"),
+    changes: list[Callable[[], Awaitable[object]]] = [
+        lambda: add("n"),
+        lambda: ingest.patch("n", "a", MemoryPatch(text="Another text.")),
+        lambda: ingest.update("n", SharedPatch(kind="message"), ids=["b"]),
+        lambda: ingest.delete("n", "a"),
+        lambda: ingest.delete_ids("n", ["b"]),
+        lambda: ingest.delete_matching("n", Filters(tags_any=["c"])),
+        lambda: ingest.replace_document("n", "doc", [chunk]),
+        lambda: ingest.delete_document("n", "doc"),
+        lambda: add("other"),
     ]
     for done, change in enumerate(changes, 1):
-        await change
+        await change()
         assert announced == (["n"] * 8 + ["other"])[:done]
 
 
