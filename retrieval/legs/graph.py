@@ -8,14 +8,12 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.neighbourhood import Bounds, View
-from graph.resolution import MENTIONS_CAP, resolve
 from graph.traversal import Walk, begin, walk
 from native import Array, address, function
 from retrieval.index.query_vectors import cosines
@@ -61,10 +59,8 @@ class GraphRetriever:
         A hit's score is its activation in [0, 1], weighted by similarity if there is an embedding.
         """
         pending_lookup = query.pending_lookup or PendingLookup(EntityLookup(self._pool), query.text)
-        named = await pending_lookup(query.snapshot.index)
         size = max(query.docs_given_out, 1)
-        mentions_of = partial(query.snapshot.index.graph.mentions, cap=MENTIONS_CAP)
-        seeds = resolve(named, mentions_of, size)
+        seeds = await pending_lookup(query.snapshot.index, size)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }

@@ -1,18 +1,19 @@
-"""What queries may name is remembered until their namespace changes, and never longer."""
+"""What queries are about is remembered until their namespace changes, and never longer."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graph.linking import look_up
-from graph.resolution import EntityMatches
+from graph.resolution import Seed
 from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
 from retrieval.types.memory import EntityInput
 from tests.integration.index.test_registry import ACTIONS, NAMES, Process, Statements, act, memory, process, two
+from tests.linking import link
 
 __all__ = ["process", "two"]
 
@@ -20,15 +21,17 @@ QUERY = "Did Ida Bo and Zoë paint the boats?"
 LOOK_UP = "'rival'"
 
 
-async def asked(entity_lookup: EntityLookup, process: Process, name: str = "n") -> EntityMatches:
-    """What the query may name, as the pipeline asks for it."""
-    with PendingLookup(entity_lookup, QUERY, ahead=process.indexes.last(name)) as pending_lookup:
+async def asked(
+    entity_lookup: EntityLookup, process: Process, name: str = "n", query: str = QUERY
+) -> Sequence[Seed]:
+    """What the query is about, as the pipeline asks for it."""
+    with PendingLookup(entity_lookup, query, ahead=process.indexes.last(name)) as pending_lookup:
         snapshot = await process.snapshot(name)
-        return await pending_lookup(snapshot.index)
+        return await pending_lookup(snapshot.index, snapshot.namespace.next_doc)
 
 
-def found(named: EntityMatches) -> list[tuple[object, ...]]:
-    return sorted((each.entity, each.name, each.how, *each.matched) for each in named.found)
+def names_of(seeds: Sequence[Seed]) -> set[str]:
+    return {each.name for each in seeds}
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -41,11 +44,11 @@ async def test_after_any_change_it_is_what_the_database_says(
     for who, (action, what) in [(0, ("add", [memory("first")])), *steps]:
         await act(two[who], name, action, what)
         for entity_lookup, each in zip(linkers, two, strict=True):
-            named = [await asked(entity_lookup, each, name) for _ in range(2)]
+            seeds = [await asked(entity_lookup, each, name) for _ in range(2)]
             snapshot = await each.snapshot(name)
             async with each.pool.connection() as conn:
-                fresh = await look_up(conn, snapshot.namespace.ns, QUERY)
-            assert [found(answer) for answer in named] == [found(fresh)] * 2
+                fresh = await link(conn, snapshot.namespace.ns, QUERY)
+            assert seeds == [fresh] * 2
 
 
 async def test_a_query_that_comes_again_asks_only_what_has_changed(
@@ -57,18 +60,27 @@ async def test_a_query_that_comes_again_asks_only_what_has_changed(
     assert await asked(entity_lookup, process) == first
     assert statements.count(LOOK_UP) == 1
     await process.ingest.add("n", [memory("two", "Zoë paints.", entities=[EntityInput(name="Zoë")])])
-    assert {each.name for each in (await asked(entity_lookup, process)).found} >= {"Ida", "Zoë"}
+    assert names_of(await asked(entity_lookup, process)) >= {"Ida", "Zoë"}
     assert statements.count(LOOK_UP) == 1
 
 
 async def test_namespaces_do_not_share_what_queries_name(process: Process) -> None:
     await process.ingest.add("n", [memory("one", entities=[EntityInput(name="Ida")])])
     await process.ingest.add("other", [memory("one", "Bo sails.", entities=[EntityInput(name="Bo")])])
-    entity_lookup, names = EntityLookup(process.pool), []
-    for name in ("n", "other"):
-        named = await entity_lookup.look_up((await process.snapshot(name)).index, QUERY)
-        names.append({each.name for each in named.found})
-    assert ["Ida" in names[0], "Ida" in names[1], "Bo" in names[0], "Bo" in names[1]] == [True, False, False, True]
+    entity_lookup = EntityLookup(process.pool)
+    names = [names_of(await asked(entity_lookup, process, name)) & {"Ida", "Bo"} for name in ("n", "other")]
+    assert names == [{"Ida"}, {"Bo"}]
+
+
+async def test_what_was_looked_up_before_a_change_is_not_remembered_after_it(process: Process) -> None:
+    await process.ingest.add("n", [memory("one", entities=[EntityInput(name="Ida")])])
+    entity_lookup, index = EntityLookup(process.pool), (await process.snapshot()).index
+    looked_up = await entity_lookup.look_up(index, QUERY)
+    await process.ingest.add("n", [memory("two", "Zoë paints.", entities=[EntityInput(name="Zoë")])])
+    snapshot = await process.snapshot()
+    entity_lookup.resolve(snapshot.index, looked_up, snapshot.namespace.next_doc)
+    assert entity_lookup.remembered(snapshot.index, QUERY) is None
+    assert names_of(await asked(entity_lookup, process)) >= {"Ida", "Zoë"}
 
 
 async def test_no_more_is_kept_than_a_little(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,5 +88,5 @@ async def test_no_more_is_kept_than_a_little(process: Process, monkeypatch: pyte
     await process.ingest.add("n", [memory("one", entities=[EntityInput(name="Ida")])])
     entity_lookup, index = EntityLookup(process.pool), (await process.snapshot()).index
     for query in ("Ida", "Bo", "Zoë"):
-        await entity_lookup.look_up(index, query)
+        await asked(entity_lookup, process, query=query)
     assert [entity_lookup.remembered(index, query) is None for query in ("Ida", "Bo", "Zoë")] == [True, False, False]
