@@ -16,10 +16,10 @@ import msgspec
 from msgspec import structs
 
 from classifier.training.examples import Example, write_examples
+from retrieval.answer.answer import Answer
 from retrieval.engine import Trivet
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
 from retrieval.evaluation.runner import Names, check_complete, ingest
-from retrieval.pipeline import Answer
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.fusion import weighted_rrf
 from retrieval.settings import Settings

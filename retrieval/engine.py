@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
+from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import Conversation
 from retrieval.answer.packer import Packer
 from retrieval.answer.response import (
@@ -47,7 +48,7 @@ from retrieval.lifecycle.jobs import Jobs, Progress
 from retrieval.lifecycle.outdated import OutdatedMemories
 from retrieval.lifecycle.reembedding import reembed
 from retrieval.lifecycle.service import LifeCycle
-from retrieval.pipeline import Answer, Pipeline
+from retrieval.pipeline import Pipeline
 from retrieval.profiles.gate import GateReport
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import SHIPPED, Profile

@@ -8,8 +8,9 @@ import random
 
 from msgspec import structs
 
+from retrieval.answer.answer import Answer
 from retrieval.journal.writer import Journal
-from retrieval.pipeline import Answer, Pipeline
+from retrieval.pipeline import Pipeline
 from retrieval.profiles.profile import Profile
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.store.shadow import ShadowRanking

@@ -12,6 +12,7 @@ import numpy as np
 
 from postgres.arrays import array_text
 from postgres.prepared import Parameters, PreparedStatement, fetch_pipelined
+from retrieval.answer.answer import Answer
 from retrieval.answer.excerpt import excerpt
 from retrieval.answer.hydration import TextReader
 from retrieval.answer.pack import NOT_RELEVANT, SAID_BEFORE, Packed, pack
@@ -22,7 +23,6 @@ from retrieval.answer.utterances import is_mere_question, is_short_reply
 from retrieval.index.columns import NEVER, Columns
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import SearchView
-from retrieval.pipeline import Answer
 from retrieval.ranking.relevance import check_relevance, is_relevant
 from retrieval.ranking.weighting import wants_rescoring
 from retrieval.store.memories import HydratedMemory

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec import UNSET
 
+from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import query_of
 from retrieval.answer.pack import NOT_RELEVANT, Packed
 from retrieval.answer.selection import CHOICE, RankedMemory
 from retrieval.answer.snippet import snippet
 from retrieval.journal.query_log import Searched
-from retrieval.pipeline import Answer
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.rescoring import in_words
 from retrieval.ranking.weighting import intent_to_wire

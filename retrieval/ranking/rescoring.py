@@ -1,4 +1,4 @@
-"""The rescorer's inputs: features of a query's candidates."""
+"""Rescoring a query's candidates: their features, and the bonus for those of its period."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.candidates import CandidateInputs
-from classifier.rescorer import Rescored
+from classifier.query_performance import QueryPerformanceFeatures
+from classifier.rescorer import Rescored, Rescorer
 from classifier.traits import query_traits
 from retrieval.index.columns import Columns
 from retrieval.index.query_vectors import QueryVectors, cosines
 from retrieval.index.strings import NONE
 from retrieval.index.word_index import WordIndexes
 from retrieval.legs.bm25_scoring import coverage
+from retrieval.preparation import PreparedQuery
 from retrieval.ranking.candidates import Candidates
 from retrieval.text.speakers import is_assistant
 from retrieval.types.search import Leg
@@ -26,6 +28,26 @@ PERIOD_BONUS = 2.0
 
 _WORD = re.compile(r"\w+")
 _ASSISTANT = "assistant"
+
+
+def rescore(
+    rescorer: Rescorer,
+    query: PreparedQuery,
+    vectors: QueryVectors,
+    embedding: NDArray[np.float32] | None,
+    candidates: Candidates,
+    evidence: QueryPerformanceFeatures,
+) -> Rescored | None:
+    """Score the candidates; None if all of them have been deleted. Arguments are as for `candidate_inputs`."""
+    memories, profile, stopwatch = query.snapshot.index.memories, query.profile, query.stopwatch
+    with stopwatch.span("particulars"):
+        known = candidate_inputs(memories, vectors, query.request.query, embedding, candidates)
+    if known is None:
+        return None
+    with stopwatch.span("rescore"):
+        numbers = candidates.numbers if len(known.ids) == len(candidates.docs) else None
+        scores = rescorer.score(evidence, known, numbers)
+        return favouring_period(scores, candidates, profile.period_weight)
 
 
 def candidate_inputs(

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import structs
 
 from classifier.intents import INTENTS
+from retrieval.answer.answer import Answer
 from retrieval.engine import Trivet
 from retrieval.errors import LegFailed
 from retrieval.evaluation.folder import EvaluationFolder, Query
@@ -20,7 +21,6 @@ from retrieval.evaluation.provenance import model_checksums
 from retrieval.evaluation.runner import Progress, check_complete, for_each, ingest
 from retrieval.evaluation.served import LentModel, evaluation_settings, lend
 from retrieval.evaluation.study import Watch
-from retrieval.pipeline import Answer
 from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
 from retrieval.tuning.labels import Labelled, content_of, labelled_queries, labelled_searches, searched_namespace

@@ -13,6 +13,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from classifier.intents import Intent
+from retrieval.answer.answer import Answer
 from retrieval.embedding.cache import CachedEmbedder, Embedder
 from retrieval.embedding.embedders import Embedders
 from retrieval.embedding.onnx import OnnxEmbedder
@@ -24,7 +25,7 @@ from retrieval.legs.base import LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
-from retrieval.pipeline import Answer, Pipeline
+from retrieval.pipeline import Pipeline
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import DEFAULT
 from retrieval.profiles.registry import ProfileRegistry

@@ -12,8 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from classifier.intents import Intent
+from retrieval.answer.answer import Answer
 from retrieval.engine import Trivet
-from retrieval.pipeline import Answer
 from retrieval.profiles.profile import DEFAULT
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg, LegWeights, Mode, SearchRequest

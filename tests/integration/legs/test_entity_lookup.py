@@ -21,9 +21,7 @@ QUERY = "Did Ida Bo and Zoë paint the boats?"
 LOOK_UP = "'rival'"
 
 
-async def asked(
-    entity_lookup: EntityLookup, process: Process, name: str = "n", query: str = QUERY
-) -> Sequence[Seed]:
+async def asked(entity_lookup: EntityLookup, process: Process, name: str = "n", query: str = QUERY) -> Sequence[Seed]:
     """What the query is about, as the pipeline asks for it."""
     with PendingLookup(entity_lookup, query, ahead=process.indexes.last(name)) as pending_lookup:
         snapshot = await process.snapshot(name)

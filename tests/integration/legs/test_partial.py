@@ -155,7 +155,7 @@ async def test_the_graph_alone_waits_no_longer_than_a_leg_may(
     request = SearchRequest(query=QUERY, mode=Mode.GRAPH)
     async with held_up(trivet, pool):
         with monkeypatch.context() as hasty:
-            hasty.setattr(trivet._pipeline, "_leg_timeout_s", 0.1)
+            hasty.setattr(trivet._pipeline._preparation, "_timeout_s", 0.1)
             with pytest.raises(AllLegsFailed, match="still being read"):
                 await trivet.search(namespace, request)
     await trivet.load(namespace)

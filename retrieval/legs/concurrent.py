@@ -1,0 +1,143 @@
+"""Running the legs of a query concurrently, each within a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from retrieval.errors import AllLegsFailed, VectorsReplaced
+from retrieval.index.query_vectors import QueryVectors
+from retrieval.legs.base import LegQuery, LegRanking, Retriever, within_deadline
+from retrieval.preparation import PreparedQuery
+from retrieval.ranking.timeliness import joined
+from retrieval.ranking.weighting import wants_rescoring
+from retrieval.store.pool import Pool
+from retrieval.types.search import Degradation, Leg
+
+T = TypeVar("T")
+
+_RunningLeg = asyncio.Future[LegRanking | Degradation]
+
+
+class LegResults(NamedTuple):
+    """What the legs found.
+
+    Attributes:
+        rankings: of the legs that answered.
+        vectors: the memory vectors read so far.
+        degraded: legs that failed, and why.
+    """
+
+    rankings: Mapping[Leg, LegRanking]
+    vectors: QueryVectors
+    degraded: list[Degradation]
+
+    def no_answer(self) -> AllLegsFailed:
+        """The error if no leg that counts is among the rankings."""
+        reasons = "; ".join(f"{each.leg}: {each.reason}" for each in self.degraded)
+        return AllLegsFailed(f"no leg that counts answered: {reasons}")
+
+
+class ConcurrentLegs:
+    """Runs legs; one that fails or is late degrades the answer and does not fail the search."""
+
+    def __init__(
+        self, pool: Pool, retrievers: Mapping[Leg, Retriever], *, timeout_s: float, inline: Collection[Leg] = ()
+    ) -> None:
+        """Give each leg a deadline of `timeout_s` seconds.
+
+        The legs of `inline` wait for nothing but the query's embedding; they run without a task if it is ready.
+        """
+        self._pool = pool
+        self._retrievers = retrievers
+        self._timeout_s = timeout_s
+        self._inline = frozenset(inline)
+
+    async def run(self, query: PreparedQuery, meanwhile: Callable[[], Awaitable[T]]) -> tuple[LegResults, T]:
+        """Run the query's legs and do something else meanwhile; returns the results of both.
+
+        Raises AllLegsFailed if no leg answered, VectorsReplaced if the namespace was given new vectors.
+        """
+        running: dict[Leg, _RunningLeg] = {}
+        leg_query = self._leg_query(query, running)
+        inline = [leg for leg in query.legs if leg in self._inline and query.embedding.is_ready]
+        run = partial(self._run, query, leg_query)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for leg in query.legs:
+                    if leg in inline:
+                        running[leg] = asyncio.get_running_loop().create_future()
+                    else:
+                        running[leg] = group.create_task(run(leg))
+                await asyncio.sleep(0)  # let the tasks send their statements first
+                for leg in inline:
+                    running[leg].set_result(await run(leg))
+                done_meanwhile = await meanwhile()
+        except ExceptionGroup as group_failure:
+            if group_failure.subgroup(VectorsReplaced):
+                raise VectorsReplaced from group_failure
+            raise
+        outcomes = {leg: future.result() for leg, future in running.items()}
+        rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
+        failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
+        found = LegResults(rankings, leg_query.vectors, [*query.degraded, *failures])
+        if not rankings:
+            raise found.no_answer()
+        return found, done_meanwhile
+
+    def _leg_query(self, query: PreparedQuery, running: Mapping[Leg, _RunningLeg]) -> LegQuery:
+        """The query as the legs get it, which may wait for the hits of those running."""
+        request, snapshot, profile = query.request, query.snapshot, query.profile
+        return LegQuery(
+            snapshot=snapshot,
+            view=query.view,
+            text=request.query,
+            query_terms=query.query_terms,
+            embedding=query.embedding,
+            filters=request.filters,
+            exclude=request.exclude,
+            as_of=request.as_of,
+            include_superseded=request.include_superseded,
+            fan_out=query.fan_out,
+            ef_search=request.ef_search,
+            max_hops=profile.hops if request.max_hops is None else request.max_hops,
+            min_similarity=request.min_similarity,
+            explain=request.explain,
+            vectors=QueryVectors(self._pool, snapshot.index),
+            profile=profile,
+            rules=snapshot.namespace.settings.graph_rules(),
+            pending_lookup=query.begun.pending_lookup,
+            other_rankings=partial(self._other_rankings, running),
+            optional_wait_s=self._timeout_s / 4,
+            stopwatch=query.stopwatch,
+        )
+
+    async def _run(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking | Degradation:
+        """Run one leg within its deadline.
+
+        If the rescorer is to run, copy the vectors of the leg's hits from the index while other legs still run.
+        """
+        with query.stopwatch.span(leg.value):
+            ranking = await within_deadline(leg.value, self._found(query, leg_query, leg), self._timeout_s)
+            if isinstance(ranking, LegRanking) and wants_rescoring(query.request, query.profile):
+                leg_query.vectors.take(ranking.docs.tolist())
+            return ranking
+
+    async def _found(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking:
+        """What a leg finds, and what it finds of the time that the query asks for, if it does."""
+        everything = await self._retrievers[leg].search(leg_query)
+        if query.time is None or not query.time.certain:
+            return everything
+        of_time = replace(leg_query, view=query.view._replace(eligible=query.time.eligible))
+        return joined(everything, await self._retrievers[leg].search(of_time), leg_query.fan_out)
+
+    async def _other_rankings(self, running: Mapping[Leg, _RunningLeg]) -> Mapping[Leg, LegRanking]:
+        """The rankings of the legs other than the graph's; waits for them at most half a leg's deadline."""
+        futures = {leg: future for leg, future in running.items() if leg is not Leg.GRAPH}
+        if not all(future.done() for future in futures.values()):
+            await asyncio.wait(futures.values(), timeout=self._timeout_s / 2)
+        done = {leg: future.result() for leg, future in futures.items() if future.done() and not future.cancelled()}
+        return {leg: outcome for leg, outcome in done.items() if isinstance(outcome, LegRanking)}

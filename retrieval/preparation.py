@@ -1,0 +1,231 @@
+"""What a search needs before its legs run: the namespace as of now, the query's terms, its profile and its models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from retrieval.answer.conversation import Conversation
+from retrieval.embedding.cache import CachedEmbedder, Embedding
+from retrieval.embedding.embedders import Embedders
+from retrieval.errors import AllLegsFailed
+from retrieval.index.registry import IndexRegistry, NamespaceSnapshot, StillReading
+from retrieval.legs.base import SearchView
+from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
+from retrieval.legs.partial import PartialReader
+from retrieval.legs.query_terms import QueryTerms
+from retrieval.profiles.models import LoadedModels, ModelRegistry
+from retrieval.profiles.profile import Profile, Recipe
+from retrieval.profiles.registry import ProfileRegistry
+from retrieval.ranking.timeliness import NamedTime
+from retrieval.ranking.weighting import Weighting, explicit_weighting
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Pool
+from retrieval.timings import Stopwatch
+from retrieval.types.search import Degradation, Leg, Mode, SearchRequest
+
+MOST_SAID_BEFORE = 200
+"""Hits that a leg returns in addition because the conversation may hold them."""
+
+
+class Begun(NamedTuple):
+    """A request, the conversation that it is part of, and what was begun for it at once.
+
+    Attributes:
+        default_embedding: the query's by the default embedder, for namespaces that have no other and for most
+            classifiers.
+    """
+
+    request: SearchRequest
+    conversation: Conversation
+    stopwatch: Stopwatch
+    default_embedding: Embedding
+    pending_lookup: PendingLookup
+
+    def fan_out(self, wanted: int) -> int:
+        """Hits to take of a leg where a recipe wants so many: at least twice `top_k`, as duplicates are left out.
+
+        What may not be shown is asked for in addition.
+        """
+        hidden = len(self.request.exclude.ids) + min(len(self.conversation), MOST_SAID_BEFORE)
+        return max(wanted, 2 * self.request.top_k) + hidden
+
+
+class PreparedQuery(NamedTuple):
+    """A request with everything that a search needs before its legs run.
+
+    Attributes:
+        embedding: the query's, by the namespace's embedder.
+        models: those of the profile.
+        degraded: the legs that cannot run on this snapshot.
+        explicit: the weighting if it does not depend on the query, else None.
+        time: the memories of the time that the query names, if there are any and the profile heeds it.
+    """
+
+    begun: Begun
+    embedding: Embedding
+    snapshot: NamespaceSnapshot
+    query_terms: QueryTerms
+    view: SearchView
+    profile: Profile
+    models: LoadedModels
+    degraded: Sequence[Degradation]
+    explicit: Weighting | None
+    time: NamedTime | None
+
+    @property
+    def request(self) -> SearchRequest:
+        """As the caller made it."""
+        return self.begun.request
+
+    @property
+    def stopwatch(self) -> Stopwatch:
+        """Of this search."""
+        return self.begun.stopwatch
+
+    @property
+    def classified(self) -> Embedding:
+        """The query's embedding by the embedder that the classifier reads."""
+        own = self.models.classifier_embedder == self.snapshot.namespace.settings.embedder
+        return self.embedding if own else self.begun.default_embedding
+
+    @property
+    def recipes(self) -> Sequence[Recipe]:
+        """The recipes of which the query's weights can be made."""
+        return (self.explicit.recipe,) if self.explicit else self.profile.recipes
+
+    @property
+    def legs(self) -> list[Leg]:
+        """The mode's legs that can run and that any of its recipes gives a weight above 0."""
+        missing = {each.leg for each in self.degraded}
+        legs = [leg for leg in self.request.mode.legs if leg.value not in missing]
+        return [leg for leg in legs if any(recipe.weights[leg] > 0 for recipe in self.recipes)]
+
+    @property
+    def fan_out(self) -> int:
+        """Hits asked of each leg: enough for whatever intent is predicted."""
+        return self.begun.fan_out(max(recipe.fan_out for recipe in self.recipes))
+
+
+class Preparation:
+    """Prepares requests for the legs."""
+
+    def __init__(
+        self,
+        *,
+        pool: Pool,
+        indexes: IndexRegistry,
+        embedders: Embedders,
+        profile_registry: ProfileRegistry,
+        model_registry: ModelRegistry,
+        timeout_s: float,
+    ) -> None:
+        """Wait at most `timeout_s` seconds for a namespace that is still being loaded."""
+        self._indexes = indexes
+        self._embedders = embedders
+        self._profile_registry = profile_registry
+        self._model_registry = model_registry
+        self._timeout_s = timeout_s
+        self._entity_lookup = EntityLookup(pool)
+        self._partial = PartialReader(pool, leg_timeout_s=timeout_s)
+
+    @asynccontextmanager
+    async def prepared(
+        self, name: str, request: SearchRequest, conversation: Conversation, stopwatch: Stopwatch
+    ) -> AsyncIterator[PreparedQuery]:
+        """The request to a namespace; keep its view, and so this block, until the answer is complete.
+
+        Raises NotFound if there is no such namespace, InvalidInput for an unknown profile, AllLegsFailed if the
+        namespace is being loaded and the database does not answer in time.
+        """
+        embedding = self.embedding(self._embedders.default, request, stopwatch)
+        ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
+        with PendingLookup(self._entity_lookup, request.query, ahead=ahead) as pending_lookup:
+            yield await self._prepared(name, Begun(request, conversation, stopwatch, embedding, pending_lookup))
+
+    def embedding(self, embedder: CachedEmbedder, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
+        """The query's embedding, which is begun unless the request's mode needs none."""
+        return Embedding(embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
+
+    async def _prepared(self, name: str, begun: Begun) -> PreparedQuery:
+        """Bring the namespace up to date; read only what the query needs of one that is still being loaded."""
+        request = begun.request
+        with begun.stopwatch.span("namespace"):
+            try:
+                snapshot, query_terms = await self._snapshot(name, request)
+            except StillReading as reading:
+                if request.mode is not Mode.GRAPH:
+                    return await self._partially_prepared(reading.namespace, begun)
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        snapshot, query_terms = await self._snapshot(name, request, waits=True)
+                except TimeoutError as exc:
+                    raise AllLegsFailed("graph: the namespace is still being read") from exc
+            view = SearchView.from_request(snapshot, request)  # before anything else is awaited
+            profile, models = await self._learned(snapshot.namespace, request)
+        embedding = self._embedding_for(snapshot.namespace, begun)
+        return _complete(begun, embedding, snapshot, query_terms, view, profile, models)
+
+    async def _partially_prepared(self, namespace: Namespace, begun: Begun) -> PreparedQuery:
+        """A query whose namespace is still being loaded."""
+        request, embedding = begun.request, self._embedding_for(namespace, begun)
+        query_terms = _query_terms(request, namespace.settings.language)
+        profile, models = await self._learned(namespace, request)
+        try:
+            snapshot, degraded = await self._partial.read(
+                namespace, request, query_terms, profile, embedding, fan_out=begun.fan_out(profile.fan_out)
+            )
+        except TimeoutError as exc:
+            raise AllLegsFailed("the namespace is still being read, and the database does not answer in time") from exc
+        view = SearchView.from_request(snapshot, request)
+        return _complete(begun, embedding, snapshot, query_terms, view, profile, models, degraded)
+
+    async def _learned(self, namespace: Namespace, request: SearchRequest) -> tuple[Profile, LoadedModels]:
+        """The profile of a query, and its models."""
+        profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
+        return profile, await self._model_registry.learned(profile.models, namespace.settings.embedder)
+
+    def _embedding_for(self, namespace: Namespace, begun: Begun) -> Embedding:
+        """The query's embedding by the namespace's embedder; the one that has begun if that is the default one."""
+        embedder = self._embedders.of(namespace.settings.embedder)
+        if embedder is self._embedders.default:
+            return begun.default_embedding
+        return self.embedding(embedder, begun.request, begun.stopwatch)
+
+    async def _snapshot(
+        self, name: str, request: SearchRequest, *, waits: bool = False
+    ) -> tuple[NamespaceSnapshot, QueryTerms]:
+        """The namespace brought up to date and the query's terms; raises as `IndexRegistry.current` does."""
+        query_terms: dict[str, QueryTerms] = {}
+
+        def terms(language: str) -> Sequence[int]:
+            if language not in query_terms:
+                query_terms[language] = _query_terms(request, language)
+            return query_terms[language].numbers
+
+        snapshot = await self._indexes.current(name, terms, request.filters.metadata, waits=waits)
+        return snapshot, query_terms[snapshot.namespace.settings.language]
+
+
+def _complete(
+    begun: Begun,
+    embedding: Embedding,
+    snapshot: NamespaceSnapshot,
+    query_terms: QueryTerms,
+    view: SearchView,
+    profile: Profile,
+    models: LoadedModels,
+    degraded: Sequence[Degradation] = (),
+) -> PreparedQuery:
+    request, memories = begun.request, snapshot.index.memories
+    explicit = explicit_weighting(request.mode, request.weights, profile)
+    time = NamedTime.from_query(request.query, query_terms, memories, view, profile.period_weight)
+    return PreparedQuery(begun, embedding, snapshot, query_terms, view, profile, models, degraded, explicit, time)
+
+
+def _query_terms(request: SearchRequest, language: str) -> QueryTerms:
+    asked_at = request.query_timestamp or request.as_of or datetime.now(UTC)
+    return QueryTerms.from_query(request.query, language, asked_at=asked_at)

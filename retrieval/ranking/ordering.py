@@ -1,0 +1,43 @@
+"""The order of a query's candidates: fused, blended with the rescorer's, by time where the query asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from classifier.rescorer import Rescored
+from retrieval.legs.base import LegRanking
+from retrieval.ranking.candidates import Candidates, RankedCandidates
+from retrieval.ranking.relevance import relevant
+from retrieval.ranking.timeliness import NamedTime, StateOrder
+from retrieval.types.search import Leg
+
+
+class Ordering(NamedTuple):
+    """How the candidates of a query are put in order.
+
+    Attributes:
+        weights: of the legs in the fusion.
+        rescored: the rescorer's scores; None if it did not run.
+        named_time: the memories of the time that the query names; None if it names none.
+        state_order: the order by time where the query asks how things are now, or were; None if it does not.
+        min_relevance: candidates that are less relevant are left out if a rescorer ran; None to keep all.
+    """
+
+    candidates: Candidates
+    weights: Mapping[Leg, float]
+    rrf_k: float
+    rescored: Rescored | None
+    named_time: NamedTime | None
+    state_order: StateOrder | None
+    min_relevance: float | None
+
+    def of(self, rankings: Mapping[Leg, LegRanking]) -> RankedCandidates:
+        """The candidates in these rankings, of which each is the beginning of the leg's own."""
+        candidates, rescored = self.candidates, self.rescored
+        order = candidates.rank(candidates.fuse(rankings, self.weights, rrf_k=self.rrf_k), rescored)
+        if in_time := self.named_time or self.state_order:
+            order = in_time.first(order, candidates)
+        if self.min_relevance is not None and rescored is not None:
+            order = relevant(order, candidates, rescored, self.named_time, at_least=self.min_relevance)
+        return order
