@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+
+import msgspec
 
 from classifier.inference import IntentPrediction
 from classifier.leg_weights import LEGS
@@ -24,8 +26,7 @@ from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The result of a search.
 
     Attributes:
@@ -65,7 +66,7 @@ class Answer:
     fused_rankings: Mapping[Leg, LegRanking]
     degraded: Sequence[Degradation]
     stopwatch: Stopwatch
-    search_id: str = field(default_factory=uuid7)
+    search_id: str = msgspec.field(default_factory=uuid7)
 
     @property
     def namespace(self) -> Namespace:

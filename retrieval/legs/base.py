@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from graph.resolution import Seed
@@ -67,8 +68,7 @@ class SearchView(NamedTuple):
         return cls(visible, eligible, index.state)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LegQuery:
+class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The query as every leg gets it.
 
     Attributes:
@@ -110,7 +110,7 @@ class LegQuery:
     pending_lookup: Callable[[NamespaceIndex, int], Awaitable[Sequence[Seed]]] | None = None
     other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]] = _no_other_rankings
     optional_wait_s: float = 0.5
-    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    stopwatch: Stopwatch = msgspec.field(default_factory=Stopwatch)
 
     @property
     def ns(self) -> int:
@@ -153,8 +153,7 @@ class Hit(NamedTuple):
     why: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class LegRanking:
+class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A leg's result as columns, best first (score descending, ties by id ascending), each memory once.
 
     Attributes:
@@ -170,11 +169,11 @@ class LegRanking:
     docs: NDArray[np.int64]
     scores: NDArray[np.float64]
     ids: StringColumn
-    details: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = msgspec.field(default_factory=dict)
     score_upper_bound: float = 0.0
     terms: WeightedQuery | None = None
     entity_idfs: tuple[float, ...] = ()
-    paths: Mapping[int, GraphPath] = field(default_factory=dict)
+    paths: Mapping[int, GraphPath] = msgspec.field(default_factory=dict)
 
     @classmethod
     def best(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from retrieval.errors import AllLegsFailed, VectorsReplaced
 from retrieval.index.query_vectors import QueryVectors

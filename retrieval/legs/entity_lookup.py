@@ -37,15 +37,22 @@ class _LookedUp(NamedTuple):
     matches: EntityMatches
 
 
+class _Resolved(NamedTuple):
+    """The entities that a query is about, and the number of memories by which their rarity was told."""
+
+    memories: int
+    seeds: Sequence[Seed]
+
+
 class EntityLookup:
     """Finds the entities that queries are about; they are cached until their namespace changes."""
 
     def __init__(self, pool: Pool) -> None:
         """Use connections of `pool`; the cache starts empty."""
         self._pool = pool
-        self._kept: LRUCache[_State, Sequence[Seed]] = LRUCache(_MOST_KEPT)
+        self._kept: LRUCache[_State, _Resolved] = LRUCache(_MOST_KEPT)
 
-    def remembered(self, index: NamespaceIndex, text: str) -> Sequence[Seed] | None:
+    def remembered(self, index: NamespaceIndex, text: str) -> _Resolved | None:
         """The cached result for the current state of an index, if any."""
         return self._kept.get(_State.of(index, text))
 
@@ -59,7 +66,7 @@ class EntityLookup:
         """Those that the query is about, in an index that is up to date; `memories` as for `graph.resolution`."""
         seeds = resolve(looked_up.matches, partial(index.graph.mentions, cap=MENTIONS_CAP), memories)
         if looked_up.state == _State.of(index, looked_up.state.text):  # else it may lack what has changed since
-            self._kept[looked_up.state] = seeds
+            self._kept[looked_up.state] = _Resolved(memories, seeds)
         return seeds
 
 
@@ -79,9 +86,10 @@ class PendingLookup:
         """The entities that the query is about, in an index that has just been brought up to date."""
         if self._task is not None and index.ns == self._ns:
             looked_up = await self._task
-        elif (seeds := self._entity_lookup.remembered(index, self._text)) is not None:
-            return seeds
         else:
+            remembered = self._entity_lookup.remembered(index, self._text)
+            if remembered is not None and remembered.memories == memories:  # rejected ones count, and change no index
+                return remembered.seeds
             looked_up = await self._entity_lookup.look_up(index, self._text)
         return self._entity_lookup.resolve(index, looked_up, memories)
 

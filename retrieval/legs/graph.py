@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from graph.neighbourhood import Bounds, View
@@ -89,7 +90,9 @@ class GraphRetriever:
         if not query.explain or not docs.size:
             return ranking
         async with self._pool.connection() as conn:
-            return replace(ranking, paths=await paths_to(conn, query.snapshot.index, found, seeds, ranking.docs))
+            return structs.replace(
+                ranking, paths=await paths_to(conn, query.snapshot.index, found, seeds, ranking.docs)
+            )
 
     def _view(self, query: LegQuery) -> View:
         """The part of the graph that the query may see."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from retrieval.index.columns import Columns, microseconds

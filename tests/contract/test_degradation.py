@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,7 @@ class Listening:
             return self.told
 
         self.told = {}
-        return await self._real.search(replace(query, other_rankings=other_rankings))
+        return await self._real.search(structs.replace(query, other_rankings=other_rankings))
 
 
 class DeadEmbedder:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from numpy.typing import NDArray
 
 from retrieval.ranking.candidates import Candidates, RankedCandidates
@@ -59,7 +58,7 @@ def test_what_a_leg_found_of_the_time_is_kept_and_the_rest_fills_up(
 ) -> None:
     ranking = ranking_of((f"m{slot:02}", slot, score) for slot, score in enumerate(scores))
     then = np.flatnonzero(of_time[: len(scores)])[:count]
-    inside = replace(ranking, docs=ranking.docs[then], scores=ranking.scores[then])
+    inside = structs.replace(ranking, docs=ranking.docs[then], scores=ranking.scores[then])
     found = joined(ranking.cut(count), inside, count).hits
     assert set(inside.hits) <= set(found)
     assert len(found) == len(set(found)) <= count
