@@ -141,14 +141,10 @@ class Preparation:
         Raises NotFound if there is no such namespace, InvalidInput for an unknown profile, AllLegsFailed if the
         namespace is being loaded and the database does not answer in time.
         """
-        embedding = self.embedding(self._embedders.default, request, stopwatch)
+        embedding = self._embedding(self._embedders.default, request, stopwatch)
         ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
         with PendingLookup(self._entity_lookup, request.query, ahead=ahead) as pending_lookup:
             yield await self._prepared(name, Begun(request, conversation, stopwatch, embedding, pending_lookup))
-
-    def embedding(self, embedder: CachedEmbedder, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
-        """The query's embedding, which is begun unless the request's mode needs none."""
-        return Embedding(embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
 
     async def _prepared(self, name: str, begun: Begun) -> PreparedQuery:
         """Bring the namespace up to date; read only what the query needs of one that is still being loaded."""
@@ -188,12 +184,16 @@ class Preparation:
         profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
         return profile, await self._model_registry.learned(profile.models, namespace.settings.embedder)
 
+    def _embedding(self, embedder: CachedEmbedder, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
+        """The query's embedding, which is begun unless the request's mode needs none."""
+        return Embedding(embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
+
     def _embedding_for(self, namespace: Namespace, begun: Begun) -> Embedding:
         """The query's embedding by the namespace's embedder; the one that has begun if that is the default one."""
         embedder = self._embedders.of(namespace.settings.embedder)
         if embedder is self._embedders.default:
             return begun.default_embedding
-        return self.embedding(embedder, begun.request, begun.stopwatch)
+        return self._embedding(embedder, begun.request, begun.stopwatch)
 
     async def _snapshot(
         self, name: str, request: SearchRequest, *, waits: bool = False
