@@ -14,7 +14,6 @@ from retrieval.index.query_vectors import QueryVectors
 from retrieval.legs.base import LegQuery, LegRanking, Retriever, within_deadline
 from retrieval.preparation import PreparedQuery
 from retrieval.ranking.timeliness import joined
-from retrieval.ranking.weighting import wants_rescoring
 from retrieval.store.pool import Pool
 from retrieval.types.search import Degradation, Leg
 
@@ -117,15 +116,9 @@ class ConcurrentLegs:
         )
 
     async def _run(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking | Degradation:
-        """Run one leg within its deadline.
-
-        If the rescorer is to run, copy the vectors of the leg's hits from the index while other legs still run.
-        """
+        """Run one leg within its deadline."""
         with query.stopwatch.span(leg.value):
-            ranking = await within_deadline(leg.value, self._found(query, leg_query, leg), self._timeout_s)
-            if isinstance(ranking, LegRanking) and wants_rescoring(query.request, query.profile):
-                leg_query.vectors.take(ranking.docs.tolist())
-            return ranking
+            return await within_deadline(leg.value, self._found(query, leg_query, leg), self._timeout_s)
 
     async def _found(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking:
         """What a leg finds, and what it finds of the time that the query asks for, if it does."""
