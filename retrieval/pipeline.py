@@ -28,7 +28,7 @@ from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.relevance import check_relevance
-from retrieval.ranking.rescoring import rescore
+from retrieval.ranking.rescoring import candidate_inputs, rescore
 from retrieval.ranking.timeliness import StateOrder
 from retrieval.ranking.weighting import (
     Weighting,
@@ -179,9 +179,15 @@ class Pipeline:
 
         async def rescored() -> Rescored | None:
             embedding = await query.embedding.or_none(timeout_s=0)
-            if embedding is not None:
-                await found.vectors.read(candidates.docs)
-            return rescore(rescorer, query, found.vectors, embedding, candidates, evidence)
+            memories, vectors, profile = query.snapshot.index.memories, found.vectors, query.profile
+            with query.stopwatch.span("particulars"):
+                if embedding is not None:
+                    await vectors.read(candidates.docs)
+                known = candidate_inputs(memories, vectors, query.request.query, embedding, candidates)
+            if known is None:
+                return None
+            with query.stopwatch.span("rescore"):
+                return rescore(rescorer, evidence, known, candidates, profile.period_weight)
 
         outcome = await within_deadline("rescorer", rescored(), self._leg_timeout_s)
         if isinstance(outcome, Degradation):

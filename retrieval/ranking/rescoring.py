@@ -18,7 +18,6 @@ from retrieval.index.query_vectors import QueryVectors, cosines
 from retrieval.index.strings import NONE
 from retrieval.index.word_index import WordIndexes
 from retrieval.legs.bm25_scoring import coverage
-from retrieval.preparation import PreparedQuery
 from retrieval.ranking.candidates import Candidates
 from retrieval.text.speakers import is_assistant
 from retrieval.types.search import Leg
@@ -32,22 +31,14 @@ _ASSISTANT = "assistant"
 
 def rescore(
     rescorer: Rescorer,
-    query: PreparedQuery,
-    vectors: QueryVectors,
-    embedding: NDArray[np.float32] | None,
-    candidates: Candidates,
     evidence: QueryPerformanceFeatures,
-) -> Rescored | None:
-    """Score the candidates; None if all of them have been deleted. Arguments are as for `candidate_inputs`."""
-    memories, profile, stopwatch = query.snapshot.index.memories, query.profile, query.stopwatch
-    with stopwatch.span("particulars"):
-        known = candidate_inputs(memories, vectors, query.request.query, embedding, candidates)
-    if known is None:
-        return None
-    with stopwatch.span("rescore"):
-        numbers = candidates.numbers if len(known.ids) == len(candidates.docs) else None
-        scores = rescorer.score(evidence, known, numbers)
-        return favouring_period(scores, candidates, profile.period_weight)
+    known: CandidateInputs,
+    candidates: Candidates,
+    period_weight: float,
+) -> Rescored:
+    """Score the candidates of which something is `known`; `period_weight` as in `favouring_period`."""
+    numbers = candidates.numbers if len(known.ids) == len(candidates.docs) else None
+    return favouring_period(rescorer.score(evidence, known, numbers), candidates, period_weight)
 
 
 def candidate_inputs(
