@@ -71,6 +71,11 @@ class IndexFiles:
         """Whether there is a file of a namespace, of use or not."""
         return self.path(ns) is not None
 
+    def has_other(self, ns: int, token: str) -> bool:
+        """Whether there is a file of a namespace with another token."""
+        path = self.path(ns)
+        return path is not None and _token(path) != token
+
     def path(self, ns: int) -> Path | None:
         """The file of a namespace; the latest, if a process ended before it removed the former one."""
         return max(self._folder.glob(f"{ns}.*.index"), key=_token, default=None)
@@ -119,14 +124,14 @@ class IndexFiles:
         return True
 
     async def save(self, pool: Pool, index: NamespaceIndex) -> bool:
-        """Write an index to a file, unless another process has done so since this one was loaded.
+        """Write an index to a file, unless another process has done so since this one, or the one before, was loaded.
 
         Returns whether there is a newer file now; there is none if another process is writing it, or the namespace is
         gone. Raises OSError if it cannot be written.
         """
         with self._lock(index.ns) as is_mine:
             former = self.path(index.ns)
-            if not is_mine or (former is not None and _token(former) != index.file):
+            if not is_mine or (former is not None and _token(former) not in (index.file, index.replaces)):
                 return is_mine
             token, snapshot, known = uuid7(), index.snapshot, index.memories.alive.values.copy()
             about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))

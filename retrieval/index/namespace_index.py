@@ -73,6 +73,7 @@ class NamespaceIndex:
         changed: memories added, removed or altered since it was read from the tables.
         file: the token of the file that it is mapped from; empty if it was read from the tables.
         changed_in_file: `changed` as of that file.
+        replaces: the token of the file that the index before it was mapped from, which is out of date; empty if none.
         filed_at: when that file was written, Unix time.
         serial: unique within the process.
     """
@@ -89,6 +90,7 @@ class NamespaceIndex:
     file: str = ""
     changed_in_file: int = 0
     filed_at: float = 0.0
+    replaces: str = ""
     serial: int = field(default_factory=count().__next__)
     state: IndexState = field(default_factory=IndexState)
     _leaving: deque[tuple[weakref.ref[IndexState], list[int]]] = field(default_factory=deque)
@@ -175,7 +177,7 @@ class NamespaceIndex:
     @property
     def needs_saving(self) -> bool:
         """Whether a new file would spare the next process much work, or the one that it has holds what was deleted."""
-        if self.snapshot.on_standby or self.memories.count - self.vectors.count > FEW_VECTORS:
+        if self.needs_reload or self.snapshot.on_standby or self.memories.count - self.vectors.count > FEW_VECTORS:
             return False
         since = self.changed - self.changed_in_file
         is_old = since > 0 and time.time() - self.filed_at > OLDEST_FILE_S

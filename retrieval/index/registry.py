@@ -354,6 +354,7 @@ class IndexRegistry:
             else:
                 loaded = await _large(conn, name, files)
             if former is not None and loaded.checked is None and not loaded.entry.index.file:
+                loaded.entry.index.replaces = former.file
                 await _take_over_vectors(conn, name, former, loaded.entry.index)
         entry = loaded.entry
         if loaded.checked is None and entry.index.memories.count > FEW_VECTORS:
@@ -465,9 +466,13 @@ class IndexRegistry:
             entry.reload = asyncio.create_task(self._reload(name, entry.index))
 
     async def _reload(self, name: str, worn: NamespaceIndex) -> None:
-        """Load a new index while the old one keeps answering; if that fails, the old one stays."""
+        """Load a new index while the old one keeps answering; if that fails, the old one stays.
+
+        It is loaded from the tables, unless another process has done that and written a file since.
+        """
+        files = self._files if self._files and self._files.has_other(worn.ns, worn.file) else None
         try:
-            await self._load(name, former=worn, files=None)
+            await self._load(name, former=worn, files=files)
         except (StoreError, NotFound) as exc:
             log.warning("reloading the index of a namespace failed: %s", exc)
 

@@ -282,6 +282,46 @@ async def test_a_file_is_written_again_when_much_has_changed(
     await assert_right(fresh)
 
 
+async def test_a_worn_index_is_made_anew_once_and_its_file_with_it(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All processes go on with the new file, and none of them reads the tables again."""
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.vectors(await one.snapshot())
+    worn = (await one.snapshot()).index
+    worn.changed = 10**6
+    assert await one.files.save(one.pool, worn)
+    [file] = files_in(tmp_path)
+    read, reads = namespace_index.read, 0
+
+    async def counted(*args: Any) -> NamespaceIndex | None:
+        nonlocal reads
+        reads += 1
+        return await read(*args)
+
+    monkeypatch.setattr(namespace_index, "read", counted)
+    monkeypatch.setattr(registry, "RELOAD_PAUSE_S", 0.0)
+    saved_by_itself(monkeypatch)
+    processes = [await start(), await start()]
+    async with asyncio.timeout(60):
+        for process in processes:
+            while True:
+                index = await process.loaded()
+                if index.file and not index.needs_reload:
+                    break
+                await asyncio.sleep(0.01)  # it is made beside the queries
+    assert files_in(tmp_path) != [file]
+    before = reads
+    for process in 5 * processes:
+        assert not (await process.loaded()).needs_reload
+        await asyncio.sleep(0.01)
+    assert reads == before <= len(processes)
+    for process in processes:
+        await assert_right(process)
+    assert file_of(processes[0].indexes) == file_of(processes[1].indexes)
+
+
 async def test_a_file_that_may_hold_what_was_deleted_is_not_kept_for_long(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
