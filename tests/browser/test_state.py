@@ -38,4 +38,5 @@ def test_a_running_job_is_shown_until_it_is_done(
         expect(bar).to_be_hidden()
         expect(page.get_by_role("row").filter(has_text="reembed")).to_contain_text("done")
         assert httpx.get(f"{address}/v1/jobs").json()["jobs"][0]["state"] == "done"
+        page.close()  # it asks the server again and again, and must not once that is gone
     postgres_server.drop("browser_jobs")

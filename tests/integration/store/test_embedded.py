@@ -98,13 +98,13 @@ def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, st
 
 
 def servers(folder: Path) -> list[psutil.Process]:
-    """The PostgreSQL servers that run on data folders below `folder`."""
-    found = []
-    for process in psutil.process_iter(["name", "cmdline"]):
+    """The PostgreSQL servers that run on data folders below `folder`, without the processes that they have forked."""
+    found = {}
+    for process in psutil.process_iter(["name", "cmdline", "ppid"]):
         command = process.info["cmdline"] or []
         if process.info["name"] == "postgres" and any(str(folder) in part for part in command):
-            found.append(process)
-    return found
+            found[process.pid] = process
+    return [process for process in found.values() if process.info["ppid"] not in found]
 
 
 def one(url: str, statement: str) -> object:
