@@ -41,7 +41,9 @@ from retrieval.ingest.service import Ingest
 from retrieval.installation import REMEDY, models_dir
 from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
+from retrieval.legs.base import Retriever
 from retrieval.legs.bm25 import Bm25Retriever
+from retrieval.legs.concurrent import ConcurrentLegs
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
 from retrieval.lifecycle.jobs import Jobs, Progress
@@ -49,6 +51,7 @@ from retrieval.lifecycle.outdated import OutdatedMemories
 from retrieval.lifecycle.reembedding import reembed
 from retrieval.lifecycle.service import LifeCycle
 from retrieval.pipeline import Pipeline
+from retrieval.preparation import Preparation
 from retrieval.profiles.gate import GateReport
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import SHIPPED, Profile
@@ -139,19 +142,26 @@ class Trivet:
         self.lifecycle = LifeCycle(pool, self._ingest, url)
         self._outdated = OutdatedMemories(pool, self._indexes)
         self.entities = EntityService(pool, self._indexes)
-        self._pipeline = Pipeline(
+        preparation = Preparation(
             pool=pool,
             indexes=self._indexes,
             embedders=embedders,
             profile_registry=profiles,
             model_registry=models,
-            retrievers={
-                Leg.VECTOR: VectorRetriever(pool, workers),
-                Leg.BM25: Bm25Retriever(),
-                Leg.GRAPH: GraphRetriever(pool),
-            },
+            timeout_s=settings.leg_timeout_s,
+        )
+        retrievers: dict[Leg, Retriever] = {
+            Leg.VECTOR: VectorRetriever(pool, workers),
+            Leg.BM25: Bm25Retriever(),
+            Leg.GRAPH: GraphRetriever(pool),
+        }
+        self._pipeline = Pipeline(
+            pool=pool,
+            embedders=embedders,
+            model_registry=models,
+            preparation=preparation,
+            legs=ConcurrentLegs(pool, retrievers, timeout_s=settings.leg_timeout_s, inline=(Leg.BM25,)),
             leg_timeout_s=settings.leg_timeout_s,
-            inline_legs=(Leg.BM25,),
         )
         self.jobs = Jobs(pool)
         self._background: set[asyncio.Task[None]] = set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from classifier.inference import IntentClassifier, IntentPrediction
@@ -17,13 +17,11 @@ from retrieval.embedding.cache import Embedding
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import VectorsReplaced
 from retrieval.index.query_vectors import QueryVectors
-from retrieval.index.registry import IndexRegistry
-from retrieval.legs.base import LegRanking, Retriever, within_deadline
+from retrieval.legs.base import LegRanking, within_deadline
 from retrieval.legs.concurrent import ConcurrentLegs, LegResults
 from retrieval.preparation import Preparation, PreparedQuery
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import Profile
-from retrieval.profiles.registry import ProfileRegistry
 from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.ranking.ordering import Ordering
@@ -59,31 +57,19 @@ class Pipeline:
         self,
         *,
         pool: Pool,
-        indexes: IndexRegistry,
         embedders: Embedders,
-        profile_registry: ProfileRegistry,
         model_registry: ModelRegistry,
-        retrievers: Mapping[Leg, Retriever],
+        preparation: Preparation,
+        legs: ConcurrentLegs,
         leg_timeout_s: float,
-        inline_legs: Collection[Leg] = (),
     ) -> None:
-        """Assemble a pipeline whose legs each have a deadline of `leg_timeout_s` seconds.
-
-        `inline_legs` wait for nothing but the query's embedding; they run without a task if it is ready.
-        """
+        """Assemble a pipeline whose classifier and rescorer have the legs' deadline of `leg_timeout_s` seconds."""
         self._pool = pool
         self._embedders = embedders
         self._model_registry = model_registry
         self._leg_timeout_s = leg_timeout_s
-        self._preparation = Preparation(
-            pool=pool,
-            indexes=indexes,
-            embedders=embedders,
-            profile_registry=profile_registry,
-            model_registry=model_registry,
-            timeout_s=leg_timeout_s,
-        )
-        self._legs = ConcurrentLegs(pool, retrievers, timeout_s=leg_timeout_s, inline=inline_legs)
+        self._preparation = preparation
+        self._legs = legs
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def search(

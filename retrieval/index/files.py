@@ -71,10 +71,10 @@ class IndexFiles:
         """Whether there is a file of a namespace, of use or not."""
         return self.path(ns) is not None
 
-    def has_other(self, ns: int, token: str) -> bool:
-        """Whether there is a file of a namespace with another token."""
+    def has_other(self, ns: int, *tokens: str) -> bool:
+        """Whether there is a file of a namespace with none of these tokens."""
         path = self.path(ns)
-        return path is not None and _token(path) != token
+        return path is not None and _token(path) not in tokens
 
     def path(self, ns: int) -> Path | None:
         """The file of a namespace; the latest, if a process ended before it removed the former one."""
@@ -130,9 +130,9 @@ class IndexFiles:
         gone. Raises OSError if it cannot be written.
         """
         with self._lock(index.ns) as is_mine:
-            former = self.path(index.ns)
-            if not is_mine or (former is not None and _token(former) not in (index.file, index.replaces)):
+            if not is_mine or self.has_other(index.ns, index.file, index.replaces):
                 return is_mine
+            former = self.path(index.ns)
             token, snapshot, known = uuid7(), index.snapshot, index.memories.alive.values.copy()
             about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
             path = self._folder / f"{index.ns}.{token}.index"

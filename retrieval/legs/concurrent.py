@@ -62,12 +62,12 @@ class ConcurrentLegs:
         Raises AllLegsFailed if no leg answered, VectorsReplaced if the namespace was given new vectors.
         """
         running: dict[Leg, _RunningLeg] = {}
-        leg_query = self._leg_query(query, running)
-        inline = [leg for leg in query.legs if leg in self._inline and query.embedding.is_ready]
+        leg_query, legs = self._leg_query(query, running), query.legs
+        inline = [leg for leg in legs if leg in self._inline and query.embedding.is_ready]
         run = partial(self._run, query, leg_query)
         try:
             async with asyncio.TaskGroup() as group:
-                for leg in query.legs:
+                for leg in legs:
                     if leg in inline:
                         running[leg] = asyncio.get_running_loop().create_future()
                     else:

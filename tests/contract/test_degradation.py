@@ -22,9 +22,11 @@ from retrieval.ingest.service import Ingest
 from retrieval.installation import models_dir
 from retrieval.legs.base import LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
+from retrieval.legs.concurrent import ConcurrentLegs
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
 from retrieval.pipeline import Pipeline
+from retrieval.preparation import Preparation
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import DEFAULT
 from retrieval.profiles.registry import ProfileRegistry
@@ -158,17 +160,22 @@ class Bench:
         **options: Any,
     ) -> Answer:
         """One search through these legs."""
-        pipeline = Pipeline(
+        embedders = Embedders(embedder) if isinstance(embedder, CachedEmbedder) else uncached(embedder or self.embedder)
+        preparation = Preparation(
             pool=self.pool,
             indexes=self._indexes,
-            embedders=Embedders(embedder)
-            if isinstance(embedder, CachedEmbedder)
-            else uncached(embedder or self.embedder),
+            embedders=embedders,
             profile_registry=ProfileRegistry(self.pool, self._model_registry, own=PROFILES),
             model_registry=self._model_registry,
-            retrievers=retrievers,
+            timeout_s=leg_timeout_s,
+        )
+        pipeline = Pipeline(
+            pool=self.pool,
+            embedders=embedders,
+            model_registry=self._model_registry,
+            preparation=preparation,
+            legs=ConcurrentLegs(self.pool, retrievers, timeout_s=leg_timeout_s, inline=inline_legs),
             leg_timeout_s=leg_timeout_s,
-            inline_legs=inline_legs,
         )
         return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode, **options), Stopwatch())
 
