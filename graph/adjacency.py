@@ -88,6 +88,11 @@ class Adjacency:
         return self._home.nbytes + sum(segment.nbytes for segment in self._segments) + self._relations.nbytes
 
     @property
+    def is_fragmented(self) -> bool:
+        """Whether it has so many segments that it is better made anew."""
+        return len(self._segments) > MOST_SEGMENTS // 2
+
+    @property
     def layout(self) -> int:
         """Address of the `trivet_graph` for C, valid until the next `add` or `remove`."""
         if self._layout is None:

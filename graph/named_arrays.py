@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
-from numpy.typing import NDArray
+T = TypeVar("T")
 
 
-def named(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
+def named(arrays: Mapping[str, T], part: str) -> dict[str, T]:
     """The arrays of a part of something, by names that tell it from other parts."""
     return {f"{part}.{name}": array for name, array in arrays.items()}
 
 
-def part_of(arrays: Mapping[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
+def part_of(arrays: Mapping[str, T], part: str) -> dict[str, T]:
     """The inverse of `named`, given the arrays of all parts."""
     prefix = f"{part}."
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

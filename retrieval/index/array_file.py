@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from struct import Struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -43,6 +43,45 @@ class ArraySpec(msgspec.Struct, frozen=True):
     offset: int
 
 
+class Extended(NamedTuple):
+    """The first `rows` of an array; `unset` where it has fewer."""
+
+    array: NDArray[Any]
+    rows: int
+    unset: Any
+
+    @classmethod
+    def of(cls, array: NDArray[Any] | Extended) -> Extended:
+        """An array as it is, unless it is extended."""
+        return array if isinstance(array, Extended) else cls(array, len(array), 0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array in the file."""
+        return self.rows, *self.array.shape[1:]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array in the file."""
+        return math.prod(self.shape) * self.array.itemsize
+
+    def copied(self) -> Extended:
+        """The same with a copy of the array."""
+        return self._replace(array=self.array.copy())
+
+    def parts(self) -> Iterator[bytes]:
+        """Its bytes, in chunks; copies."""
+        flat = self.array[: self.rows].reshape(-1).view(np.uint8).data
+        for first in range(0, len(flat), _CHUNK):
+            yield bytes(flat[first : first + _CHUNK])
+        rest = np.full(min(_CHUNK, self.nbytes - len(flat)) // self.array.itemsize, self.unset, self.array.dtype)
+        for first in range(len(flat), self.nbytes, _CHUNK):
+            yield rest.tobytes()[: self.nbytes - first]
+
+
+FileArray = NDArray[Any] | Extended
+
+
 class Header(msgspec.Struct, frozen=True):
     """What a file says of itself: `about` is the caller's, as JSON."""
 
@@ -50,15 +89,15 @@ class Header(msgspec.Struct, frozen=True):
     arrays: list[ArraySpec]
 
 
-def write(path: Path, about: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write(path: Path, about: bytes, arrays: Mapping[str, FileArray]) -> None:
     """Write contiguous arrays, and JSON about them, to a new file that only its owner may read.
 
     Arrays may be written to meanwhile: each element is then as before or as after. Raises OSError.
     """
     specs, offset = [], 0
-    for name, array in arrays.items():
+    for name, array in zip(arrays, map(Extended.of, arrays.values()), strict=True):
         offset += -offset % _ALIGNMENT
-        specs.append(ArraySpec(name, array.dtype.str, array.shape, offset))
+        specs.append(ArraySpec(name, array.array.dtype.str, array.shape, offset))
         offset += array.nbytes
     header = msgspec.json.encode(Header(msgspec.Raw(about), specs))
     header += b" " * (-(_FIXED + len(header)) % _ALIGNMENT)
@@ -72,16 +111,15 @@ def write(path: Path, about: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
         file.write(_PREFIX.pack(_MAGIC, _PREFIX.size + length, checksum.intdigest()))
 
 
-def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, NDArray[Any]]) -> Iterator[bytes]:
+def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, FileArray]) -> Iterator[bytes]:
     """The bytes after the prefix; copies, since the checksum must be of what is written."""
     yield _HEADER_LENGTH.pack(len(header)) + header
     end = 0
     for spec in specs:
         yield bytes(spec.offset - end)
-        flat = arrays[spec.name].reshape(-1).view(np.uint8).data
-        for first in range(0, len(flat), _CHUNK):
-            yield bytes(flat[first : first + _CHUNK])
-        end = spec.offset + len(flat)
+        array = Extended.of(arrays[spec.name])
+        yield from array.parts()
+        end = spec.offset + array.nbytes
 
 
 def read(path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:

@@ -17,6 +17,7 @@ import native
 from classifier.traits import pack_traits
 from graph.named_arrays import named, part_of
 from postgres.arrays import array_text
+from retrieval.index.array_file import FileArray
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.normalized_text import without_speaker
@@ -147,9 +148,9 @@ class Columns:
         columns.total_length = int(columns.length.values[columns.alive.values].sum())
         return columns
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, FileArray]:
         """All that there is to them; the arrays in use, not copies."""
-        arrays: dict[str, NDArray[Any]] = {name: getattr(self, name).values for name in _ARRAYS}
+        arrays: dict[str, FileArray] = {name: getattr(self, name).roomy for name in _ARRAYS}
         for name in _INTERNED:
             arrays |= named(getattr(self, name).arrays(), name)
         return {

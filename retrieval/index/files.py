@@ -28,7 +28,7 @@ from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.pool import Connection, Pool
 
-_FORMAT = 3
+_FORMAT = 4
 """Raised when the arrays of an index, or the meaning of one, change."""
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ class IndexFiles:
         Returns whether there is a newer file now; there is none if another process is writing it, or the namespace is
         gone. Raises OSError if it cannot be written.
         """
-        with self._lock(index.ns) as is_mine:
+        with self.lock(index.ns) as is_mine:
             if not is_mine or self.has_other(index.ns, index.file, index.replaces):
                 return is_mine
             former = self.path(index.ns)
@@ -154,8 +154,8 @@ class IndexFiles:
         return True
 
     @contextmanager
-    def _lock(self, ns: int) -> Iterator[bool]:
-        """A block in which no other process writes the file of a namespace; false if one does already."""
+    def lock(self, ns: int) -> Iterator[bool]:
+        """A block in which no other process makes the file of a namespace; false if one does already."""
         with (self._folder / f"{ns}.lock").open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,6 +24,7 @@ from graph.merges import moved, read_roots, unified
 from graph.named_arrays import named, part_of
 from graph.segments import NarrowEdges
 from retrieval.index import columns
+from retrieval.index.array_file import FileArray
 from retrieval.index.columns import Columns, ordinals_of
 from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.quantized_vectors import QuantizedVectors
@@ -71,6 +72,7 @@ class NamespaceIndex:
         vectors: those read so far.
         roots: of merged entities, which the graph has in their place.
         changed: memories added, removed or altered since it was read from the tables.
+        removed: memories removed since then, whose slots stay empty.
         file: the token of the file that it is mapped from; empty if it was read from the tables.
         changed_in_file: `changed` as of that file.
         replaces: the token of the file that the index before it was mapped from, which is out of date; empty if none.
@@ -87,6 +89,7 @@ class NamespaceIndex:
     roots: Mapping[int, int] = field(default_factory=dict)
     terms: TermCache = field(init=False)
     changed: int = 0
+    removed: int = 0
     file: str = ""
     changed_in_file: int = 0
     filed_at: float = 0.0
@@ -111,13 +114,13 @@ class NamespaceIndex:
         vectors = QuantizedVectors.from_arrays(part_of(arrays, "vectors"))
         graph.remove(arrays["leaving"].tolist())
         vectors.forget(arrays["leaving"])
-        [changed] = arrays["changed"].tolist()
+        changed, removed = arrays["changed_removed"].tolist()
         roots = dict(arrays["roots"].tolist())
-        index = cls(ns, snapshot, generation, memories, graph, vectors, roots, changed=changed)
+        index = cls(ns, snapshot, generation, memories, graph, vectors, roots, changed=changed, removed=removed)
         index.terms = TermCache(memories, PackedPostings.from_arrays(part_of(arrays, "postings")))
         return index
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, FileArray]:
         """All that there is to it but postings.
 
         Large arrays are those in use: a memory that changes while they are written may be written in part, and
@@ -129,7 +132,7 @@ class NamespaceIndex:
             **named(self.vectors.arrays(), "vectors"),
             "leaving": np.array([doc for _, docs in self._leaving for doc in docs], np.int64),
             "roots": np.array([*self.roots.items()], np.int64).reshape(-1, 2),
-            "changed": np.array([self.changed]),
+            "changed_removed": np.array([self.changed, self.removed]),
         }
 
     def withdraw(self, ordinals: Sequence[int]) -> None:
@@ -161,6 +164,7 @@ class NamespaceIndex:
         before, self.state = self.state, IndexState()
         before.next = self.state
         self._leaving.append((weakref.ref(before), docs))
+        self.removed += len(docs)
 
     def forget_removed(self) -> None:
         """Drop the edges and vectors of removed memories that no running search may see."""
@@ -171,8 +175,8 @@ class NamespaceIndex:
 
     @property
     def needs_reload(self) -> bool:
-        """Whether so much has changed that loading it again is better."""
-        return self.changed > self.max_incremental
+        """Whether it has so many empty slots, or so much of its graph is in pieces, that loading it again is better."""
+        return self.removed > self.max_incremental or self.graph.is_fragmented
 
     @property
     def needs_saving(self) -> bool:

@@ -19,6 +19,7 @@ from graph.named_arrays import named, part_of
 from native import Array, address, function
 from native.worker_pool import WorkerPool
 from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.slots import GrowableArray, with_room
 
 NO_ROW = -1
@@ -88,13 +89,14 @@ class QuantizedVectors:
         vectors.count = int(np.count_nonzero(vectors._known.values))
         return vectors
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, FileArray]:
         """All that there is to them; large arrays are those in use, small ones copies."""
+        context_rows = max(self._context.rows, with_room(self._context.needed))
         return {
-            **named(self._context.named(), "context"),
+            **named(self._context.named(context_rows), "context"),
             **named(self._text.named(with_room(self._text_rows)), "text"),
-            "text_row": self._text_row.values.copy(),
-            "known": self._known.values.copy(),
+            "text_row": self._text_row.roomy.copied(),
+            "known": self._known.roomy.copied(),
             "text_rows": np.array([self._text_rows]),
         }
 
@@ -246,7 +248,7 @@ class _Rows:
     """Quantized vectors by row, in the format of native/vectors.c."""
 
     def __init__(self, rows: int, dimensions: int, *, is_searched: bool) -> None:
-        self.dimensions, self._is_searched = dimensions, is_searched
+        self.dimensions, self._is_searched, self.needed = dimensions, is_searched, 0
         signs = np.zeros((rows, -(-dimensions // 64)), np.uint64) if is_searched else None  # only used in searches
         self._keep(
             np.zeros((rows, dimensions), np.int8), np.zeros((rows, dimensions // 2), np.uint8), signs,
@@ -265,9 +267,10 @@ class _Rows:
         addresses = [0 if array is None else address(array) for array in self.arrays]
         self.layout = _LAYOUT.pack(*addresses, self.rows, self.dimensions)
 
-    def named(self, most: int | None = None) -> dict[str, NDArray[Any]]:
-        """The arrays by name, of the first `most` rows."""
-        return {name: array[:most] for name, array in zip(_ROW_ARRAYS, self.arrays, strict=True) if array is not None}
+    def named(self, rows: int) -> dict[str, Extended]:
+        """The arrays by name, of that many rows."""
+        arrays = zip(_ROW_ARRAYS, self.arrays, strict=True)
+        return {name: Extended(array, rows, 0) for name, array in arrays if array is not None}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Use the arrays of another instance, by name."""
@@ -296,7 +299,7 @@ class _Rows:
 
     def _ensure(self, length: int) -> None:
         """Grow to that many rows."""
-        before = self.rows
+        before, self.needed = self.rows, max(self.needed, length)
         if length > before:
             grown = _Rows(with_room(length), self.dimensions, is_searched=self._is_searched)
             for array, larger in zip(self.arrays, grown.arrays, strict=True):

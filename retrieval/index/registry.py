@@ -60,6 +60,9 @@ LARGE_FROM = 20_000
 SAVE_PAUSE_S = 60.0
 """Least time between two attempts to write an index to its file, seconds."""
 
+BUSY_PAUSE_S = 5.0
+"""The same after an attempt that found another process writing it, whose file is then to be mapped."""
+
 ACCOUNTED_AFTER = 100
 """Changes of an index after which all that it takes is added up again."""
 
@@ -228,7 +231,7 @@ class IndexRegistry:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loads: SingleFlight[str, _Loaded] = SingleFlight()
         self._saves: SingleFlight[str, None] = SingleFlight()
-        self._saved_at: dict[str, float] = {}
+        self._save_from: dict[str, float] = {}
         self.nbytes = 0
         """Bytes that all indexes take, approximately."""
         self.are_warm = True
@@ -468,11 +471,18 @@ class IndexRegistry:
     async def _reload(self, name: str, worn: NamespaceIndex) -> None:
         """Load a new index while the old one keeps answering; if that fails, the old one stays.
 
-        It is loaded from the tables, unless another process has done that and written a file since.
+        It is loaded from the tables and saved at once, unless another process has done that, or does it now: then its
+        file is loaded, if it is there already.
         """
-        files = self._files if self._files and self._files.has_other(worn.ns, worn.file) else None
+        files = self._files
         try:
-            await self._load(name, former=worn, files=files)
+            if files is not None and files.has_other(worn.ns, worn.file):
+                await self._load(name, former=worn, files=files)
+                return
+            with files.lock(worn.ns) if files is not None else nullcontext(True) as is_mine:
+                if is_mine:
+                    self._save_from.pop(name, None)
+                    await self._load(name, former=worn, files=None)
         except (StoreError, NotFound) as exc:
             log.warning("reloading the index of a namespace failed: %s", exc)
 
@@ -483,9 +493,9 @@ class IndexRegistry:
             and self._saves.get(name) is None
             and entry.index.memories.count >= WARMED_FROM
             and entry.index.needs_saving
-            and time.monotonic() - self._saved_at.get(name, -math.inf) >= SAVE_PAUSE_S
+            and time.monotonic() >= self._save_from.get(name, -math.inf)
         ):
-            self._saved_at[name] = time.monotonic()
+            self._save_from[name] = time.monotonic() + SAVE_PAUSE_S
             self._saves.start(name, self._save(name, entry.index, self._files))
 
     async def _save(self, name: str, index: NamespaceIndex, files: IndexFiles) -> None:
@@ -493,6 +503,8 @@ class IndexRegistry:
         try:
             if await files.save(self._pool, index):
                 await self._load(name, former=index, files=files)
+            else:
+                self._save_from[name] = time.monotonic() + BUSY_PAUSE_S
         except (StoreError, NotFound, OSError) as exc:
             log.warning("keeping the index of a namespace in a file failed: %s", exc)
 

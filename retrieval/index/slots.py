@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from retrieval.index.array_file import Extended
 from retrieval.store.vectors import Stored
 
 NO_SLOT = -1
@@ -111,11 +112,17 @@ class GrowableArray:
         self._unset = unset
         self.values: NDArray[Any] = np.empty(0, dtype)
         """By slot; longer than needed."""
+        self._needed = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes that it takes."""
         return self.values.nbytes
+
+    @property
+    def roomy(self) -> Extended:
+        """It with room for what is put after it was written to a file."""
+        return Extended(self.values, max(len(self.values), 1 + with_room(self._needed)), self._unset)
 
     def __getitem__(self, positions: Any) -> Any:
         return self.values[positions]
@@ -127,6 +134,7 @@ class GrowableArray:
 
     def ensure(self, length: int) -> None:
         """Grow beyond `length`: the last value always stays unset, so that index -1 reads as unset."""
+        self._needed = max(self._needed, length)
         if length >= len(self.values):
             before = len(self.values)
             grown = np.empty(1 + with_room(length), self.values.dtype)

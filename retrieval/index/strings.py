@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graph.named_arrays import named, part_of
 from graph.names import normalize
+from retrieval.index.array_file import FileArray
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray
 
@@ -35,9 +36,9 @@ class StringColumn:
         self._starts.values, self._sizes.values = arrays["starts"], arrays["sizes"]
         [self._end] = arrays["end"].tolist()
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, FileArray]:
         """All that there is to it; the arrays in use, not copies."""
-        return {"text": self._text.values, "starts": self._starts.values, "sizes": self._sizes.values,
+        return {"text": self._text.roomy, "starts": self._starts.roomy, "sizes": self._sizes.roomy,
                 "end": np.array([self._end])}  # fmt: skip
 
     @property
@@ -82,7 +83,7 @@ class StringTable:
         self._index.restore(arrays)
         [self._count] = arrays["count"].tolist()
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, FileArray]:
         """All that there is to it; the arrays in use, in which the strings up to its count do not change."""
         return {**self._strings.arrays(), **self._index.arrays(), "count": np.array([self._count])}
 
@@ -146,9 +147,9 @@ class CategoryColumn:
         self.codes.values = arrays["codes"]
         self.values.restore(part_of(arrays, "strings"))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, FileArray]:
         """All that there is to it; the arrays in use, not copies."""
-        return {"codes": self.codes.values, **named(self.values.arrays(), "strings")}
+        return {"codes": self.codes.roomy, **named(self.values.arrays(), "strings")}
 
     def put(self, docs: NDArray[np.int64], strings: Sequence[str | None]) -> None:
         """Set the strings of some memories."""

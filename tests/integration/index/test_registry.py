@@ -474,7 +474,7 @@ async def test_a_worn_mirror_is_made_anew_beside_the_queries(process: Process) -
     """Which are answered by the old one meanwhile, and rightly."""
     await process.ingest.add("n", [memory("a", "harbour")])
     worn = (await process.snapshot()).index
-    worn.changed = 10**6
+    worn.removed = 10**6
     assert await process.ids("harbour") == {"a"}
     await process.ingest.add("n", [memory("b", "harbour")])
     assert await process.ids("harbour") == {"a", "b"}
@@ -493,7 +493,7 @@ async def test_a_fresh_mirror_that_could_not_be_made_is_tried_again(
     """After a pause: it costs as much as a first query."""
     await process.ingest.add("n", [memory("a")])
     worn = (await process.snapshot()).index
-    worn.changed = 10**6
+    worn.removed = 10**6
     tries = 0
     read = small_namespaces.read
 

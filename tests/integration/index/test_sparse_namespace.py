@@ -148,7 +148,7 @@ async def test_what_is_read_anew_keeps_the_vectors_that_were_here(
     await other.ingest.add("n", [memory("m58", "Another text."), memory("new", "A new text.")])
     if is_followed:
         await process.snapshot()
-        before.changed = 10**6
+        before.removed = 10**6
     else:
         monkeypatch.setattr(NamespaceIndex, "max_incremental", 5)
     fetched.clear()

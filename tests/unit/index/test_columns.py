@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from graph.names import normalize
 from retrieval.index import hash_index
 from retrieval.index import strings as strings_module
+from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.columns import NEVER, Columns, microseconds
 from retrieval.index.slots import GrowableArray
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, StringTable, cut
@@ -33,9 +34,13 @@ FILED = st.integers(0, 4)
 """After how many writes something is made of its arrays."""
 
 
-def copied(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def copied(arrays: Mapping[str, FileArray]) -> dict[str, NDArray[Any]]:
     """As they come from a file."""
-    return {name: array.copy() for name, array in arrays.items()}
+    written = {name: Extended.of(array) for name, array in arrays.items()}
+    return {
+        name: np.frombuffer(bytearray().join(each.parts()), each.array.dtype).reshape(each.shape)
+        for name, each in written.items()
+    }
 
 
 @pytest.mark.parametrize("hashed", ["all different", "all equal"])
