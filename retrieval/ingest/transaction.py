@@ -81,7 +81,7 @@ async def store(
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = {item.draft.id: item for item in analysed}
     numbered = dict(zip(written, docs, strict=True))
-    async with conn.transaction():
+    async with conn.transaction(), conn.pipeline():
         await namespaces.hold_for_vectors(conn, namespace)
         await turns.lock_sessions(conn, ns, sessions)
         known = {memory_id for memory_id, item in written.items() if item.draft.may_exist}
@@ -121,7 +121,7 @@ async def replace_document(
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = [item.draft.id for item in analysed]
-    async with conn.transaction():
+    async with conn.transaction(), conn.pipeline():
         await namespaces.hold_for_vectors(conn, namespace)
         await conn.execute(_ALLOW_LONG_STATEMENTS)
         await turns.lock_sessions(conn, ns, sessions)
@@ -150,7 +150,7 @@ async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) 
     Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not all that is
     needed is locked.
     """
-    async with conn.transaction():
+    async with conn.transaction(), conn.pipeline():
         ns = await _hold(conn, name)
         known = await locking.versions(conn, ns, ids)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
@@ -169,7 +169,7 @@ async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filter
     Raises NotFound if there is no such namespace, Collided if a memory was changed concurrently, so that not everything
     needed is locked.
     """
-    async with conn.transaction():
+    async with conn.transaction(), conn.pipeline():
         ns = await _hold(conn, name)
         sessions, superseded = await locking.named_by_matching(conn, ns, filters)
         await turns.lock_sessions(conn, ns, sessions)

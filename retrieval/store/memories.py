@@ -14,7 +14,6 @@ import orjson
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import AsyncConnection
-from psycopg.types.json import Jsonb
 
 from postgres.arrays import array_text, text_array
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
@@ -25,16 +24,20 @@ from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
 from retrieval.types.search import Filters
 
-_INSERT = """
-    copy memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
-        expires_at, tags, metadata, entities, relations, fingerprint, length, embedding,
-        traits)
-    from stdin with (format binary)
+# Not by `copy`, which cannot be in a pipeline. PostgreSQL has no array of arrays of different lengths.
+_INSERT: LiteralString = """
+    insert into memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
+        expires_at, tags, metadata, entities, relations, fingerprint, length, embedding, traits)
+    select %(ns)s, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at, expires_at,
+        tags::text[], metadata, entities, relations, fingerprint, length, embedding, traits
+    from unnest(%(docs)s::integer[], %(ids)s::text[], %(kinds)s::text[], %(texts)s::text[], %(titles)s::text[],
+        %(speakers)s::text[], %(sessions)s::text[], %(positions)s::integer[], %(documents)s::text[],
+        %(created)s::timestamptz[], %(expires)s::timestamptz[], %(tags)s::text[], %(metadata)s::jsonb[],
+        %(entities)s::jsonb[], %(relations)s::jsonb[], %(fingerprints)b::bytea[], %(lengths)s::integer[],
+        %(embeddings)b::halfvec[], %(traits)s::integer[])
+        as new (doc, id, kind, text, title, speaker, session_id, position, document_id, created_at, expires_at, tags,
+            metadata, entities, relations, fingerprint, length, embedding, traits)
 """
-_INSERT_TYPES = (
-    "int4", "int4", "text", "text", "text", "text", "text", "text", "int4", "text", "timestamptz",
-    "timestamptz", "text[]", "jsonb", "jsonb", "jsonb", "bytea", "int4", "halfvec", "int4",
-)  # fmt: skip
 
 # In the order of `Memory`'s fields, followed by what only the store knows.
 _COLUMNS: LiteralString = (
@@ -172,19 +175,33 @@ class NewMemory:
 
 
 async def insert(conn: AsyncConnection[Any], ns: int, memories: Sequence[NewMemory]) -> None:
-    """Insert rows. An existing id raises psycopg's UniqueViolation."""
-    async with conn.cursor() as cursor, cursor.copy(_INSERT) as copy:
-        copy.set_types(_INSERT_TYPES)
-        for memory in memories:
-            given = memory.input
-            await copy.write_row(
-                (
-                    ns, memory.doc, memory.id, given.kind, given.text, given.title, given.speaker, given.session_id,
-                    given.position, given.document_id, memory.created_at, given.expires_at, given.tags,
-                    *(Jsonb(each, msgspec.json.encode) for each in (given.metadata, given.entities, given.relations)),
-                    memory.fingerprint, memory.length, HalfVector(memory.embedding), memory.traits,
-                )
-            )  # fmt: skip
+    """Insert rows, in their order. An existing id raises psycopg's UniqueViolation."""
+    given = [memory.input for memory in memories]
+    await conn.execute(
+        _INSERT,
+        {
+            "ns": ns,
+            "docs": array_text(memory.doc for memory in memories),
+            "ids": text_array([memory.id for memory in memories]),
+            "kinds": text_array([each.kind for each in given]),
+            "texts": text_array([each.text for each in given]),
+            "titles": text_array([each.title for each in given]),
+            "speakers": text_array([each.speaker for each in given]),
+            "sessions": text_array([each.session_id for each in given]),
+            "positions": array_text(each.position for each in given),
+            "documents": text_array([each.document_id for each in given]),
+            "created": array_text(memory.created_at for memory in memories),
+            "expires": array_text(each.expires_at for each in given),
+            "tags": text_array([text_array(each.tags) for each in given]),
+            "metadata": _json_array(each.metadata for each in given),
+            "entities": _json_array(each.entities for each in given),
+            "relations": _json_array(each.relations for each in given),
+            "fingerprints": [memory.fingerprint for memory in memories],
+            "lengths": array_text(memory.length for memory in memories),
+            "embeddings": [HalfVector(memory.embedding) for memory in memories],
+            "traits": array_text(memory.traits for memory in memories),
+        },
+    )
     superseding = [
         (memory.doc, place, old) for memory in memories for place, old in enumerate(memory.input.superseded_ids)
     ]
@@ -192,6 +209,10 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Sequence[NewMemo
         docs, places, old = zip(*superseding, strict=True)
         named = {"docs": array_text(docs), "places": array_text(places), "old": text_array(old)}
         await conn.execute(_SUPERSEDE, {"ns": ns, **named})
+
+
+def _json_array(values: Iterable[object]) -> str:
+    return text_array([msgspec.json.encode(value).decode() for value in values])
 
 
 async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:

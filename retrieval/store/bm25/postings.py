@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
+from postgres.arrays import array_text
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable, find
 from retrieval.text.analysis import TermBag
 
@@ -57,7 +58,10 @@ FETCH_TERMS: LiteralString = (
 Parameters: `ns`, and `terms`, a bigint[] without duplicates. Requires a binary cursor.
 """
 
-_APPEND = "copy bm25_tail (ns, doc, terms, tfs) from stdin with (format binary)"
+_APPEND: LiteralString = """
+    insert into bm25_tail (ns, doc, terms, tfs)
+    select %(ns)s, * from unnest(%(docs)s::integer[], %(terms)b::bytea[], %(tfs)b::bytea[])
+"""
 
 # Rows locked by a running compaction are skipped: it packs a memory that no longer exists, and the tombstone marks it.
 _REMOVE_FROM_TAIL = """
@@ -71,11 +75,9 @@ _BURY = "insert into bm25_tombstone (ns, doc) select %(ns)s, unnest(%(docs)s::in
 
 async def append(conn: AsyncConnection[Any], ns: int, bags: Mapping[int, TermBag]) -> None:
     """Add new memories, keyed by ordinal, to the tail, in the caller's transaction."""
-    async with conn.cursor() as cursor, cursor.copy(_APPEND) as copy:
-        copy.set_types(["int4", "int4", "bytea", "bytea"])
-        for doc, bag in bags.items():
-            terms = bag.terms.astype("<i8", copy=False).tobytes()
-            await copy.write_row((ns, doc, terms, bag.tfs.astype("<u2", copy=False).tobytes()))
+    terms = [bag.terms.astype("<i8", copy=False).tobytes() for bag in bags.values()]
+    tfs = [bag.tfs.astype("<u2", copy=False).tobytes() for bag in bags.values()]
+    await conn.execute(_APPEND, {"ns": ns, "docs": array_text(bags), "terms": terms, "tfs": tfs})
 
 
 async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:

@@ -18,11 +18,15 @@ from postgres.arrays import text_array
         ['"', '"'],
         ["\\", 'C:\\"x"\\', "\\\\"],
         ["Zürich", "日本", "\n\t", "'"],
+        [None],
+        [None, "", "NULL", '"', None],
     ],
 )
-async def test_an_array_arrives_as_it_was(database_url: str, texts: list[str]) -> None:
+async def test_an_array_arrives_as_it_was(database_url: str, texts: list[str | None]) -> None:
     async with await AsyncConnection.connect(database_url) as conn:
         row = await (await conn.execute("select %(texts)s::text[]", {"texts": text_array(texts)})).fetchone()
         assert row == (texts,)
-        found = await (await conn.execute("select 'a,b' = any(%(texts)s)", {"texts": text_array(texts)})).fetchone()
+        found = await (
+            await conn.execute("select ('a,b' = any(%(texts)s)) is true", {"texts": text_array(texts)})
+        ).fetchone()
         assert found == ("a,b" in texts,)
