@@ -61,7 +61,7 @@ from retrieval.ranking.rescoring import candidate_inputs
 from retrieval.ranking.weighting import adaptive_weighting, intent_to_wire
 from retrieval.settings import Settings
 from retrieval.shadow import Shadow
-from retrieval.store import changes, memories, migrate, namespaces, query_log, reembedding, shadow, statistics
+from retrieval.store import changes, memories, migrate, namespaces, query_log, shadow, statistics, vector_index
 from retrieval.store.bm25 import compaction
 from retrieval.store.doctor import check_database, check_models
 from retrieval.store.embedded.instance import EmbeddedPostgres
@@ -531,8 +531,7 @@ class Trivet:
     async def maintain(self) -> None:
         """One maintenance pass: index vectors, compact postings, trim journals, refresh the planner's statistics."""
         async with self._pool.connection() as conn:
-            for ns in await reembedding.unindexed(conn):
-                await reembedding.index(conn, ns)
+            await vector_index.enter_some(conn)
             least = self.settings.bm25_tail_docs
             for ns in await compaction.namespaces_to_compact(conn, least=least):
                 await compaction.compact(conn, ns, least=least)

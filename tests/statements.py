@@ -28,7 +28,7 @@ FOR_ALL_NAMESPACES = {
     "from namespace where next_doc >=": "finds the largest, to read them before anybody asks",
     "count(*) from bm25_tail t join namespace": "tells how much is not compacted, for the state of the server",
     "from job j join namespace n": "lists the jobs of all",
-    "from memory where not indexed": "finds vectors that are to enter the index",
+    "as outside (first)": "finds vectors that are to enter the index",
     "from bm25_tail group by ns": "finds what is to be compacted",
     "delete from memory_change c where at <": "forgets old changes of all",
     "select token::text from index_file": "tells which files are of use",

@@ -27,6 +27,7 @@ from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.ingest.service import Ingest
 from retrieval.settings import Settings
+from retrieval.store import vector_index
 from retrieval.store.pool import open_pool
 
 BATCH = 1_000
@@ -35,6 +36,11 @@ PORTION = 50_000
 
 INDEX_APART = 20_000
 """New memories from which the HNSW index is dropped before and made again after: far faster than row by row."""
+
+_ENTER_ALL = """
+    update memory m set indexed = true from namespace n where n.ns = m.ns and n.next_doc > %(most)s and not m.indexed
+"""
+"""As maintenance does in the course of some hours."""
 
 _HNSW = """
     select c.relname, pg_get_indexdef(c.oid) from pg_class c join pg_am a on a.oid = c.relam
@@ -175,6 +181,7 @@ async def _without_index(url: str, folder: Path, record: Record, *, apart: bool)
     if record.dropped:
         started = time.perf_counter()
         async with await _admin(url) as conn:
+            await conn.execute(_ENTER_ALL, {"most": vector_index.MOST_OUTSIDE})
             for definition in record.dropped:
                 # of a partitioned table the definition says ONLY, which would leave its partitions out
                 await conn.execute(definition.replace(" ON ONLY ", " ON ").encode())

@@ -33,7 +33,7 @@ from retrieval.store.namespaces import Namespace
 from retrieval.text.analysis import TermBag
 from retrieval.types.search import Filters
 
-# A document may have thousands of chunks, each of which enters the index of vectors.
+# A document may have thousands of chunks.
 _ALLOW_LONG_STATEMENTS = "set local statement_timeout = '10min'"
 
 

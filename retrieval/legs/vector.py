@@ -12,6 +12,7 @@ from native.worker_pool import WorkerPool
 from retrieval.index.query_vectors import cosines
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import LegQuery, LegRanking
+from retrieval.store import vector_index
 from retrieval.store import vectors as stored_vectors
 from retrieval.store.pool import Pool
 from retrieval.types.search import Leg
@@ -98,11 +99,11 @@ class VectorRetriever:
         plan, found, details = list[str](), list[tuple[int, float]](), dict[str, Any]()
         slots = query.snapshot.index.memories.slots
         count = int(np.count_nonzero(eligible))
-        share = count / max(query.snapshot.index.memories.count, 1)
+        memories = query.snapshot.index.memories.count
         async with self._pool.connection() as conn:
-            if goes_by_index(count, share):
+            if goes_by_index(count, memories):
                 plan.append("hnsw")
-                breadth = stored_vectors.breadth(query.ef_search, query.snapshot.index.memories.count, share)
+                breadth = stored_vectors.breadth(query.ef_search, memories, count / memories)
                 details["breadth"] = breadth
                 found = await stored_vectors.by_index(
                     conn, query.ns, embedding, k=query.fan_out, eligible=query.eligibility, ef_search=breadth
@@ -120,10 +121,13 @@ class VectorRetriever:
         return _Nearest(docs[known], scores[known]), {**details, "plan": ", then ".join(plan)}
 
 
-def goes_by_index(count: int, share: float) -> bool:
-    """Whether to use HNSW for `count` eligible memories, `share` of all.
+def goes_by_index(count: int, memories: int) -> bool:
+    """Whether to use HNSW for `count` eligible of `memories`.
 
-    >>> goes_by_index(5_000, 1.0), goes_by_index(100_000, 1.0), goes_by_index(10_000, 0.05)
+    >>> goes_by_index(5_000, 100_000), goes_by_index(100_000, 100_000), goes_by_index(10_000, 200_000)
     (False, True, False)
+    >>> goes_by_index(20_000, 20_000)  # none of them has to be in the index
+    False
     """
-    return count > EXACT_UP_TO and (share >= _LEAST_SHARE or count > _MOST_COMPARED)
+    is_large = memories > vector_index.MOST_OUTSIDE and count > EXACT_UP_TO
+    return is_large and (count >= _LEAST_SHARE * memories or count > _MOST_COMPARED)

@@ -62,15 +62,13 @@ async def reembed(
         after = batch[-1].doc
         done += len(batch)
         report(done, max(done, total))
-    async with pool.connection() as conn:
-        async with conn.transaction():
-            await reembedding.lock(conn, namespace)
-            while batch := await reembedding.missing(conn, namespace.ns, model, limit=EMBEDDED_AT_ONCE):
-                embeddings = await _embeddings(embedder, batch)
-                await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
-            replaced = await reembedding.replace(conn, namespace.ns, name)
-        report(replaced, replaced)
-        await reembedding.index(conn, namespace.ns)
+    async with pool.connection() as conn, conn.transaction():
+        await reembedding.lock(conn, namespace)
+        while batch := await reembedding.missing(conn, namespace.ns, model, limit=EMBEDDED_AT_ONCE):
+            embeddings = await _embeddings(embedder, batch)
+            await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
+        replaced = await reembedding.replace(conn, namespace.ns, name)
+    report(replaced, replaced)
     return replaced
 
 

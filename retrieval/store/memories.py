@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
@@ -27,9 +27,9 @@ from retrieval.types.search import Filters
 # Not by `copy`, which cannot be in a pipeline. PostgreSQL has no array of arrays of different lengths.
 _INSERT: LiteralString = """
     insert into memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
-        expires_at, tags, metadata, entities, relations, fingerprint, length, embedding, traits)
+        expires_at, tags, metadata, entities, relations, fingerprint, length, embedding, indexed, traits)
     select %(ns)s, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at, expires_at,
-        tags::text[], metadata, entities, relations, fingerprint, length, embedding, traits
+        tags::text[], metadata, entities, relations, fingerprint, length, embedding, false, traits
     from unnest(%(docs)s::integer[], %(ids)s::text[], %(kinds)s::text[], %(texts)s::text[], %(titles)s::text[],
         %(speakers)s::text[], %(sessions)s::text[], %(positions)s::integer[], %(documents)s::text[],
         %(created)s::timestamptz[], %(expires)s::timestamptz[], %(tags)s::text[], %(metadata)s::jsonb[],
@@ -117,12 +117,10 @@ _SUPERSEDE = """
 # Both conditions on `m.doc` are needed: with the join alone the planner may scan the namespace while the table is new
 # and has no statistics.
 _SET_EMBEDDINGS = """
-    update memory m set embedding = new.embedding
+    update memory m set embedding = new.embedding, indexed = false
     from unnest(%(docs)s::integer[], %(embeddings)b::halfvec[]) as new (doc, embedding)
     where m.ns = %(ns)s and m.doc = new.doc and m.doc = any(%(docs)s::integer[])
 """
-
-_EMBEDDINGS_AT_ONCE = 1_000
 
 _SUPERSEDED_AT = """(
     select min(new.created_at) from supersession x join memory new on new.ns = x.ns and new.doc = x.doc
@@ -190,8 +188,8 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Sequence[NewMemo
             "sessions": text_array([each.session_id for each in given]),
             "positions": array_text(each.position for each in given),
             "documents": text_array([each.document_id for each in given]),
-            "created": array_text(memory.created_at for memory in memories),
-            "expires": array_text(each.expires_at for each in given),
+            "created": _time_array(memory.created_at for memory in memories),
+            "expires": _time_array(each.expires_at for each in given),
             "tags": text_array([text_array(each.tags) for each in given]),
             "metadata": _json_array(each.metadata for each in given),
             "entities": _json_array(each.entities for each in given),
@@ -209,6 +207,11 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Sequence[NewMemo
         docs, places, old = zip(*superseding, strict=True)
         named = {"docs": array_text(docs), "places": array_text(places), "old": text_array(old)}
         await conn.execute(_SUPERSEDE, {"ns": ns, **named})
+
+
+def _time_array(times: Iterable[datetime | None]) -> str:
+    """In UTC, since PostgreSQL does not read offsets of sixteen hours or more."""
+    return array_text(None if time is None else time.astimezone(UTC) for time in times)
 
 
 def _json_array(values: Iterable[object]) -> str:
@@ -298,12 +301,9 @@ async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> Ma
 
 async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
     """Replace stored vectors, given by ordinal."""
-    # Each update inserts into the HNSW index again, so a large batch would exceed the statement timeout.
-    stored = list(embeddings)
-    for start in range(0, len(stored), _EMBEDDINGS_AT_ONCE):
-        docs = stored[start : start + _EMBEDDINGS_AT_ONCE]
-        vectors = [HalfVector(embeddings[doc]) for doc in docs]
-        await conn.execute(_SET_EMBEDDINGS, {"ns": ns, "docs": array_text(docs), "embeddings": vectors})
+    if embeddings:
+        vectors = [HalfVector(embedding) for embedding in embeddings.values()]
+        await conn.execute(_SET_EMBEDDINGS, {"ns": ns, "docs": array_text(embeddings), "embeddings": vectors})
 
 
 async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> list[int]:

@@ -16,9 +16,6 @@ from retrieval.ingest.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_
 from retrieval.store.namespaces import Namespace
 from retrieval.types.namespace import EmbedderName
 
-INDEXED_AT_ONCE = 200
-"""Vectors that enter the index per transaction: half a second, in which their memories cannot be changed."""
-
 # A changed memory has a new ordinal, so whatever was written since is missing.
 _MISSING = """
     select m.doc, m.text, m.title, m.speaker from memory m
@@ -76,16 +73,6 @@ _CHANGE = """
     where ns = %(ns)s
 """
 
-# Waits for nobody, so that it can be in no deadlock; what it skips a later pass finds.
-_INDEX = """
-    update memory set indexed = true where ns = %(ns)s and doc = any(array(
-        select doc from memory where ns = %(ns)s and not indexed order by doc limit %(limit)s
-        for no key update skip locked
-    ))
-"""
-
-_UNINDEXED = "select distinct ns from memory where not indexed order by ns"
-
 
 class UnembeddedMemory(NamedTuple):
     """A memory that has no new vector yet, and what its vector is made of."""
@@ -139,14 +126,3 @@ async def replace(conn: AsyncConnection[Any], ns: int, embedder: EmbedderName) -
     await conn.execute(_FORGET, {"ns": ns})
     await conn.execute(_CHANGE, {"ns": ns, "embedder": embedder})
     return replaced
-
-
-async def unindexed(conn: AsyncConnection[Any]) -> list[int]:
-    """Namespaces that have vectors outside of the index."""
-    return [ns for (ns,) in await (await conn.execute(_UNINDEXED)).fetchall()]
-
-
-async def index(conn: AsyncConnection[Any], ns: int) -> None:
-    """Enter all vectors of a namespace in the index, in short transactions; `conn` is in none."""
-    while (await conn.execute(_INDEX, {"ns": ns, "limit": INDEXED_AT_ONCE})).rowcount:
-        pass

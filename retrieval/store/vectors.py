@@ -150,7 +150,7 @@ _EXACTLY: tuple[LiteralString, LiteralString] = (
     """ order by similarity desc, m.id collate "C" limit %(k)s""",
 )
 
-# Those that do not stand in the index yet (store/reembedding.py).
+# Those that do not stand in the index (store/vector_index.py).
 _UNINDEXED: tuple[LiteralString, LiteralString] = (
     _EXACTLY[0] + "not m.indexed and ",
     " order by similarity desc limit %(k)s",
@@ -181,7 +181,7 @@ async def by_index(
 ) -> list[tuple[int, float]]:
     """Approximate nearest neighbours of a unit vector by the index, as (ordinal, cosine), roughly in order.
 
-    At most `k`, and fewer if the index finds no more, followed by as many of those that are not in it yet; `conn` is in
+    At most `k`, and fewer if the index finds no more, followed by as many of those that are not in it; `conn` is in
     no transaction. `eligible` are the parameters of `eligibility`, `ef_search` is the breadth of the search, at most
     `MAX_EF_SEARCH`.
     """

@@ -317,7 +317,10 @@ async def test_a_worn_index_is_made_anew_once_and_its_file_with_it(
     processes = [await start(), await start()]
 
     async def renewed(process: Keeper) -> None:
-        while not (index := await process.loaded()).file or index.needs_reload:
+        while True:
+            index = await process.loaded()
+            if index.file and not index.needs_reload:
+                return
             await asyncio.sleep(0.01)  # it is made beside the queries
 
     async with asyncio.timeout(60):
@@ -349,7 +352,9 @@ async def test_a_worn_index_serves_while_another_process_makes_the_file_anew(
             assert await process.loaded() is worn
             await asyncio.sleep(0.01)
     async with asyncio.timeout(60):
-        while await process.loaded() is worn:
+        while True:
+            if await process.loaded() is not worn:
+                break
             await asyncio.sleep(0.01)
     await assert_right(process)
 

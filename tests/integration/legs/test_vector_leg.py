@@ -13,7 +13,7 @@ from retrieval.index.quantized_vectors import EligibleRows
 from retrieval.legs import vector as leg
 from retrieval.legs.base import LegRanking
 from retrieval.legs.vector import VectorRetriever
-from retrieval.store import changes
+from retrieval.store import changes, vector_index
 from retrieval.store.memories import NewMemory, insert, set_embeddings
 from retrieval.store.namespaces import allocate_docs, find_or_create
 from retrieval.store.pool import Pool
@@ -84,6 +84,10 @@ async def test_every_plan_finds_what_there_is(
     monkeypatch.setattr(leg, "EXACT_UP_TO", exact_up_to)
     monkeypatch.setattr(leg, "READ_BY_QUERY", read)
     monkeypatch.setattr(leg, "_COMPARED", 3)
+    if plan == "hnsw":
+        monkeypatch.setattr(vector_index, "MOST_OUTSIDE", 0)
+        async with pool.connection() as conn:
+            await conn.execute("update memory set indexed = true")
     monkeypatch.setattr(
         small_namespaces, "MOST_ORDINALS", SIZE - 1
     )  # the vectors of a small namespace come with its index
