@@ -12,7 +12,8 @@ from retrieval.store.pool import Connection
 from retrieval.text.analysis import bag
 
 _NAMESPACE = """
-    insert into namespace (ns, name) overriding system value values (%(ns)s, %(ns)s::text) on conflict do nothing
+    insert into namespace as n (ns, name, next_doc) overriding system value values (%(ns)s, %(ns)s::text, %(docs)s)
+    on conflict (ns) do update set next_doc = greatest(n.next_doc, excluded.next_doc)
 """
 
 _MEMORY = """
@@ -38,7 +39,7 @@ async def append(conn: Connection, ns: int, texts: Mapping[int, str]) -> None:
     """Add memories by ordinal, in one transaction."""
     bags = {doc: bag(text, None, "simple", title_weight=1) for doc, text in texts.items()}
     async with conn.transaction():
-        await conn.execute(_NAMESPACE, {"ns": ns})
+        await conn.execute(_NAMESPACE, {"ns": ns, "docs": 1 + max(bags, default=-1)})
         lengths = [each.length for each in bags.values()]
         await conn.execute(_MEMORY, {"ns": ns, "docs": list(bags), "lengths": lengths})
         await postings.append(conn, ns, bags)

@@ -29,7 +29,7 @@ FOR_ALL_NAMESPACES = {
     "count(*) from bm25_tail t join namespace": "tells how much is not compacted, for the state of the server",
     "from job j join namespace n": "lists the jobs of all",
     "as outside (first)": "finds vectors that are to enter the index",
-    "from bm25_tail group by ns": "finds what is to be compacted",
+    "from namespace n where next_doc >= %(least)s and": "finds what is to be compacted",
     "delete from memory_change c where at <": "forgets old changes of all",
     "select token::text from index_file": "tells which files are of use",
     "from shadow_run where live =": "sums up a profile, which is one for all",

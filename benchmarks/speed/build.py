@@ -40,7 +40,7 @@ INDEX_APART = 20_000
 _ENTER_ALL = """
     update memory m set indexed = true from namespace n where n.ns = m.ns and n.next_doc > %(most)s and not m.indexed
 """
-"""As maintenance does in the course of some hours."""
+"""As maintenance does in the course of some hours, which leaves the latest outside."""
 
 _HNSW = """
     select c.relname, pg_get_indexdef(c.oid) from pg_class c join pg_am a on a.oid = c.relam

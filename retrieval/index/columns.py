@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import compress
 from struct import Struct
 from typing import Any, LiteralString
 
@@ -182,6 +183,7 @@ class Columns:
             self.count -= int(self.alive[known].sum())
         lengths = _integers(row[1], _INT32)
         self.ensure(int(docs.max()) + 1)
+        self._put_ids(docs, row[7], _integers(row[8], _INT32))
         self.alive.values[docs] = True
         self.length.values[docs] = lengths
         self.created.values[docs] = _integers(row[2], _INT64)
@@ -189,7 +191,6 @@ class Columns:
         self.superseded.values[docs] = _integers(row[4], _INT64)
         self.traits.values[docs] = _integers(row[5], _INT32)
         self.asks.values[docs] = np.frombuffer(row[6], np.bool_)
-        self.ids.put(docs, row[7], _integers(row[8], _INT32))
         for column, position in zip(self._interned, range(9, 21, 2), strict=True):
             if row[position] is None:
                 column.codes.values[docs] = NONE
@@ -200,6 +201,15 @@ class Columns:
         self.total_length += int(lengths.sum())
         self._changed(docs)
         return docs
+
+    def _put_ids(self, docs: NDArray[np.int64], text: bytes, sizes: NDArray[np.int32]) -> None:
+        """Set the ids of memories that are new; those of the others have not changed."""
+        new = ~self.alive.values[docs]
+        if not new.all():
+            ids = [each.encode() for each in compress(cut(text, sizes.tolist()), new) if each is not None]
+            docs, text, sizes = docs[new], b"".join(ids), sizes[new]
+        if docs.size:
+            self.ids.put(docs, text, sizes)
 
     def speakers_named(self, text: str) -> list[int]:
         """Codes of the speakers that a text names."""

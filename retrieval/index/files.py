@@ -123,15 +123,17 @@ class IndexFiles:
         index.snapshot = since.snapshot
         return True
 
-    async def save(self, pool: Pool, index: NamespaceIndex) -> bool:
+    async def save(self, pool: Pool, index: NamespaceIndex) -> bool | None:
         """Write an index to a file, unless another process has done so since this one, or the one before, was loaded.
 
-        Returns whether there is a newer file now; there is none if another process is writing it, or the namespace is
-        gone. Raises OSError if it cannot be written.
+        Returns whether there is a newer file now, which there is not if the namespace is gone; None if another process
+        is writing it. Raises OSError if it cannot be written.
         """
         with self.lock(index.ns) as is_mine:
-            if not is_mine or self.has_other(index.ns, index.file, index.replaces):
-                return is_mine
+            if not is_mine:
+                return None
+            if self.has_other(index.ns, index.file, index.replaces):
+                return True
             former = self.path(index.ns)
             token, snapshot, known = uuid7(), index.snapshot, index.memories.alive.values.copy()
             about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))

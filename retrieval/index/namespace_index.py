@@ -189,7 +189,7 @@ class NamespaceIndex:
 
     @property
     def max_incremental(self) -> int:
-        """Most changes to apply before the index is loaded again."""
+        """Most changes to apply at once, and most slots to leave empty, before the index is loaded again."""
         return 2_000 + self.memories.count // 4
 
 

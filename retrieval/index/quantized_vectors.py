@@ -145,11 +145,11 @@ class QuantizedVectors:
         self.count += docs.size - int(np.count_nonzero(self.knows(docs)))
         self._context.put(docs, context_vectors)
         self._known.put(docs, True)
-        self._text_row.put(docs, NO_ROW)
         fresh = self._is_fresh(turns, version)
         turns, text_vectors = turns[fresh], text_vectors[fresh]
+        self._text_row.put(np.setdiff1d(docs, turns), NO_ROW)
         if turns.size:
-            self._text.put(self._new_text_rows(turns), text_vectors)
+            self._text.put(self._text_rows_of(turns), text_vectors)
 
     def take_over(self, docs: NDArray[np.int64], former: QuantizedVectors, former_docs: NDArray[np.int64]) -> None:
         """Copy the vectors of the same memories from another index, which may lack some; none is stored here yet."""
@@ -165,12 +165,16 @@ class QuantizedVectors:
         text_rows = former._text_row.values[former_docs]
         turns, text_rows = docs[text_rows != NO_ROW], text_rows[text_rows != NO_ROW]
         if turns.size:
-            self._text.copy(self._new_text_rows(turns), former._text, text_rows)
+            self._text.copy(self._text_rows_of(turns), former._text, text_rows)
 
-    def _new_text_rows(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows = np.arange(self._text_rows, self._text_rows + turns.size)
+    def _text_rows_of(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows for the text vectors of turns, new ones where they have none."""
+        self._text_row.ensure(int(turns.max()) + 1)
+        rows = self._text_row.values[turns].astype(np.int64)
+        new = rows == NO_ROW
+        rows[new] = np.arange(self._text_rows, self._text_rows + int(np.count_nonzero(new)))
         self._text_row.put(turns, rows)
-        self._text_rows += turns.size
+        self._text_rows += int(np.count_nonzero(new))
         return rows
 
     def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:

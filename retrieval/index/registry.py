@@ -476,14 +476,14 @@ class IndexRegistry:
         """
         files = self._files
         try:
-            if files is not None and files.has_other(worn.ns, worn.file):
+            if files is not None and files.has_other(worn.ns, worn.file, worn.replaces):
                 await self._load(name, former=worn, files=files)
                 return
             with files.lock(worn.ns) if files is not None else nullcontext(True) as is_mine:
                 if is_mine:
                     self._save_from.pop(name, None)
                     await self._load(name, former=worn, files=None)
-        except (StoreError, NotFound) as exc:
+        except (StoreError, NotFound, OSError) as exc:
             log.warning("reloading the index of a namespace failed: %s", exc)
 
     def _start_saving(self, name: str, entry: _Entry) -> None:
@@ -501,9 +501,10 @@ class IndexRegistry:
     async def _save(self, name: str, index: NamespaceIndex, files: IndexFiles) -> None:
         """Write an index to a file and go on with that one, whose memory all processes share."""
         try:
-            if await files.save(self._pool, index):
+            is_saved = await files.save(self._pool, index)
+            if is_saved:
                 await self._load(name, former=index, files=files)
-            else:
+            elif is_saved is None:
                 self._save_from[name] = time.monotonic() + BUSY_PAUSE_S
         except (StoreError, NotFound, OSError) as exc:
             log.warning("keeping the index of a namespace in a file failed: %s", exc)

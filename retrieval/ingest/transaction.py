@@ -81,11 +81,10 @@ async def store(
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = {item.draft.id: item for item in analysed}
     numbered = dict(zip(written, docs, strict=True))
-    async with conn.transaction(), conn.pipeline():
+    async with conn.transaction():
         await namespaces.hold_for_vectors(conn, namespace)
-        await turns.lock_sessions(conn, ns, sessions)
         known = {memory_id for memory_id, item in written.items() if item.draft.may_exist}
-        await locking.lock_ids(conn, ns, written=known, superseded=superseded)
+        await _lock(conn, ns, sessions, written=known, superseded=superseded)
         locked = await locking.lock(conn, ns, known | {*superseded})
         existing = [row for row in locked if row.id in written]
         stored = {row.id: row.fingerprint for row in existing}
@@ -121,11 +120,10 @@ async def replace_document(
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
     written = [item.draft.id for item in analysed]
-    async with conn.transaction(), conn.pipeline():
+    async with conn.transaction():
         await namespaces.hold_for_vectors(conn, namespace)
         await conn.execute(_ALLOW_LONG_STATEMENTS)
-        await turns.lock_sessions(conn, ns, sessions)
-        await locking.lock_ids(conn, ns, written=written, superseded=superseded)
+        await _lock(conn, ns, sessions, written=written, superseded=superseded)
         locked = await documents.lock(conn, ns, document_id)
         stored = {row.id: row.fingerprint for row in locked}
         if foreign := await locking.lock(conn, ns, {*written} - stored.keys()):
@@ -150,13 +148,12 @@ async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) 
     Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not all that is
     needed is locked.
     """
-    async with conn.transaction(), conn.pipeline():
+    async with conn.transaction():
         ns = await _hold(conn, name)
         known = await locking.versions(conn, ns, ids)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
-        await turns.lock_sessions(conn, ns, sessions)
         superseded = [old for version in known.values() for old in version.superseded_ids]
-        await locking.lock_ids(conn, ns, written=(), superseded=superseded)
+        await _lock(conn, ns, sessions, written=(), superseded=superseded)
         locked = [row for row in await locking.lock(conn, ns, {*ids, *superseded}) if row.id in known]
         _check_locked(locked, sessions, superseded)
         await _exchange(conn, ns, locked, {})
@@ -169,11 +166,10 @@ async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filter
     Raises NotFound if there is no such namespace, Collided if a memory was changed concurrently, so that not everything
     needed is locked.
     """
-    async with conn.transaction(), conn.pipeline():
+    async with conn.transaction():
         ns = await _hold(conn, name)
         sessions, superseded = await locking.named_by_matching(conn, ns, filters)
-        await turns.lock_sessions(conn, ns, sessions)
-        await locking.lock_ids(conn, ns, written=(), superseded=superseded)
+        await _lock(conn, ns, sessions, written=(), superseded=superseded)
         locked = await locking.lock_matching(conn, ns, filters)
         _check_locked(locked, sessions, superseded)
         await _exchange(conn, ns, locked, {})
@@ -185,6 +181,20 @@ async def _hold(conn: AsyncConnection[Any], name: str) -> int:
     if not await namespaces.hold(conn, namespace.ns):
         raise NotFound(f"there is no namespace {name!r}")
     return namespace.ns
+
+
+async def _lock(
+    conn: AsyncConnection[Any],
+    ns: int,
+    sessions: Collection[str],
+    *,
+    written: Collection[str],
+    superseded: Collection[str],
+) -> None:
+    """Lock sessions, then ids."""
+    async with conn.pipeline():
+        await turns.lock_sessions(conn, ns, sessions)
+        await locking.lock_ids(conn, ns, written=written, superseded=superseded)
 
 
 def _check_locked(rows: Sequence[LockedMemory], sessions: Collection[str], superseded: Collection[str]) -> None:
@@ -247,17 +257,21 @@ async def _exchange(
     the same new ids collide in the same order.
     """
     gone = [row.doc for row in removed]
-    arranged = await _rearrange(conn, ns, removed, added)
+    arranged = await _arranged(conn, ns, removed, added)
     lengths = await memories.delete(conn, ns, gone) if gone else {}
     superseded = {old for row in removed for old in row.superseded_ids}
-    if added:
-        by_id = sorted(added, key=lambda doc: added[doc].draft.id)
-        await memories.insert(conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id])
+    by_id = sorted(added, key=lambda doc: added[doc].draft.id)
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
-    await memories.set_embeddings(conn, ns, remixed)
+    # One wait for all. Only what has no result may be in it: before the end of a pipeline the database does not take a
+    # transaction for idle, and would keep its locks for ever if this process was suspended.
+    async with conn.pipeline():
+        turns_gone = [row.doc for row in removed if row.place is not None]
+        await turns.change(conn, ns, gone=turns_gone, added=arranged.added, relinked=arranged.relinked)
+        if added:
+            await memories.insert(conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id])
+            await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
+        await memories.set_embeddings(conn, ns, remixed)
     await postings.remove(conn, ns, lengths)
-    if added:
-        await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
     written = {item.draft.id for item in added.values() if item.draft.may_exist}
     newly_superseded = {old for item in added.values() for old in item.draft.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
@@ -267,10 +281,10 @@ async def _exchange(
     await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated})
 
 
-async def _rearrange(
+async def _arranged(
     conn: AsyncConnection[Any], ns: int, removed: Sequence[LockedMemory], added: Mapping[int, Analysed]
 ) -> Arrangement:
-    """Update the turn table; returns the arrangement, whose vectors are still to be written."""
+    """The turns as they are to be, with their vectors."""
     former = {
         row.id: Place(row.session_id, row.place, row.id)
         for row in removed
@@ -284,9 +298,7 @@ async def _rearrange(
     touched = [*former.values(), *(destination(arrival, former) for arrival in arrivals)]
     gone = [row.doc for row in removed if row.id in former]
     stored = await turns.around(conn, ns, touched, gone=gone)
-    arranged = arrange(stored, assign_places(arrivals, former, stored), former.values())
-    await turns.change(conn, ns, gone=gone, added=arranged.added, relinked=arranged.relinked)
-    return arranged
+    return arrange(stored, assign_places(arrivals, former, stored), former.values())
 
 
 def _new_memory(doc: int, item: Analysed, context_embedding: NDArray[np.float32] | None) -> NewMemory:

@@ -95,7 +95,7 @@ class VectorRetriever:
     async def _in_database(
         self, query: LegQuery, eligible: NDArray[np.bool_], embedding: HalfVector
     ) -> tuple[_Nearest, dict[str, Any]]:
-        """Search by HNSW; exactly if few memories are eligible or HNSW returned too few."""
+        """Search by HNSW; exactly if the namespace is small, few memories are eligible or HNSW returned too few."""
         plan, found, details = list[str](), list[tuple[int, float]](), dict[str, Any]()
         slots = query.snapshot.index.memories.slots
         count = int(np.count_nonzero(eligible))

@@ -122,13 +122,15 @@ _SET_EMBEDDINGS = """
     where m.ns = %(ns)s and m.doc = new.doc and m.doc = any(%(docs)s::integer[])
 """
 
+_EMBEDDINGS_AT_ONCE = 5_000
+
 _SUPERSEDED_AT = """(
     select min(new.created_at) from supersession x join memory new on new.ns = x.ns and new.doc = x.doc
     where x.ns = %(ns)s and x.old = m.id and new.id <> m.id
 )"""
 
 _REFRESH_SUPERSESSION = (
-    "update memory m set superseded_at = " + _SUPERSEDED_AT
+    "update memory m set indexed = false, superseded_at = " + _SUPERSEDED_AT
     + " where m.ns = %(ns)s and m.id = any(%(ids)s) and m.superseded_at is distinct from " + _SUPERSEDED_AT
     + " returning m.doc"
 )  # fmt: skip
@@ -301,9 +303,11 @@ async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> Ma
 
 async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
     """Replace stored vectors, given by ordinal."""
-    if embeddings:
-        vectors = [HalfVector(embedding) for embedding in embeddings.values()]
-        await conn.execute(_SET_EMBEDDINGS, {"ns": ns, "docs": array_text(embeddings), "embeddings": vectors})
+    stored = list(embeddings)
+    for start in range(0, len(stored), _EMBEDDINGS_AT_ONCE):
+        docs = stored[start : start + _EMBEDDINGS_AT_ONCE]
+        vectors = [HalfVector(embeddings[doc]) for doc in docs]
+        await conn.execute(_SET_EMBEDDINGS, {"ns": ns, "docs": array_text(docs), "embeddings": vectors})
 
 
 async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> list[int]:

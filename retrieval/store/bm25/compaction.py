@@ -44,10 +44,12 @@ _ORDINALS_AT_ONCE = 100_000
 _LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
 _UNLOCK: LiteralString = "select pg_advisory_unlock(8321, %(ns)s)"
 
+# Of the many small namespaces, which cannot have so many, no rows are read.
 _CANDIDATES: LiteralString = """
-    select ns from bm25_tail group by ns having count(*) >= %(least)s
-    union
-    select ns from bm25_tombstone group by ns having count(*) >= %(least)s
+    select ns from namespace n where next_doc >= %(least)s and (
+        (select count(*) from (select from bm25_tail t where t.ns = n.ns limit %(least)s) as tail) >= %(least)s
+        or (select count(*) from (select from bm25_tombstone t where t.ns = n.ns limit %(least)s) as gone) >= %(least)s
+    )
     union
     select ns from bm25_segment where not live
     order by ns

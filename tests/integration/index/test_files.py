@@ -67,7 +67,7 @@ class Keeper(Process):
         """Write its index of a namespace as it is now."""
         await self.vectors(await self.snapshot(name))
         index = (await self.snapshot(name)).index
-        return await self.files.save(self.pool, index)
+        return bool(await self.files.save(self.pool, index))
 
     async def loaded(self, name: str = "n") -> NamespaceIndex:
         """The index of a namespace by the file, when its vectors are there."""

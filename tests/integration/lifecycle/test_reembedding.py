@@ -204,6 +204,7 @@ async def test_another_process_compares_no_vectors_of_two_models(
     if large:
         monkeypatch.setattr(vector, "READ_BY_QUERY", 0)
         monkeypatch.setattr(vector, "EXACT_UP_TO", 0)
+        monkeypatch.setattr(vector_index, "MOST_OUTSIDE", 0)
     async with Trivet.open(settings_for(database_url)) as other:
         before = await best(other, "n")
         search, calls = vector.VectorRetriever.search, 0

@@ -16,8 +16,9 @@ from tests.integration.index.test_registry import Process
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_index, "MOST_OUTSIDE", 10)
     monkeypatch.setattr(vector_index, "AT_ONCE", 2)
+    monkeypatch.setattr(vector_index, "_LEAST_PER_PASS", 4)
     monkeypatch.setattr(vector_index, "_MOST_PER_PASS", 8)
-    monkeypatch.setattr(vector_index, "_SHARE_PER_PASS", 2)
+    monkeypatch.setattr(vector_index, "_PART_PER_PASS", 2)
 
 
 @pytest.fixture

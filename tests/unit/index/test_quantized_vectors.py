@@ -55,6 +55,23 @@ def test_what_was_put_comes_back() -> None:
     assert QuantizedVectors.rounded(vectors).tobytes() == stored.tobytes()
 
 
+def test_turns_that_are_put_again_take_no_more_room() -> None:
+    """Of a memory that is a turn no more, only the stored vector counts."""
+    docs, vectors = [1, 3, 5], unit(6, 1)
+    quantised = kept(10, docs, vectors[:3])
+    room = quantised.nbytes
+    for version in range(1, 50):
+        quantised.forget(np.array(docs))
+        quantised.put(np.array(docs), vectors[:3], np.array([3, 5]), vectors[3:5], version=version)
+    assert quantised.nbytes <= room + 1_000
+    stored, own = of(quantised, docs)
+    np.testing.assert_allclose(own, vectors[[0, 3, 4]], atol=1e-4)
+    quantised.put(np.array([3]), vectors[5:], np.array([], np.int64), vectors[:0], version=50)
+    stored, own = of(quantised, [3, 5])
+    np.testing.assert_allclose(stored, vectors[[5, 2]], atol=1e-4)
+    np.testing.assert_allclose(own, vectors[[5, 4]], atol=1e-4)
+
+
 async def test_a_vector_of_zeros_stays_one() -> None:
     quantised = kept(1, [0], np.zeros((1, 384), np.float32))
     assert not of(quantised, [0])[0].any()
