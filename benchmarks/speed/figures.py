@@ -142,6 +142,20 @@ class SmallNamespaces(Struct, frozen=True, kw_only=True):
     degraded: int
 
 
+class AfterWrite(Struct, frozen=True, kw_only=True):
+    """Searches right before and right after a memory was written: with new questions, or with one that is known."""
+
+    embedding: EmbeddingUse
+    before: Spread
+    after: Spread
+    degraded: int
+
+    @property
+    def more(self) -> float:
+        """What the write costs the search after it at the median, milliseconds."""
+        return self.after.p50 - self.before.p50
+
+
 class SizeResult(Struct, frozen=True, kw_only=True):
     """What was measured at one size of namespace."""
 
@@ -150,6 +164,7 @@ class SizeResult(Struct, frozen=True, kw_only=True):
     throughput: list[Throughput]
     recall: LegRecall
     resident_bytes: list[int]
+    after_write: list[AfterWrite] = []
 
     def timing(self, case: str) -> Timing | None:
         return next((timing for timing in self.timings if timing.case == case), None)

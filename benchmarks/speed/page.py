@@ -8,6 +8,7 @@ from benchmarks.speed.figures import Benchmark, SizeResult
 from benchmarks.speed.plan import size_label
 from benchmarks.speed.report import (
     OWN,
+    after_write_table,
     case_table,
     method,
     mixed_table,
@@ -72,7 +73,7 @@ def _size(size: SizeResult, drawn: Mapping[str, str]) -> Section:
         Part(tables=[case_table(size)], judged="adaptive"),
         *_chart(drawn, f"stages-{label}"),
         Part(tables=[stage_table(size)], fold="stages in figures"),
-        Part(tables=[throughput_table(size)]),
+        Part(tables=[throughput_table(size), after_write_table(size)]),
     ]
     return Section(heading=f"{label} memories", parts=parts, anchor=f"size-{label}")
 

@@ -29,7 +29,7 @@ def tables(found: Benchmark) -> list[Table]:
     """All tables, those of what was not measured left out."""
     chosen = [target_table(found), size_table(found.sizes)]
     for size in found.sizes:
-        chosen += [case_table(size), stage_table(size), throughput_table(size)]
+        chosen += [case_table(size), stage_table(size), throughput_table(size), after_write_table(size)]
     chosen += [peer_table(each) for each in found.peers]
     chosen += [mixed_table(found.mixed)] if found.mixed else []
     chosen += [quality_table(found.quality)] if found.quality else []
@@ -92,6 +92,13 @@ def stage_table(size: SizeResult) -> Table:
     rows = [[name, *_percentiles(each, digits=2)] for name, each in stages.items()]
     title = f"{size_label(size.size)}: stages of the adaptive search, which partly run side by side"
     return Table(title=title, headings=["stage", "p50", "p95", "p99"], rows=rows)
+
+
+def after_write_table(size: SizeResult) -> Table:
+    """A row per kind of question at one size."""
+    rows = [[each.embedding, _ms(each.before), _ms(each.after), f"{each.more:.1f}"] for each in size.after_write]
+    headings = ["embedding", "right before a write", "right after it", "more at p50"]
+    return Table(title=f"{size_label(size.size)}: adaptive searches around a write", headings=headings, rows=rows)
 
 
 def throughput_table(size: SizeResult) -> Table:
@@ -178,6 +185,7 @@ def rest_table(found: Benchmark) -> Table:
 def _degraded(found: Benchmark) -> int:
     small = found.small_namespaces.degraded if found.small_namespaces else 0
     timed = sum(timing.degraded for size in found.sizes for timing in size.timings)
+    timed += sum(each.degraded for size in found.sizes for each in size.after_write)
     return timed + small + sum(beside.degraded for beside in found.peers)
 
 

@@ -29,7 +29,7 @@ from benchmarks.speed.searches import (
 )
 from benchmarks.speed.server import Server, describe_machine, serving
 from benchmarks.speed.vectors import load_corpus
-from benchmarks.speed.writing import measure_ingest
+from benchmarks.speed.writing import measure_after_write, measure_ingest
 from retrieval.evaluation.folder import EvaluationFolder
 from retrieval.store.embedded.instance import running
 
@@ -116,11 +116,22 @@ class _Run:
             with self.progress(f"{label}: concurrent searches, 1 process", None):
                 throughput = measure_throughput(server.port, size, queries, workers=1, seconds=plan.seconds)
             resident = server.resident_bytes()
+            with self.progress(f"{label}: searches after writes", None):
+                after_write = measure_after_write(
+                    server.port, load_corpus(self.folder, plan.seed), size, queries, plan.queries
+                )
         if plan.workers > 1:
             shown = self.progress(f"{label}: concurrent searches, {plan.workers} processes", None)
             with self._serving(plan.workers) as server, shown:
                 throughput += measure_throughput(server.port, size, queries, plan.workers, plan.seconds)
-        return SizeResult(size=size, timings=timings, throughput=throughput, recall=recall, resident_bytes=resident)
+        return SizeResult(
+            size=size,
+            timings=timings,
+            throughput=throughput,
+            recall=recall,
+            resident_bytes=resident,
+            after_write=after_write,
+        )
 
     async def measure_peers(self, size: int, installed: Sequence[str]) -> tuple[PeersResult, dict[str, str]]:
         """Trivet and the peers in turn, on a server of its own so that no peer's data are in the others' way."""

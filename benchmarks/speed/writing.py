@@ -1,15 +1,21 @@
-"""Ingest over HTTP by several writers into one namespace, against the embedder alone."""
+"""Ingest over HTTP by several writers into one namespace, against the embedder alone; a search after a write."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
 
+from msgspec.structs import replace
+
 from benchmarks.speed.client import Connection, closed_loop, post
 from benchmarks.speed.corpus import Corpus
-from benchmarks.speed.figures import IngestRate
+from benchmarks.speed.figures import AfterWrite, EmbeddingUse, IngestRate, spread
+from benchmarks.speed.plan import large_name
+from benchmarks.speed.queries import Queries
+from benchmarks.speed.searches import TOP_K, search, search_path
 from benchmarks.speed.vectors import open_embedder, plain_text
 from retrieval.errors import StoreUnavailable
+from retrieval.types.search import SearchRequest, SearchResponse
 
 WRITERS = 8
 BATCH = 50
@@ -17,8 +23,10 @@ ROUNDS = 3
 """Turns in which the embedder alone and the writers are measured one after the other."""
 
 NAMESPACE = "bench-ingest"
-_STREAM = 1_000_000
+_STREAM, _AFTER_WRITE_STREAM = 1_000_000, 3_000_000
 """Apart from those of all other namespaces."""
+
+_TAG = "bench-after-write"
 
 
 async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate:
@@ -53,6 +61,45 @@ async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate
         deadlocks=0,
         failures=dict(failures),
     )
+
+
+def measure_after_write(port: int, corpus: Corpus, size: int, queries: Queries, count: int) -> list[AfterWrite]:
+    """Search, write a memory and search again, `count` times with new questions and with one that was asked before.
+
+    What is written is deleted at the end.
+
+    Raises:
+        StoreUnavailable: a search failed, or what was written cannot be deleted.
+    """
+    base = f"/v1/namespaces/{large_name(size)}"
+    taken: dict[EmbeddingUse, list[tuple[float, SearchResponse]]] = {"computed": [], "cached": []}
+    with Connection(port) as connection:
+        for number, memory in enumerate(corpus.memories(_AFTER_WRITE_STREAM, 0, 2 * count)):
+            embedding: EmbeddingUse = "cached" if number % 2 else "computed"
+            first, second = (query.text for query in queries.take(2))
+            asked = [first, first, first] if embedding == "cached" else [first, second]
+            written = replace(memory, id=f"{_TAG}-{number}", session_id=None, position=None, kind="memory", tags=[_TAG])
+            *_, before = [_searched(connection, size, text) for text in asked[:-1]]
+            reply = connection.ask(post(f"{base}/memories", {"memories": [written]}))
+            if reply.status != 201:
+                raise StoreUnavailable(f"a write failed with {reply.status}")
+            taken[embedding] += [before, _searched(connection, size, asked[-1])]
+        reply = connection.ask(post(f"{base}/memories/delete", {"filters": {"tags_all": [_TAG]}}))
+    if reply.status != 200:
+        raise StoreUnavailable(f"what was written before searches cannot be deleted: {reply.status}")
+    return [
+        AfterWrite(
+            embedding=embedding,
+            before=spread([milliseconds for milliseconds, _ in answers[::2]]),
+            after=spread([milliseconds for milliseconds, _ in answers[1::2]]),
+            degraded=sum(bool(answer.degraded) for _, answer in answers),
+        )
+        for embedding, answers in taken.items()
+    ]
+
+
+def _searched(connection: Connection, size: int, text: str) -> tuple[float, SearchResponse]:
+    return search(connection, search_path(large_name(size)), SearchRequest(query=text, top_k=TOP_K))
 
 
 def _drop(port: int) -> None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.speed.figures import (
+    AfterWrite,
     Benchmark,
     IngestRate,
     LegRecall,
@@ -60,7 +61,15 @@ def at_size(size: int, scale: float) -> SizeResult:
         for clients in (4, 16, 64)
     ]
     recall = LegRecall(queries=100, mean=0.99, worst=0.9)
-    return SizeResult(size=size, timings=timings, throughput=load, recall=recall, resident_bytes=[300 * MIB])
+    after_write = [AfterWrite(embedding="computed", before=around(4.0), after=around(5.0), degraded=0)]
+    return SizeResult(
+        size=size,
+        timings=timings,
+        throughput=load,
+        recall=recall,
+        resident_bytes=[300 * MIB],
+        after_write=after_write,
+    )
 
 
 def mixed(failures: dict[str, int]) -> MixedLoad:

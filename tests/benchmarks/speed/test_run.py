@@ -82,6 +82,10 @@ def test_a_whole_run(folder: Path, judged: Path) -> None:
     ]
     assert size.throughput[0].per_second > 0
     assert 50 << 20 < size.resident_bytes[0] < 1 << 30
+    assert [(each.embedding, each.before.n, each.after.n, each.degraded) for each in size.after_write] == [
+        ("computed", 20, 20, 0),
+        ("cached", 20, 20, 0),
+    ]
 
     assert found.ingest is not None
     assert found.ingest.memories == 120
