@@ -58,11 +58,14 @@ class TokenCounter:
         return self._remembered(text) if len(text) <= _LONGEST_CACHED else self._count(text)
 
     def _count(self, text: str) -> int:
-        encoding = self._tokenizer.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=False)
+        valid = _SURROGATE.sub("\ufffd", text)
+        # Without offsets, which few texts need and which take a fifth of the time.
+        [encoding] = self._tokenizer.encode_batch_fast([valid], add_special_tokens=False)
         ids = encoding.ids
         total = len(ids)
         if self._unknown_id in ids:
-            for piece, (start, end) in zip(ids, encoding.offsets, strict=True):
+            offsets = self._tokenizer.encode(valid, add_special_tokens=False).offsets
+            for piece, (start, end) in zip(ids, offsets, strict=True):
                 if piece == self._unknown_id:
                     total += end - start - 1
         return total if text.isprintable() and text.isascii() else total + _unseen(text)

@@ -39,6 +39,9 @@ MEMORIES_AT_ONCE = 5_000
 OLDEST_FILE_S = 86_400
 """Age of a file from which any change has it written again: it may hold what has been deleted."""
 
+OBJECTS_NBYTES = 30_000
+"""Bytes that the objects of an index take beside its arrays: a quarter of one of 50 memories."""
+
 _METADATA_KEPT = 16
 
 _ORDINALS: LiteralString = """
@@ -146,7 +149,8 @@ class NamespaceIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it takes, approximately."""
-        return self.memories.nbytes + self.graph.nbytes + self.terms.nbytes + self.vectors.nbytes
+        arrays = self.memories.nbytes + self.graph.nbytes + self.terms.nbytes + self.vectors.nbytes
+        return arrays + OBJECTS_NBYTES
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> NDArray[np.int64] | None:
         """Slots of the memories with this metadata; None if that has not been looked up since the last change."""
