@@ -139,8 +139,8 @@ MUTANTS = [
     ),
     Mutant(
         "writes do not hold their namespace",
-        "await namespaces.hold_for_vectors(conn, namespace) await turns",
-        "await turns",
+        "await namespaces.hold_for_vectors(conn, namespace) known",
+        "known",
         "test_locks",
     ),
 ]
