@@ -59,10 +59,15 @@ async def served(database_url: str, **changes: object) -> AsyncIterator[httpx.As
     """A client of the real engine on a database, whose largest namespaces are loaded: it is ready."""
     app = create_app(settings_for(database_url, **changes))
     async with client_of(app) as client:
-        async with asyncio.timeout(PATIENCE_S):
-            while (await client.get("/health/ready")).status_code != 200:  # noqa: ASYNC110 - nothing signals it
-                await asyncio.sleep(0.02)
+        await until_ready(client)
         yield client
+
+
+async def until_ready(client: httpx.AsyncClient) -> None:
+    """Wait until a server says that it is ready, which a busy machine may keep it from for a while."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (await client.get("/health/ready")).status_code != 200:  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.02)
 
 
 @contextmanager
