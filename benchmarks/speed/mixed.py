@@ -16,7 +16,7 @@ from benchmarks.speed.plan import large_name
 from benchmarks.speed.queries import Queries
 from benchmarks.speed.searches import TOP_K, search_path
 from benchmarks.speed.server import Server
-from retrieval.errors import StoreUnavailable
+from benchmarks.speed.writing import delete_tagged
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import ContextRequest, SearchRequest
 
@@ -103,9 +103,7 @@ class MixedClient:
             StoreUnavailable: that failed.
         """
         with Connection(port) as connection:
-            reply = connection.ask(post(f"{self._base}/memories/delete", {"filters": {"tags_all": [self.tag]}}))
-        if reply.status != 200:
-            raise StoreUnavailable(f"what {self.tag} wrote cannot be deleted: {reply.status}")
+            delete_tagged(connection, large_name(self._size), self.tag)
 
 
 def measure_mixed(server: Server, corpus: Corpus, size: int, workers: int, seconds: float) -> MixedLoad:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -12,10 +13,10 @@ from benchmarks.speed.corpus import Corpus
 from benchmarks.speed.figures import AfterWrite, EmbeddingUse, IngestRate, spread
 from benchmarks.speed.plan import large_name
 from benchmarks.speed.queries import Queries
-from benchmarks.speed.searches import TOP_K, search, search_path
+from benchmarks.speed.searches import CASES, search, search_path
 from benchmarks.speed.vectors import open_embedder, plain_text
 from retrieval.errors import StoreUnavailable
-from retrieval.types.search import SearchRequest, SearchResponse
+from retrieval.types.search import SearchResponse
 
 WRITERS = 8
 BATCH = 50
@@ -71,22 +72,22 @@ def measure_after_write(port: int, corpus: Corpus, size: int, queries: Queries, 
     Raises:
         StoreUnavailable: a search failed, or what was written cannot be deleted.
     """
-    base = f"/v1/namespaces/{large_name(size)}"
+    name = large_name(size)
+    ask = partial(search, path=search_path(name))
     taken: dict[EmbeddingUse, list[tuple[float, SearchResponse]]] = {"computed": [], "cached": []}
     with Connection(port) as connection:
         for number, memory in enumerate(corpus.memories(_AFTER_WRITE_STREAM, 0, 2 * count)):
             embedding: EmbeddingUse = "cached" if number % 2 else "computed"
             first, second = (query.text for query in queries.take(2))
-            asked = [first, first, first] if embedding == "cached" else [first, second]
+            texts = [first, first, first] if embedding == "cached" else [first, second]
+            *asked, last = map(CASES[0].request, texts)
             written = replace(memory, id=f"{_TAG}-{number}", session_id=None, position=None, kind="memory", tags=[_TAG])
-            *_, before = [_searched(connection, size, text) for text in asked[:-1]]
-            reply = connection.ask(post(f"{base}/memories", {"memories": [written]}))
+            *_, before = [ask(connection, request=request) for request in asked]
+            reply = connection.ask(post(f"/v1/namespaces/{name}/memories", {"memories": [written]}))
             if reply.status != 201:
                 raise StoreUnavailable(f"a write failed with {reply.status}")
-            taken[embedding] += [before, _searched(connection, size, asked[-1])]
-        reply = connection.ask(post(f"{base}/memories/delete", {"filters": {"tags_all": [_TAG]}}))
-    if reply.status != 200:
-        raise StoreUnavailable(f"what was written before searches cannot be deleted: {reply.status}")
+            taken[embedding] += [before, ask(connection, request=last)]
+        delete_tagged(connection, name, _TAG)
     return [
         AfterWrite(
             embedding=embedding,
@@ -98,8 +99,16 @@ def measure_after_write(port: int, corpus: Corpus, size: int, queries: Queries, 
     ]
 
 
-def _searched(connection: Connection, size: int, text: str) -> tuple[float, SearchResponse]:
-    return search(connection, search_path(large_name(size)), SearchRequest(query=text, top_k=TOP_K))
+def delete_tagged(connection: Connection, namespace: str, tag: str) -> None:
+    """Delete the memories that have a tag.
+
+    Raises:
+        StoreUnavailable: that failed.
+    """
+    path = f"/v1/namespaces/{namespace}/memories/delete"
+    reply = connection.ask(post(path, {"filters": {"tags_all": [tag]}}))
+    if reply.status != 200:
+        raise StoreUnavailable(f"what is tagged {tag} cannot be deleted: {reply.status}")
 
 
 def _drop(port: int) -> None:

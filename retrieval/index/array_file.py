@@ -95,7 +95,8 @@ def write(path: Path, about: bytes, arrays: Mapping[str, FileArray]) -> None:
     Arrays may be written to meanwhile: each element is then as before or as after. Raises OSError.
     """
     specs, offset = [], 0
-    for name, array in zip(arrays, map(Extended.of, arrays.values()), strict=True):
+    for name, given in arrays.items():
+        array = Extended.of(given)
         offset += -offset % _ALIGNMENT
         specs.append(ArraySpec(name, array.array.dtype.str, array.shape, offset))
         offset += array.nbytes

@@ -171,10 +171,10 @@ class QuantizedVectors:
         """The rows for the text vectors of turns, new ones where they have none."""
         self._text_row.ensure(int(turns.max()) + 1)
         rows = self._text_row.values[turns].astype(np.int64)
-        new = rows == NO_ROW
-        rows[new] = np.arange(self._text_rows, self._text_rows + int(np.count_nonzero(new)))
+        new = np.flatnonzero(rows == NO_ROW)
+        rows[new] = np.arange(self._text_rows, self._text_rows + new.size)
         self._text_row.put(turns, rows)
-        self._text_rows += int(np.count_nonzero(new))
+        self._text_rows += new.size
         return rows
 
     def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:
