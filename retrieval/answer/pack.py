@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
 
 from msgspec import UNSET
 
@@ -102,28 +104,37 @@ def pack(
     asked_for = {candidate.id for candidate in candidates}
     for shown in _shrinking(chosen.entries, dropped, asked_for):
         sections = arranged(shown, order)
-        context = layout.render(sections)
+        entries = layout.entries(sections)
+        context = layout.render(sections, entries)
         tokens_used = count(context)
         if tokens_used > max_tokens:
             continue
         related = _related(shown)
         if related and tokens_used + count(layout.separator + layout.related(related)) <= max_tokens:
-            with_related = layout.render(sections, related)
+            with_related = layout.render(sections, entries, related)
             if (tokens := count(with_related)) <= max_tokens:
                 context, tokens_used = with_related, tokens
         needed_by = {one.needs.id: one.id for one in shown if one.needs is not None}
+        in_order = [one for section in sections for one in section.entries]
         items = [
             PackItem(
                 id=one.id,
-                tokens=count(layout.entry(one, number)),
+                tokens=count(entry),
                 citation=citation(number),
                 excerpt=one.excerpt or UNSET,
                 needed_by=UNSET if one.id in asked_for else needed_by.get(one.id, UNSET),
             )
-            for number, one in enumerate((one for section in sections for one in section.entries), 1)
+            for number, (one, entry) in enumerate(zip(in_order, chain(*entries), strict=True), 1)
         ]
         return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
     return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
+
+
+class _Sized(NamedTuple):
+    """An entry and the tokens that it takes."""
+
+    entry: PackCandidate
+    tokens: int
 
 
 class _Chosen:
@@ -134,7 +145,7 @@ class _Chosen:
         self._layout = layout
         self._count = count
         self._separator = count(layout.separator)
-        self._left = max_tokens - count(layout.render([]))
+        self._left = max_tokens - count(layout.render([], []))
         self._longest = max(LEAST_LONGEST, max_tokens // LONGEST_SHARE)
         self._ids: set[str] = set()
         self._sections: set[object] = set()
@@ -154,33 +165,30 @@ class _Chosen:
             return True
         return self._take(short)
 
-    def _shortened(self, candidate: PackCandidate, shorten: Shorten) -> PackCandidate | None:
+    def _shortened(self, candidate: PackCandidate, shorten: Shorten) -> _Sized | None:
         """The memory, with an excerpt of its text if that is long; None if not even that fits."""
         if self._left <= 0:
             return None
-        if (
-            not _has_more_words(candidate.text, self._longest)
-            and self._tokens(candidate, len(self.entries) + 1) <= self._longest
-        ):
-            return candidate
+        if not _has_more_words(candidate.text, self._longest):
+            whole = self._sized(candidate)
+            if whole.tokens <= self._longest:
+                return whole
         if (longest := min(self._longest, self._left)) < LEAST_EXCERPT:
             return None
         text = shorten(candidate.text, longest)
         if text is None:
             return None
-        return candidate if text == candidate.text else replace(candidate, text=text, excerpt=True)
+        return self._sized(candidate if text == candidate.text else replace(candidate, text=text, excerpt=True))
 
-    def _tokens(self, entry: PackCandidate, number: int) -> int:
-        return self._count(self._layout.entry(entry, number))
+    def _sized(self, entry: PackCandidate) -> _Sized:
+        return _Sized(entry, self._count(self._layout.entry(entry, len(self.entries) + 1)))
 
-    def _take(self, *entries: PackCandidate) -> bool:
+    def _take(self, *entries: _Sized) -> bool:
         """Take all or none of these."""
         cost = 0
         opened = []
-        for number, entry in enumerate(entries, len(self.entries) + 1):
-            if _has_more_words(entry.text, self._left):
-                return False
-            cost += self._separator + self._tokens(entry, number)
+        for entry, tokens in entries:
+            cost += self._separator + tokens
             section = Section.key(entry)
             if section not in self._sections and section not in opened:
                 opened.append(section)
@@ -189,8 +197,8 @@ class _Chosen:
             return False
         self._left -= cost
         self._sections.update(opened)
-        self.entries += entries
-        self._ids.update(entry.id for entry in entries)
+        self.entries += [entry for entry, _ in entries]
+        self._ids.update(entry.id for entry, _ in entries)
         return True
 
 

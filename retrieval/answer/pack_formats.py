@@ -32,7 +32,7 @@ class PackCandidate:
         place: orders the turns of a session that have the same time.
         superseded: whether a newer memory replaces it.
         excerpt: whether the text is only a part of the memory's.
-        entities: names that it mentions, the weightiest first.
+        entities: names that it and other candidates mention, the weightiest first.
         duplicates: ids of memories that say the same and are not shown.
         needs: the turn that it is the answer to or the question of.
     """
@@ -108,13 +108,16 @@ class Layout:
     entry: Callable[[PackCandidate, int], str]
     related: Callable[[Sequence[str]], str]
 
-    def render(self, sections: Sequence[Section], related: Sequence[str] = ()) -> str:
-        """The whole pack, with citations from 1 in the order shown."""
-        parts: list[str] = []
+    def entries(self, sections: Sequence[Section]) -> list[list[str]]:
+        """The entries of each section, with citations from 1 in the order shown."""
         numbers = itertools.count(1)
-        for section in sections:
-            entries = [self.entry(entry, next(numbers)) for entry in section.entries]
-            parts += [self.heading(section), *entries, self.ending(section)]
+        return [[self.entry(entry, next(numbers)) for entry in section.entries] for section in sections]
+
+    def render(self, sections: Sequence[Section], entries: Sequence[Sequence[str]], related: Sequence[str] = ()) -> str:
+        """The whole pack, with the entries of each section."""
+        parts: list[str] = []
+        for section, rendered in zip(sections, entries, strict=True):
+            parts += [self.heading(section), *rendered, self.ending(section)]
         parts.append(self.related(related) if related else "")
         return self.opening + self.separator.join(part for part in parts if part) + self.closing
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,13 +32,17 @@ from retrieval.store.turns import PLACES
 from retrieval.text.normalized_text import without_speaker
 from retrieval.types.search import MIN_PACK_RELEVANCE, ContextRequest, DroppedItem, SearchRequest
 
-# Entities of other types are words of the texts, or shown with them already.
-_NAMES = PreparedStatement("""
-    select m.doc, array_agg(e.name order by m.weight desc, e.name)
-    from mention m join entity e on e.ns = %(ns)s and e.entity = m.entity
-    where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
-        and e.type not in ('term', 'phrase', 'date', 'speaker', 'title')
-    group by m.doc
+# By the root of its merges, as entities are shown. Those of other types are words of the texts, or shown with them.
+_SHARED = PreparedStatement("""
+    select e.name, shared.docs
+    from (
+        select coalesce(g.root, m.entity) as entity, array_agg(m.doc) as docs, sum(m.weight) as weight
+        from mention m left join entity_merge g on g.ns = %(ns)s and g.entity = m.entity
+        where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
+        group by 1 having count(*) > 1
+    ) shared join entity e on e.ns = %(ns)s and e.entity = shared.entity
+    where e.type not in ('term', 'phrase', 'date', 'speaker', 'title')
+    order by shared.weight desc, e.name
 """)
 
 _SHOWN = ("id", "text", "title", "speaker", "created_at", "expires_at", "kind", "session_id", "document_id")
@@ -81,7 +86,7 @@ class Packer:
     async def _candidates(
         self, answer: Answer, found: Sequence[RankedMemory], request: SearchRequest
     ) -> list[PackCandidate]:
-        """The memories found, with the turns that they need, their places in their sessions, and their entities."""
+        """The memories found, with the turns they need, their places in their sessions and the entities they share."""
         memories = answer.index.memories
         needed = _needed_turns(found, memories, answer.view)
         others = sorted(set(needed.values()))
@@ -95,12 +100,15 @@ class Packer:
         about: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
         async with self._pool.connection() as conn:
             with translated():
-                places, mentions = await fetch_pipelined(conn, [(PLACES, about), (_NAMES, about)])
-        place_of, names_of = dict(places), dict(mentions)
+                places, shared = await fetch_pipelined(conn, [(PLACES, about), (_SHARED, about)])
+        place_of, names_of = dict(places), defaultdict[int, list[str]](list)
+        for name, mentioned_in in shared:
+            for ordinal in mentioned_in:
+                names_of[ordinal].append(name)
         details = {
             doc: {
                 "place": place_of.get(ordinal, 0),
-                "entities": tuple(names_of.get(ordinal, ())),
+                "entities": tuple(names_of[ordinal]),
                 "superseded": bool(memories.superseded[doc] != NEVER),
             }
             for doc, ordinal in zip(docs, ordinals, strict=True)

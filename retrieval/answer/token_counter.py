@@ -17,8 +17,12 @@ TOKENIZER_FILE = "embedder.tokenizer.json"
 _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_CACHED_TEXTS = 4_096
-_LONGEST_CACHED = 2_000
+_WORD = re.compile(r"[^ \t\n\r]+")
+"""What lies between spaces; no token is part of two of these. Tokenizers drop some of the other white space."""
+
+_CACHED_WORDS = 16_384
+_LONGEST_CACHED = 200
+"""Characters; words of languages without spaces are long."""
 
 
 class TokenCounter:
@@ -26,8 +30,7 @@ class TokenCounter:
 
     Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts
     as many tokens as it has characters, and so do characters that the tokenizer drops, so that a base64 blob,
-    a run of emoji or zero-width characters cannot pass a budget as one token. Counts of short texts are
-    cached.
+    a run of emoji or zero-width characters cannot pass a budget as one token. Counts of words are cached.
     """
 
     def __init__(self, tokenizer_path: Path | None = None) -> None:
@@ -39,7 +42,7 @@ class TokenCounter:
         if not path.is_file():
             raise FileNotFoundError(f"no tokenizer at {path}")
         self._path = path
-        self._remembered = lru_cache(maxsize=_CACHED_TEXTS)(self._count)
+        self._remembered = lru_cache(maxsize=_CACHED_WORDS)(self._count)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -55,7 +58,9 @@ class TokenCounter:
 
     def count(self, text: str) -> int:
         """Tokens of the text: 0 only for whitespace, at least 1 per word."""
-        return self._remembered(text) if len(text) <= _LONGEST_CACHED else self._count(text)
+        words = _WORD.findall(text)
+        are_short = max(map(len, words), default=0) <= _LONGEST_CACHED
+        return sum(map(self._remembered if are_short else self._count, words))
 
     def _count(self, text: str) -> int:
         valid = _SURROGATE.sub("\ufffd", text)

@@ -16,7 +16,7 @@ from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
-from retrieval.types.search import Mode, SearchRequest
+from retrieval.types.search import ContextRequest, Mode, SearchRequest
 from tests.serving import settings_for
 
 DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -108,6 +108,15 @@ async def test_a_merge_holds_for_what_is_written_later_and_undone_it_goes_where_
     for engine in (family, beside):
         assert await found(engine, "Tess") == {"m2", "m3", "m4", "m5", "m7"}
         assert (await engine.entities.page(NS, melanie)).mentions == 5
+
+
+async def test_a_context_pack_relates_memories_by_what_entities_are_merged_into(family: Trivet) -> None:
+    request = ContextRequest(query="Who met whom, and who bought and painted a house?", min_relevance=0)
+    assert {"Tess", "Melanie Brown"} <= {*(await family.context(NS, request)).related}
+    await family.entities.merge(NS, await id_of(family, "Tess"), await id_of(family, "Melanie Brown"))
+    related = (await family.context(NS, request)).related
+    assert "Melanie Brown" in related
+    assert "Tess" not in related
 
 
 async def test_a_merge_outlives_the_memories_of_its_entities(family: Trivet) -> None:

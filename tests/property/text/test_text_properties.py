@@ -4,9 +4,11 @@ import unicodedata
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from retrieval.answer.snippet import MAX_CHARS, snippet
-from retrieval.answer.token_counter import TokenCounter
+from retrieval.answer.token_counter import TOKENIZER_FILE, TokenCounter
+from retrieval.installation import models_dir
 from retrieval.text.analysis import LANGUAGES, analyze, bag, term_id
 from retrieval.text.languages import term_of
 from retrieval.text.normalized_text import contradicts, wording
@@ -18,6 +20,7 @@ TEXTS = (
 )
 NAMES = st.sampled_from(sorted(LANGUAGES))
 COUNTER = TokenCounter()
+TOKENIZER = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
 
 
 @given(TEXTS, NAMES)
@@ -62,6 +65,14 @@ def test_a_bag_holds_what_analysis_finds(text: str, title: str, language: str, t
 def test_token_counts_are_at_least_one_per_word(one: str, other: str) -> None:
     assert COUNTER.count(one) >= len(one.split())
     assert COUNTER.count(f"{one}\n{other}") == COUNTER.count(one) + COUNTER.count(other)
+
+
+@given(st.text("aB1_-.@/'’é \t\r\n\u00a0\u2028\u3000[UNK]", max_size=60))
+@example("[UNK] [ UNK ]\xa0[MASK]")
+def test_words_have_together_the_tokens_of_the_text(text: str) -> None:
+    whole = TOKENIZER.encode(text, add_special_tokens=False)
+    unknown = [end - start for piece, (start, end) in zip(whole.tokens, whole.offsets, strict=True) if piece == "[UNK]"]
+    assert COUNTER.count(text) == len(whole.tokens) + sum(unknown) - len(unknown)
 
 
 @given(TEXTS, TEXTS, NAMES, st.integers(8, 80))
