@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
@@ -20,7 +19,6 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from tokenizers import Tokenizer
 
 from retrieval.api import app
 from retrieval.embedding import encoder, onnx
@@ -139,7 +137,6 @@ def shipped_models_opened_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onnx, "open_session", once(RememberingSession))
-        patch.setattr(onnx, "Tokenizer", SimpleNamespace(from_file=once(Tokenizer.from_file)))
         patch.setattr(models, "LOADERS", {kind: once(load) for kind, load in models.LOADERS.items()})
         yield
 

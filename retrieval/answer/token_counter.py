@@ -11,8 +11,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from retrieval.installation import models_dir
-
-TOKENIZER_FILE = "embedder.tokenizer.json"
+from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
 
 _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -36,7 +35,7 @@ class TokenCounter:
     def __init__(self, tokenizer_path: Path | None = None) -> None:
         """Check that the file, that of the bundled embedder by default, exists; FileNotFoundError if not.
 
-        The tokenizer, which takes 13 MB, is loaded at the first count.
+        It is loaded at the first count.
         """
         path = tokenizer_path or models_dir() / TOKENIZER_FILE
         if not path.is_file():
@@ -44,12 +43,9 @@ class TokenCounter:
         self._path = path
         self._remembered = lru_cache(maxsize=_CACHED_WORDS)(self._count)
 
-    @cached_property
+    @property
     def _tokenizer(self) -> Tokenizer:
-        tokenizer = Tokenizer.from_file(str(self._path))
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        return tokenizer
+        return load_tokenizer(self._path)
 
     @cached_property
     def _unknown_id(self) -> int | None:

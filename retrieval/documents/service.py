@@ -12,9 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 import msgspec
-from tokenizers import Tokenizer
 
-from retrieval.answer.token_counter import TOKENIZER_FILE
 from retrieval.documents.extraction import extract
 from retrieval.documents.pieces import CountedPieces, PieceMeasure, TokenizerPieces
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, TextChunk
@@ -26,6 +24,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.installation import models_dir
 from retrieval.store import documents, namespaces
 from retrieval.store.pool import Pool
+from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
 from retrieval.types.document import (
     MAX_DOCUMENT_BYTES,
     MAX_TITLE_CHARS,
@@ -71,10 +70,7 @@ class DocumentService:
 
     @cached_property
     def _default_splitter(self) -> DocumentSplitter:
-        tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        return DocumentSplitter(TokenizerPieces(tokenizer))
+        return DocumentSplitter(TokenizerPieces(load_tokenizer(models_dir() / TOKENIZER_FILE)))
 
     async def _splitter(self, namespace: str) -> DocumentSplitter:
         """Cuts by the pieces of a namespace's embedder, the default one where there is no such namespace yet.

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
 
 from classifier.features import EMBEDDING_DIM
 from retrieval.embedding.encoder import (
@@ -25,6 +24,7 @@ from retrieval.embedding.encoder import (
 from retrieval.embedding.worker_thread import QueryThread
 from retrieval.errors import ModelFileError
 from retrieval.installation import REMEDY, check_model_file
+from retrieval.text.word_pieces import load_tokenizer
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 DIMENSIONS = EMBEDDING_DIM
@@ -85,9 +85,7 @@ class OnnxEmbedder:
             if not path.is_file():
                 raise FileNotFoundError(f"no embedding model at {path}")
         with _named(tokenizer_path):
-            self._tokenizer = Tokenizer.from_file(str(tokenizer_path))
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
+            self._tokenizer = load_tokenizer(tokenizer_path)
         self._letters, self._fragments = piece_letters(self._tokenizer.get_vocab())
         with _named(model_path):
             self._session = open_session(model_path, threads=1)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from retrieval.answer.token_counter import TOKENIZER_FILE
 from retrieval.documents.pieces import TokenizerPieces
 from retrieval.documents.splitting import (
     CHUNK_PIECES,
@@ -20,6 +19,7 @@ from retrieval.documents.splitting import (
     headings,
 )
 from retrieval.installation import models_dir
+from retrieval.text.word_pieces import TOKENIZER_FILE
 
 STRUCTURES: list[Structure] = ["markdown", "text", "code"]
 

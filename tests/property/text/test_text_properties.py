@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from retrieval.answer.snippet import MAX_CHARS, snippet
-from retrieval.answer.token_counter import TOKENIZER_FILE, TokenCounter
+from retrieval.answer.token_counter import TokenCounter
 from retrieval.installation import models_dir
 from retrieval.text.analysis import LANGUAGES, analyze, bag, term_id
 from retrieval.text.languages import term_of
 from retrieval.text.normalized_text import contradicts, wording
+from retrieval.text.word_pieces import TOKENIZER_FILE
 
 TEXTS = (
     st.text(st.characters(), max_size=300)

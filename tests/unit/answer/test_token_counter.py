@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from retrieval.answer.token_counter import TOKENIZER_FILE, TokenCounter
+from retrieval.answer.token_counter import TokenCounter
 from retrieval.installation import models_dir
+from retrieval.text.word_pieces import TOKENIZER_FILE
 
 COUNTER = TokenCounter()
 

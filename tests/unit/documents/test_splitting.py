@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tokenizers import Tokenizer
 
-from retrieval.answer.token_counter import TOKENIZER_FILE
 from retrieval.documents.pieces import CountedPieces, TokenizerPieces
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, headings
 from retrieval.installation import models_dir
+from retrieval.text.word_pieces import TOKENIZER_FILE
 
 PARAGRAPH = "The kettle whistles before the water boils over. " * 12
 MARKDOWN = f"""# Handbook
