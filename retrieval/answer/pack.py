@@ -104,18 +104,19 @@ def pack(
     asked_for = {candidate.id for candidate in candidates}
     for shown in _shrinking(chosen.entries, dropped, asked_for):
         sections = arranged(shown, order)
-        entries = layout.entries(sections)
-        context = layout.render(sections, entries)
+        rendered = layout.rendered(sections)
+        context = layout.joined(rendered)
         tokens_used = count(context)
         if tokens_used > max_tokens:
             continue
         related = _related(shown)
         if related and tokens_used + count(layout.separator + layout.related(related)) <= max_tokens:
-            with_related = layout.render(sections, entries, related)
+            with_related = layout.joined(rendered, related)
             if (tokens := count(with_related)) <= max_tokens:
                 context, tokens_used = with_related, tokens
         needed_by = {one.needs.id: one.id for one in shown if one.needs is not None}
-        in_order = [one for section in sections for one in section.entries]
+        in_order = chain.from_iterable(section.entries for section in sections)
+        entries = chain.from_iterable(section.entries for section in rendered)
         items = [
             PackItem(
                 id=one.id,
@@ -124,7 +125,7 @@ def pack(
                 excerpt=one.excerpt or UNSET,
                 needed_by=UNSET if one.id in asked_for else needed_by.get(one.id, UNSET),
             )
-            for number, (one, entry) in enumerate(zip(in_order, chain(*entries), strict=True), 1)
+            for number, (one, entry) in enumerate(zip(in_order, entries, strict=True), 1)
         ]
         return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
     return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
@@ -145,7 +146,7 @@ class _Chosen:
         self._layout = layout
         self._count = count
         self._separator = count(layout.separator)
-        self._left = max_tokens - count(layout.render([], []))
+        self._left = max_tokens - count(layout.joined([]))
         self._longest = max(LEAST_LONGEST, max_tokens // LONGEST_SHARE)
         self._ids: set[str] = set()
         self._sections: set[object] = set()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\uff
 _CITATION = re.compile(r"(\\*)(\[\s*\d+\s*\])")
 _DEEP_INDENT = re.compile(r"[^\S\n]{16,}")
 _INDENT = " " * 4
+_WIDEST = " " * 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,6 +94,14 @@ class Section:
         return "session", candidate.session_id, candidate.title, _date(candidate)
 
 
+class RenderedSection(NamedTuple):
+    """The text of a section in its parts; a heading or an ending may be empty."""
+
+    heading: str
+    entries: list[str]
+    ending: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
     """A format: opening + parts joined by the separator + closing.
@@ -108,16 +117,21 @@ class Layout:
     entry: Callable[[PackCandidate, int], str]
     related: Callable[[Sequence[str]], str]
 
-    def entries(self, sections: Sequence[Section]) -> list[list[str]]:
-        """The entries of each section, with citations from 1 in the order shown."""
+    def rendered(self, sections: Sequence[Section]) -> list[RenderedSection]:
+        """The sections as text, with citations from 1 in the order shown."""
         numbers = itertools.count(1)
-        return [[self.entry(entry, next(numbers)) for entry in section.entries] for section in sections]
+        return [
+            RenderedSection(
+                self.heading(section),
+                [self.entry(entry, next(numbers)) for entry in section.entries],
+                self.ending(section),
+            )
+            for section in sections
+        ]
 
-    def render(self, sections: Sequence[Section], entries: Sequence[Sequence[str]], related: Sequence[str] = ()) -> str:
-        """The whole pack, with the entries of each section."""
-        parts: list[str] = []
-        for section, rendered in zip(sections, entries, strict=True):
-            parts += [self.heading(section), *rendered, self.ending(section)]
+    def joined(self, sections: Sequence[RenderedSection], related: Sequence[str] = ()) -> str:
+        """The whole pack."""
+        parts = [part for heading, entries, ending in sections for part in (heading, *entries, ending)]
         parts.append(self.related(related) if related else "")
         return self.opening + self.separator.join(part for part in parts if part) + self.closing
 
@@ -135,7 +149,9 @@ def citation(number: int) -> str:
 
 def _clean(text: str) -> str:
     r"""The text with \n line ends, unprintable characters replaced, and runs of blank lines and spaces shortened."""
-    lines = [_DEEP_INDENT.sub(" " * 16, line).rstrip() for line in _UNPRINTABLE.sub("\ufffd", text).splitlines()]
+    if text.isprintable() and _WIDEST not in text:  # as most are: one line that stays as it is
+        return text.rstrip()
+    lines = [_DEEP_INDENT.sub(_WIDEST, line).rstrip() for line in _UNPRINTABLE.sub("\ufffd", text).splitlines()]
     return "\n".join(line for position, line in enumerate(lines) if line or (position and lines[position - 1])).strip(
         "\n"
     )
