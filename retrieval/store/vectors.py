@@ -24,8 +24,9 @@ _READ: LiteralString = """
     select (select generation from namespace where ns = %(ns)s),
         string_agg(int4send(m.doc), ''), string_agg(halfvec_send(m.embedding), ''),
         string_agg(int4send(t.doc), ''), string_agg(halfvec_send(t.own), '')
-    from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
-    where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
+    from unnest(%(docs)s::integer[]) as asked (doc)
+        cross join lateral (select * from memory where ns = %(ns)s and doc = asked.doc offset 0) as m
+        left join lateral (select * from turn where ns = %(ns)s and doc = asked.doc offset 0) as t on true
 """
 
 # The same for memories whose ordinal has changed, returned under the ordinal that the caller knows. Both conditions on

@@ -1,0 +1,75 @@
+"""That statements read what they ask for, where one namespace is large and most are small.
+
+PostgreSQL plans a prepared statement for a namespace of the average size; in a large one such a plan may read all rows.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from retrieval.engine import Trivet
+from retrieval.types.memory import MemoryInput, MemoryPatch
+from retrieval.types.search import ContextRequest
+from tests.serving import settings_for
+
+TURNS = 1_000
+SMALL = 60
+DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+def turn(number: int) -> MemoryInput:
+    """A turn whose words nobody else says."""
+    return MemoryInput(
+        id=f"m{number}",
+        text=f"Bob{number}a Smith{number}b went to Porto{number}c by boat.",
+        kind="message",
+        session_id=f"s{number // 20}",
+        speaker="Ann",
+        created_at=DAY + timedelta(minutes=number),
+    )
+
+
+@pytest.fixture
+async def crowded(database_url: str) -> str:
+    async with Trivet.open(settings_for(database_url)) as engine:
+        await engine.add("large", [turn(number) for number in range(TURNS)])
+        for number in range(SMALL):
+            await engine.add(f"small{number}", [turn(0)])
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute("vacuum analyze")
+        db.execute("do $$ begin execute format('alter database %I set plan_cache_mode = force_generic_plan', "
+                   "current_database()); end $$")  # fmt: skip
+    return database_url
+
+
+def wait_for_others(db: psycopg.Connection[Any]) -> None:
+    """Until all other connections to the database have ended, and so told what they read."""
+    others = "select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    while db.execute(others).fetchall():
+        time.sleep(0.05)
+
+
+async def rows_read(url: str, first: int, times: int) -> dict[str, int]:
+    """By table, what a process reads by indexes that asks, changes and deletes some of the turns from a number on."""
+    with psycopg.connect(url, autocommit=True) as db:
+        wait_for_others(db)
+        db.execute("select pg_stat_reset()")
+        async with Trivet.open(settings_for(url)) as engine:
+            for number in range(first, first + times):
+                await engine.context("large", ContextRequest(query="Who went by boat?"))
+                await engine.patch("large", f"m{number}", MemoryPatch(text="I went by train."))
+                await engine.delete("large", f"m{number + times}")
+        wait_for_others(db)
+        found = db.execute("select relname, sum(idx_tup_read)::bigint from pg_stat_user_indexes group by 1")
+        return dict(found.fetchall())
+
+
+async def test_a_large_namespace_among_small_ones_is_not_read_for_a_few_of_its_rows(crowded: str) -> None:
+    few, more = await rows_read(crowded, 100, 1), await rows_read(crowded, 200, 6)
+    per_time = {table: (more[table] - few[table]) / 5 for table in ("turn", "mention", "entity_token", "bm25_tail")}
+    assert all(0 < read < TURNS / 2 for read in per_time.values()), per_time
