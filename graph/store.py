@@ -89,6 +89,9 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
+# PostgreSQL may read all of a namespace that is asked for a few rows, which it takes for as small as most are:
+# `offset 0` keeps it from making joins of these, and `using` is planned row by row where an array is not
+# (docs/decisions/0031).
 _IS_UNUSED: LiteralString = """
     not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity offset 0)
     and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity offset 0)
@@ -98,7 +101,6 @@ _IS_UNUSED: LiteralString = """
     and not exists (select from entity_merge g where g.ns = %(ns)s and g.target = e.entity offset 0)
 """
 _UNUSED: LiteralString = "select e.entity from unnest(%(numbers)s::bigint[]) as e (entity) where" + _IS_UNUSED
-# With an array of entities, the planner may read all that a namespace has, which it takes for as small as most are.
 _REMOVE_ENTITIES: LiteralString = (
     "with gone as (delete from entity e where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[]) and"
     + _IS_UNUSED

@@ -55,8 +55,9 @@ class TokenCounter:
     def count(self, text: str) -> int:
         """Tokens of the text: 0 only for whitespace, at least 1 per word."""
         words = _WORD.findall(text)
-        are_short = max(map(len, words), default=0) <= _LONGEST_CACHED
-        return sum(map(self._remembered if are_short else self._count, words))
+        if max(map(len, words), default=0) <= _LONGEST_CACHED:  # as mostly: in half the time
+            return sum(map(self._remembered, words))
+        return sum(self._remembered(word) if len(word) <= _LONGEST_CACHED else self._count(word) for word in words)
 
     def _count(self, text: str) -> int:
         valid = _SURROGATE.sub("\ufffd", text)
