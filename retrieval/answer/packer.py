@@ -97,7 +97,7 @@ class Packer:
             read = {
                 doc: row for doc, row in zip(others, rows, strict=True) if row is not None and reader.may_be_shown(row)
             }
-        docs = [*(each.doc for each in found), *read]
+        docs = [*{each.doc: None for each in found} | read]  # a turn that is needed may have been found, too
         ordinals = memories.slots.ordinals_of(docs)
         about: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
         async with self._pool.connection() as conn:

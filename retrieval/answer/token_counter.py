@@ -43,7 +43,7 @@ class TokenCounter:
         self._path = path
         self._remembered = lru_cache(maxsize=_CACHED_WORDS)(self._count)
 
-    @property
+    @cached_property
     def _tokenizer(self) -> Tokenizer:
         return load_tokenizer(self._path)
 

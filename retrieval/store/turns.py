@@ -72,7 +72,7 @@ _CHANGE: LiteralString = """
 
 
 # One by one, and by a column that `turn_place` does not have: the planner, who takes a namespace for as small as most
-# are, would read all of it from that index.
+# are, would read all of it from that index (docs/decisions/0031).
 PLACES = PreparedStatement("""
     select asked.doc, turn.place
     from unnest(%(docs)s::integer[]) as asked (doc)

@@ -19,7 +19,8 @@ from retrieval.errors import VectorsReplaced
 from retrieval.store.visibility import eligible_by
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
-# is stored in addition to the one blended with preceding turns.
+# is stored in addition to the one blended with preceding turns. Memories are looked up one by one, see
+# docs/decisions/0031.
 _READ: LiteralString = """
     select (select generation from namespace where ns = %(ns)s),
         string_agg(int4send(m.doc), ''), string_agg(halfvec_send(m.embedding), ''),
