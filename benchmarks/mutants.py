@@ -48,7 +48,7 @@ MUTANTS = [
     # A predicate of the namespace is dropped from what deletes.
     without("delete relation", "delete from relation where ns = %(ns)s and doc"),
     without("delete entity", "delete from entity e where e.ns = %(ns)s"),
-    without("delete entity_token", "delete from entity_token t using gone where t.ns = %(ns)s and t.entity"),
+    without("delete entity_token", "delete from entity_token where ns = %(ns)s and entity"),
     without("delete memory", "delete from memory where ns = %(ns)s and doc"),
     without("delete turn", "delete from turn where ns = %(ns)s and doc"),
     without("delete a namespace's entity_token", '"delete from entity_token where ns = %(ns)s"'),

@@ -89,16 +89,13 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
-# PostgreSQL may read all of a namespace that is asked for a few rows, which it takes for as small as most are:
-# `offset 0` keeps it from making joins of these, and `using` is planned row by row where an array is not
-# (docs/decisions/0031).
 _IS_UNUSED: LiteralString = """
-    not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity offset 0)
-    and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity offset 0)
-    and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity offset 0)
-    and not exists (select from entity_alias a where a.ns = %(ns)s and a.entity = e.entity and a.doc = -1 offset 0)
-    and not exists (select from entity_merge g where g.ns = %(ns)s and g.entity = e.entity offset 0)
-    and not exists (select from entity_merge g where g.ns = %(ns)s and g.target = e.entity offset 0)
+    not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
+    and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
+    and not exists (select from relation r where r.ns = %(ns)s and r.target = e.entity)
+    and not exists (select from entity_alias a where a.ns = %(ns)s and a.entity = e.entity and a.doc = -1)
+    and not exists (select from entity_merge g where g.ns = %(ns)s and g.entity = e.entity)
+    and not exists (select from entity_merge g where g.ns = %(ns)s and g.target = e.entity)
 """
 _UNUSED: LiteralString = "select e.entity from unnest(%(numbers)s::bigint[]) as e (entity) where" + _IS_UNUSED
 _REMOVE_ENTITIES: LiteralString = (
@@ -106,9 +103,9 @@ _REMOVE_ENTITIES: LiteralString = (
     + _IS_UNUSED
     + """ returning e.entity
     ), unnamed as (
-        delete from entity_alias a using gone where a.ns = %(ns)s and a.entity = gone.entity
+        delete from entity_alias where ns = %(ns)s and entity = any(array(select entity from gone))
     ), unlinked as (
-        delete from entity_token t using gone where t.ns = %(ns)s and t.entity = gone.entity
+        delete from entity_token where ns = %(ns)s and entity = any(array(select entity from gone))
     )
     select entity from gone
 """

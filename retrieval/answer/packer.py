@@ -37,10 +37,8 @@ _SHARED = PreparedStatement("""
     select e.name, shared.docs
     from (
         select coalesce(g.root, m.entity) as entity, array_agg(m.doc) as docs, sum(m.weight) as weight
-        from unnest(%(docs)s::integer[]) as asked (doc)
-        cross join lateral (
-            select * from mention where ns = %(ns)s and mention.doc = asked.doc offset 0  -- see docs/decisions/0031
-        ) as m left join entity_merge g on g.ns = %(ns)s and g.entity = m.entity
+        from mention m left join entity_merge g on g.ns = %(ns)s and g.entity = m.entity
+        where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
         group by 1 having count(*) > 1
     ) shared join entity e on e.ns = %(ns)s and e.entity = shared.entity
     where e.type not in ('term', 'phrase', 'date', 'speaker', 'title')

@@ -95,12 +95,7 @@ _SHOWN: LiteralString = """
         m.tags, m.metadata::text
     from memory m where m.ns = %(ns)s
 """
-# One by one: given an array, the planner may read all of a namespace, which it takes for as small as most are
-# (docs/decisions/0031).
-_HYDRATE = PreparedStatement(
-    "select shown.* from unnest(%(docs)s::integer[]) as asked (doc) cross join lateral ("
-    + _SHOWN + " and m.doc = asked.doc offset 0) as shown"
-)  # fmt: skip
+_HYDRATE = PreparedStatement(_SHOWN + " and m.doc = any(%(docs)s::integer[])")
 
 _HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and " + ELIGIBLE
 

@@ -71,15 +71,7 @@ _CHANGE: LiteralString = """
 """
 
 
-# One by one, and by a column that `turn_place` does not have: the planner, who takes a namespace for as small as most
-# are, would read all of it from that index (docs/decisions/0031).
-PLACES = PreparedStatement("""
-    select asked.doc, turn.place
-    from unnest(%(docs)s::integer[]) as asked (doc)
-    cross join lateral (
-        select place from turn where ns = %(ns)s and turn.doc = asked.doc and coalesce(previous, 0) is not null limit 1
-    ) as turn
-""")
+PLACES = PreparedStatement("select doc, place from turn where ns = %(ns)s and doc = any(%(docs)s::integer[])")
 """The places of turns in their sessions; `docs` are ordinals."""
 
 

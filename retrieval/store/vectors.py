@@ -19,15 +19,13 @@ from retrieval.errors import VectorsReplaced
 from retrieval.store.visibility import eligible_by
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
-# is stored in addition to the one blended with preceding turns. Memories are looked up one by one, see
-# docs/decisions/0031.
+# is stored in addition to the one blended with preceding turns.
 _READ: LiteralString = """
     select (select generation from namespace where ns = %(ns)s),
         string_agg(int4send(m.doc), ''), string_agg(halfvec_send(m.embedding), ''),
         string_agg(int4send(t.doc), ''), string_agg(halfvec_send(t.own), '')
-    from unnest(%(docs)s::integer[]) as asked (doc)
-        cross join lateral (select * from memory where ns = %(ns)s and doc = asked.doc offset 0) as m
-        left join lateral (select * from turn where ns = %(ns)s and doc = asked.doc offset 0) as t on true
+    from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
+    where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
 """
 
 # The same for memories whose ordinal has changed, returned under the ordinal that the caller knows. Both conditions on

@@ -137,12 +137,22 @@ async def test_no_more_than_eight_seeds_the_best_with_one(conn: AsyncConnection[
     assert seeds[0].score == 1.0
 
 
+async def _add(conn: AsyncConnection[Any], doc: int, said: str) -> None:
+    """Write a memory, again where others removed its entities meanwhile, as `store.write` asks of its callers."""
+    while True:
+        try:
+            await store.write(conn, NS, [text(doc, said)])
+        except SerializationFailure:
+            await conn.rollback()
+        else:
+            return await conn.commit()
+
+
 async def _churn(url: str, worker: int, rounds: int) -> None:
     async with await AsyncConnection.connect(url) as conn:
         for number in range(rounds):
             doc = worker * 1_000 + number
-            await store.write(conn, NS, [text(doc, f"Rome, Paris and Oslo met Worker{number % 3} in Lima.")])
-            await conn.commit()
+            await _add(conn, doc, f"Rome, Paris and Oslo met Worker{number % 3} in Lima.")
             await store.write(conn, NS, (), removed=[doc])
             await conn.commit()
 
