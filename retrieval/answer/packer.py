@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from graph.adjacency import Adjacency
 from postgres.arrays import array_text
 from postgres.prepared import Parameters, PreparedStatement, fetch_pipelined
 from retrieval.answer.answer import Answer
@@ -32,17 +33,11 @@ from retrieval.store.turns import PLACES
 from retrieval.text.normalized_text import without_speaker
 from retrieval.types.search import MIN_PACK_RELEVANCE, ContextRequest, DroppedItem, SearchRequest
 
-# By the root of its merges, as entities are shown. Those of other types are words of the texts, or shown with them.
-_SHARED = PreparedStatement("""
-    select e.name, shared.docs
-    from (
-        select coalesce(g.root, m.entity) as entity, array_agg(m.doc) as docs, sum(m.weight) as weight
-        from mention m left join entity_merge g on g.ns = %(ns)s and g.entity = m.entity
-        where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
-        group by 1 having count(*) > 1
-    ) shared join entity e on e.ns = %(ns)s and e.entity = shared.entity
-    where e.type not in ('term', 'phrase', 'date', 'speaker', 'title')
-    order by shared.weight desc, e.name
+# Those of other types are words of the texts, or shown with them.
+_NAMES = PreparedStatement("""
+    select entity, name from entity
+    where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+        and type not in ('term', 'phrase', 'date', 'speaker', 'title')
 """)
 
 _SHOWN = ("id", "text", "title", "speaker", "created_at", "expires_at", "kind", "session_id", "document_id")
@@ -97,18 +92,20 @@ class Packer:
             }
         docs = [*{each.doc: None for each in found} | read]  # a turn that is needed may have been found, too
         ordinals = memories.slots.ordinals_of(docs)
-        about: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
+        shared = _shared_entities(answer.index.graph, docs)
+        placed: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
+        named: Parameters = {"ns": answer.namespace.ns, "entities": array_text(shared)}
         async with self._pool.connection() as conn:
             with translated():
-                places, shared = await fetch_pipelined(conn, [(PLACES, about), (_SHARED, about)])
+                places, names = await fetch_pipelined(conn, [(PLACES, placed), (_NAMES, named)])
         place_of, names_of = dict(places), defaultdict[int, list[str]](list)
-        for name, mentioned_in in shared:
-            for ordinal in mentioned_in:
-                names_of[ordinal].append(name)
+        for entity, name in sorted(names, key=lambda row: (-sum(shared[row[0]].values()), row[1])):
+            for doc in shared[entity]:
+                names_of[doc].append(name)
         details = {
             doc: {
                 "place": place_of.get(ordinal, 0),
-                "entities": tuple(names_of[ordinal]),
+                "entities": tuple(names_of[doc]),
                 "superseded": bool(memories.superseded[doc] != NEVER),
             }
             for doc, ordinal in zip(docs, ordinals, strict=True)
@@ -138,6 +135,22 @@ def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemor
 
 def _candidate(memory: HydratedMemory, **details: Any) -> PackCandidate:
     return PackCandidate(**{name: getattr(memory, name) for name in _SHOWN}, **details)
+
+
+def _shared_entities(graph: Adjacency, docs: Sequence[int]) -> Mapping[int, Mapping[int, float]]:
+    """The entities that at least two of some memories mention, each with these memories, by slot, and the weights.
+
+    There are none while the namespace is still being read, as there is no graph leg then.
+    """
+    entities, mentioned_in, weights = graph.mentions_in(np.array(docs, np.int64))
+    _, codes, counts = np.unique(entities, return_inverse=True, return_counts=True)
+    several = counts[codes] > 1
+    shared = defaultdict[int, dict[int, float]](dict)
+    for entity, doc, weight in zip(
+        *(column[several].tolist() for column in (entities, mentioned_in, weights)), strict=True
+    ):
+        shared[entity][doc] = weight
+    return shared
 
 
 def _needed_turns(found: Iterable[RankedMemory], columns: Columns, view: SearchView) -> dict[int, int]:
