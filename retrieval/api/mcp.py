@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.util import find_spec
 
 from litestar import Litestar, asgi
@@ -11,6 +13,7 @@ from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from retrieval.api.state import AppState
+from retrieval.tasks import cancel
 
 
 @asgi("/mcp", is_mount=True, copy_scope=True)
@@ -28,17 +31,50 @@ async def serving_tools(app: Litestar, api: AppState) -> AsyncIterator[None]:
     if find_spec("mcp") is None:
         yield
         return
-    import httpx
+    tools = _Tools(app, api)
+    api.tools = tools
+    yield
+    api.tools = None
+    await tools.aclose()
 
-    from trivet import AsyncClient
-    from trivet.mcp import serving_http
 
-    base_url = f"http://{api.settings.host}:{api.settings.port}"
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
-    async with (
-        AsyncClient(base_url, api.settings.api_key, retries=0, transport=transport) as client,
-        serving_http(client, base_url) as tools,
-    ):
-        api.tools = tools  # type: ignore[assignment]
-        yield
-        api.tools = None
+class _Tools:
+    """The tools, made when they are first asked for: their libraries take 30 MB and half a second."""
+
+    def __init__(self, app: Litestar, api: AppState) -> None:
+        self._app = app
+        self._settings = api.settings
+        self._made: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
+        self._serving: asyncio.Task[None] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._serving is None:
+            self._serving = asyncio.create_task(self._serve())
+        tools = await asyncio.shield(self._made)
+        await tools(scope, receive, send)
+
+    async def aclose(self) -> None:
+        """End them, if they were made."""
+        if self._serving is not None:
+            await cancel(self._serving)
+
+    async def _serve(self) -> None:
+        """Make the tools, and keep them until cancelled: what they open must be closed by the task that opened it."""
+        try:
+            mcp = await asyncio.to_thread(import_module, "trivet.mcp")
+            import httpx
+
+            from trivet import AsyncClient
+
+            base_url = f"http://{self._settings.host}:{self._settings.port}"
+            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)  # type: ignore[arg-type]
+            async with (
+                AsyncClient(base_url, self._settings.api_key, retries=0, transport=transport) as client,
+                mcp.serving_http(client, base_url) as tools,
+            ):
+                self._made.set_result(tools)
+                await asyncio.Event().wait()
+        except Exception as exc:
+            if self._made.done():
+                raise
+            self._made.set_exception(exc)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -131,6 +132,22 @@ def test_the_namespace_of_a_request_is_its_path_or_a_header(database_url: str) -
         assert "Of Ben" not in call(url, "/mcp/ana@home", **header).text
         assert "name a namespace" in call(url).text
         assert "must be 1 to 128 letters" in call(url, "/mcp/ana/ben").text
+
+
+_SERVER = """
+import sys
+import httpx
+from tests.serving import on_a_port, settings_for
+with on_a_port(settings_for(sys.argv[1])) as url:
+    before = "mcp" in sys.modules
+    status = httpx.post(url + "/mcp/ana", json={}).status_code
+    print(before, "mcp" in sys.modules, status)
+"""
+
+
+def test_a_server_loads_what_they_need_when_it_is_first_asked(database_url: str) -> None:
+    found = subprocess.run([sys.executable, "-c", _SERVER, database_url], cwd=ROOT, capture_output=True, check=True)
+    assert found.stdout.split() == [b"False", b"True", b"400"]
 
 
 def test_tools_want_the_key_and_no_page_of_another_origin_reaches_them(database_url: str) -> None:
