@@ -161,11 +161,16 @@ class _WordCues(NamedTuple):
     phrases: set[int]
 
 
+_NO_CUES = _WordCues(set(), set())
+
+
 @lru_cache(maxsize=4_096)
 def _word_cues(word: str) -> _WordCues:
     found = [_LITERAL[word]] if word in _LITERAL else []
     if _ANY_WILD(word):
         found += [each for fullmatch, each in _WILD if fullmatch(word)]
+    if not found:  # as for most words
+        return _NO_CUES
     return _WordCues(
         {cue for each in found for cue in each.cues}, {phrase for each in found for phrase in each.phrases}
     )
