@@ -31,7 +31,7 @@ from retrieval.types.document import DocumentInput
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
-from retrieval.types.search import Filters, Mode, SearchRequest
+from retrieval.types.search import ContextRequest, Filters, Mode, SearchRequest
 from tests.conftest import PostgresServer
 from tests.serving import settings_for
 from tests.statements import for_all, has_rows, tables_of_namespaces, unbound
@@ -158,7 +158,14 @@ class House:
         answers["filtered"] = await self.ask(filters=Filters(metadata={"part": 1}, tags_any=["chat", "f1"]))
         answers["all"] = await self.ask(include_superseded=True, top_k=50)
         answers["then"] = await self.ask(as_of=DAY + timedelta(days=2))
+        answers["packs"] = [await self.pack(query) for query in _QUERIES]
         return answers
+
+    async def pack(self, query: str) -> list[Any]:
+        """What a context pack shows."""
+        packed = await self.engine.context(self.name, ContextRequest(query=query, query_timestamp=DAY))
+        await self.engine.settle()
+        return [packed.context, packed.related, msgspec.to_builtins(packed.items)]
 
     async def read_everything(self) -> dict[str, Any]:
         """What its lists, counts and memories say."""
