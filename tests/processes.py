@@ -52,7 +52,7 @@ def new_data_dir() -> Iterator[Path]:
 
 @contextmanager
 def serving(environment: Mapping[str, str], *, workers: int = 1) -> Iterator[Serving]:
-    """A `trivet serve` that is ready; killed at the end if it still runs."""
+    """A `trivet serve` whose workers are all ready; killed at the end if it still runs."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output"
         command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", str(workers))
@@ -70,6 +70,7 @@ def serving(environment: Mapping[str, str], *, workers: int = 1) -> Iterator[Ser
             url = until(lambda: _address(output, process))
             server = Serving(process, url, output)
             until(lambda: status(f"{url}/health/ready") == 200)
+            until(lambda: server.said().count("Application startup complete") == workers)  # one answers for all
             yield server
         finally:
             if process.poll() is None:
