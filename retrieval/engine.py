@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
@@ -31,7 +31,7 @@ from retrieval.documents.service import DocumentService
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.embedders import Embedders, check_installed, is_installed, multilingual_embedder
-from retrieval.embedding.onnx import OnnxEmbedder
+from retrieval.embedding.onnx import MODEL_FILE, OnnxEmbedder, load_model
 from retrieval.entities.service import EntityService
 from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
 from retrieval.index.files import IndexFiles
@@ -53,8 +53,8 @@ from retrieval.lifecycle.service import LifeCycle
 from retrieval.pipeline import Pipeline
 from retrieval.preparation import Preparation
 from retrieval.profiles.gate import GateReport
-from retrieval.profiles.models import ModelRegistry
-from retrieval.profiles.profile import SHIPPED, Profile
+from retrieval.profiles.models import ModelRegistry, load_file
+from retrieval.profiles.profile import DEFAULT, SHIPPED, Profile
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.profiles.schema import ProfileShadow
 from retrieval.ranking.rescoring import candidate_inputs
@@ -69,6 +69,7 @@ from retrieval.store.namespaces import Namespace, check_name, check_new_name
 from retrieval.store.pool import Pool, connect, open_pool, translated
 from retrieval.tasks import cancel
 from retrieval.text.analysis import resolve_language
+from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.timings import Stopwatch
 from retrieval.types.memory import (
     MAX_COMPARED,
@@ -186,7 +187,7 @@ class Trivet:
             await migrate.migrate(url)
             pool = await stack.enter_async_context(open_pool(url, settings.pool_size))
             threads = os.cpu_count() or 1
-            onnx = OnnxEmbedder(models / "embedder.onnx", models / "embedder.tokenizer.json", document_threads=threads)
+            onnx = OnnxEmbedder(models / MODEL_FILE, models / TOKENIZER_FILE, document_threads=threads)
             cached = partial(
                 CachedEmbedder, max_entries=settings.embedding_cache_entries, max_age_s=settings.embedding_cache_age_s
             )
@@ -540,6 +541,18 @@ class Trivet:
             if self._files is not None:
                 await self._files.tidy(conn)
             await statistics.refresh(conn)
+
+
+def load_models() -> None:
+    """Load the models that `Trivet.open` uses, so that processes forked afterwards share their memory.
+
+    Raises:
+        InvalidInput, ModelFileError: as `Trivet.open` does.
+    """
+    folder = models_dir()
+    load_model(folder / MODEL_FILE, folder / TOKENIZER_FILE)
+    for kind, name in asdict(DEFAULT.models).items():
+        load_file(kind, folder / name)
 
 
 async def _index_files(settings: Settings, pool: Pool) -> IndexFiles | None:

@@ -39,12 +39,8 @@ class Server:
     def resident_bytes(self) -> list[int]:
         """Resident memory of each process that answers requests; the database's are none of them."""
         parent = psutil.Process(self.pid)
-        commands = {child: " ".join(child.cmdline()) for child in parent.children()}
-        workers = [
-            child
-            for child, command in commands.items()
-            if "multiprocessing" in command and "resource_tracker" not in command
-        ]
+        children = [child for child in parent.children() if child.exe() == parent.exe()]
+        workers = [child for child in children if "resource_tracker" not in " ".join(child.cmdline())]
         return [process.memory_info().rss for process in workers or [parent]]
 
 

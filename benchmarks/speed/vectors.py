@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from benchmarks.speed.corpus import LARGE, Corpus, content_words, find_topics
 from benchmarks.speed.plan import Progress
-from retrieval.embedding.onnx import DIMENSIONS, MODEL_NAME, OnnxEmbedder
+from retrieval.embedding.onnx import DIMENSIONS, MODEL_FILE, MODEL_NAME, OnnxEmbedder
 from retrieval.installation import models_dir
 from retrieval.text.normalized_text import without_speaker
+from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.types.memory import MemoryInput
 
 _AT_ONCE = 256
@@ -32,7 +33,7 @@ def open_embedder() -> OnnxEmbedder:
     """The bundled embedder on all cores."""
     models = models_dir()
     threads = os.cpu_count() or 1
-    return OnnxEmbedder(models / "embedder.onnx", models / "embedder.tokenizer.json", document_threads=threads)
+    return OnnxEmbedder(models / MODEL_FILE, models / TOKENIZER_FILE, document_threads=threads)
 
 
 def plain_text(memory: MemoryInput) -> str:

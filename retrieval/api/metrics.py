@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from functools import cache, partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.values import MutexValue, ValueClass
 
 from retrieval.types.search import Degradation
-
-SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable that names the folder in which worker processes count together, set before they start."""
 
 _SECONDS = (0.001, 0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.06, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -59,7 +56,7 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """Prometheus text, version 0.0.4; with several workers, their sums, and nothing of any single process."""
-        if SHARED_FOLDER not in os.environ:
+        if ValueClass is MutexValue:  # one process alone
             return generate_latest(self._registry)
         everyone = CollectorRegistry()
         MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped

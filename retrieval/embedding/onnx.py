@@ -5,11 +5,14 @@ import contextlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from classifier.features import EMBEDDING_DIM
 from retrieval.embedding.encoder import (
@@ -27,6 +30,9 @@ from retrieval.installation import REMEDY, check_model_file
 from retrieval.text.word_pieces import load_tokenizer
 
 MODEL_NAME = "all-MiniLM-L6-v2"
+MODEL_FILE = "embedder.onnx"
+"""Its name in the folder of the models."""
+
 DIMENSIONS = EMBEDDING_DIM
 """Vector length of this model, of the intent model's input and of the database's columns."""
 
@@ -68,10 +74,7 @@ class OnnxEmbedder:
     dimensions: int = DIMENSIONS
 
     def __init__(self, model_path: Path, tokenizer_path: Path, *, document_threads: int) -> None:
-        """Load the tokenizer and the model (about 0.1 s).
-
-        The model is an ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
-        `embedding`, unit rows of shape (batch, DIMENSIONS). `document_threads` batches are computed in parallel.
+        """Load the files unless the process has; `document_threads` batches are computed in parallel.
 
         Raises:
             ValueError: `document_threads` is below 1.
@@ -80,21 +83,14 @@ class OnnxEmbedder:
         """
         if document_threads < 1:
             raise ValueError(f"document_threads must be at least 1, got {document_threads}")
-        for path in (model_path, tokenizer_path):
-            check_model_file(path)
-            if not path.is_file():
-                raise FileNotFoundError(f"no embedding model at {path}")
-        with _named(tokenizer_path):
-            self._tokenizer = load_tokenizer(tokenizer_path)
-        self._letters, self._fragments = piece_letters(self._tokenizer.get_vocab())
-        with _named(model_path):
-            self._session = open_session(model_path, threads=1)
+        self._tokenizer, self._session = load_model(model_path, tokenizer_path)
         dimensions = self._session.get_outputs()[0].shape[-1]
         if dimensions != DIMENSIONS:
             raise ModelFileError(
                 f"{model_path} gives vectors of {dimensions} numbers; the database and the intent model of this "
                 f"version of Trivet are made for {DIMENSIONS}"
             )
+        self._letters, self._fragments = piece_letters(self._tokenizer.get_vocab())
         self._query_thread = QueryThread(self._encode_query, name="embed-query")
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
         self._parallel = document_threads
@@ -178,6 +174,28 @@ class OnnxEmbedder:
             windows(encoding.ids) for some in _slices(texts) for encoding in self._tokenizer.encode_batch_fast(some)
         ]
         return list(chain.from_iterable(each)), list(map(len, each))
+
+
+@cache
+def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.InferenceSession]:
+    """A tokenizer and a model, loaded once in a process (about 0.1 s); thread-safe.
+
+    The model is an ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
+    `embedding`, unit rows of shape (batch, DIMENSIONS).
+
+    Raises:
+        FileNotFoundError: one of the two files is missing.
+        ModelFileError: one of them is damaged or of another kind.
+    """
+    for path in (model_path, tokenizer_path):
+        check_model_file(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"no embedding model at {path}")
+    with _named(tokenizer_path):
+        tokenizer = load_tokenizer(tokenizer_path)
+    with _named(model_path):
+        session = open_session(model_path, threads=1)
+    return tokenizer, session
 
 
 def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:

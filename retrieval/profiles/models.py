@@ -8,6 +8,7 @@ import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -104,7 +105,7 @@ class ModelRegistry:
         if not reference.startswith(_STORED):
             if not _FILE_NAME.fullmatch(reference):
                 raise InvalidInput(f"{reference!r} is neither a file name nor sha256:…", loc=("models", kind))
-            return await asyncio.to_thread(_load, kind, self._folder / reference)
+            return await asyncio.to_thread(load_file, kind, self._folder / reference)
         checksum = reference.removeprefix(_STORED)
         async with self._pool.connection() as conn:
             content = await store.model(conn, kind, checksum)
@@ -113,6 +114,17 @@ class ModelRegistry:
         if hashlib.sha256(content).hexdigest() != checksum:
             raise InvalidInput(f"the model {reference!r} in the database is damaged", loc=("models", kind))
         return await asyncio.to_thread(_load_content, kind, content)
+
+
+@cache
+def load_file(kind: ModelKind, path: Path) -> Any:
+    """A model of a file that does not change, loaded once in a process.
+
+    Raises:
+        InvalidInput: there is no such model, or it is not of its kind for this version; names the kind.
+        ModelFileError: it came with Trivet and is damaged.
+    """
+    return _load(kind, path)
 
 
 def _load(kind: ModelKind, path: Path) -> Any:

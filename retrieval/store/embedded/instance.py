@@ -122,6 +122,20 @@ class EmbeddedPostgres:
                 os.close(share)
         watcher.join()  # it may be waiting for the lock
 
+    def stay_out_of_forks(self) -> None:
+        """Keep processes that are forked from now on out of it: they neither hold its locks nor watch the server."""
+        os.register_at_fork(
+            before=self._turn.acquire,  # no copy of a lock's descriptor while the server is being restarted
+            after_in_parent=self._turn.release,
+            after_in_child=self._disown,
+        )
+
+    def _disown(self) -> None:
+        if self._share is not None:
+            os.close(self._share)  # which does not release the lock of this process's parent
+            self._share = None
+        self._turn.release()
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
         """Run the server for the duration of the block; SIGTERM, Ctrl-C and cancellation leave the block.
