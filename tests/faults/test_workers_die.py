@@ -1,0 +1,70 @@
+"""Several workers: one is killed, alone or with PostgreSQL, or the process that watches them is."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.faults.test_embedded_dies import add, found
+from tests.processes import PATIENCE_S, Serving, new_data_dir, postgres_in, postmaster_of, serving, until
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    with new_data_dir() as folder:
+        yield folder
+
+
+@pytest.fixture
+def server(data_dir: Path) -> Iterator[Serving]:
+    """With two workers and one memory, which each of the workers has been asked for."""
+    with serving({"TRIVET_DATA_DIR": str(data_dir)}, workers=2) as started:
+        assert add(started) == 201
+        yield started
+
+
+def workers(server: Serving) -> list[psutil.Process]:
+    return psutil.Process(server.process.pid).children()
+
+
+def test_workers_share_the_memory_of_what_they_loaded(server: Serving) -> None:
+    """Most of it: each would load its own 110 MB otherwise."""
+    for worker in workers(server):
+        memory = worker.memory_full_info()
+        assert memory.uss < memory.rss / 2
+
+
+@pytest.mark.parametrize("with_postgres", [False, True])
+def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postgres: bool) -> None:
+    """Also while the process that replaces it is starting PostgreSQL again."""
+    killed, other = workers(server)
+    if with_postgres:
+        postmaster_of(data_dir).kill()
+    killed.kill()
+    until(lambda: server.said().count("Application startup complete") == 3)
+    assert until(lambda: found(server)) == ["m1"]
+    assert len(workers(server)) == 2
+    assert other in workers(server)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(PATIENCE_S) == 0
+    assert postgres_in(data_dir) == []
+
+
+def test_the_last_worker_stops_postgres_where_their_parent_was_killed(server: Serving, data_dir: Path) -> None:
+    """As every process that uses it would: none holds a lock that is not its own."""
+    left = workers(server)
+    try:
+        server.process.kill()
+        server.process.wait()
+        for worker in left:
+            worker.terminate()
+        until(lambda: postgres_in(data_dir) == [])
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(server.process.pid, signal.SIGKILL)
