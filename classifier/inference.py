@@ -106,14 +106,15 @@ class IntentClassifier:
         )
 
 
-def open_session(model_path: Path) -> ort.InferenceSession:
-    """Open a small model with a single thread and without spinning."""
+def open_session(model: Path | bytes) -> ort.InferenceSession:
+    """Open a model, from a file or serialised: a run takes the thread that calls it, and idle ones use no CPU."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    return ort.InferenceSession(str(model_path), options, providers=["CPUExecutionProvider"])
+    source = model if isinstance(model, bytes) else str(model)
+    return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
 def read_metadata(session: ort.InferenceSession, model_path: Path, expected: Mapping[str, str]) -> dict[str, str]:

@@ -22,8 +22,6 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from postgres.waiting import wait
-
 Parameters = Mapping[str, str | float | None]
 """By name; numbers and text as PostgreSQL writes them, arrays as `array_text` does."""
 
@@ -63,7 +61,7 @@ class PreparedStatement:
         if name is None:
             name = f"trivet_{next(_numbers)}".encode()
             conn.pgconn.send_prepare(name, self.text.encode())
-            _check(await wait(conn, generators.execute(conn.pgconn)))
+            _check(await conn.wait(generators.execute(conn.pgconn)))
             names[self] = name
         return name
 
@@ -148,7 +146,7 @@ class PendingResult:
         answer = generators.execute(pgconn)
         if timeout_s is not None:
             return _check(await self._conn.wait(answer, timeout=timeout_s))
-        return _check(await wait(self._conn, answer))
+        return _check(await self._conn.wait(answer))
 
 
 async def send(conn: AsyncConnection[Any], statement: PreparedStatement, parameters: Parameters) -> PendingResult:
@@ -181,7 +179,7 @@ async def _answers(
         if len(ready) == 1:
             [(send_query, values)] = ready
             send_query(values, result_format=1)
-            results = [await wait(conn, generators.execute(pgconn))]
+            results = [await conn.wait(generators.execute(pgconn))]
         else:
             results = await _in_turn(conn, ready)
     return [Rows(conn, _check(each)).all() for each in results]
@@ -222,7 +220,7 @@ async def _in_turn(
         for send_query, values in ready:
             send_query(values, result_format=1)
         pgconn.pipeline_sync()
-        return await wait(conn, _communicate(pgconn, len(ready)))
+        return await conn.wait(_communicate(pgconn, len(ready)))
     finally:
         try:
             pgconn.exit_pipeline_mode()

@@ -161,7 +161,7 @@ class Trivet:
             embedders=embedders,
             model_registry=models,
             preparation=preparation,
-            legs=ConcurrentLegs(pool, retrievers, timeout_s=settings.leg_timeout_s, inline=(Leg.BM25,)),
+            legs=ConcurrentLegs(pool, retrievers, timeout_s=settings.leg_timeout_s),
             leg_timeout_s=settings.leg_timeout_s,
         )
         self.jobs = Jobs(pool)

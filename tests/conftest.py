@@ -7,9 +7,8 @@ import itertools
 import os
 import pickle
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from classifier.inference import open_session
 from retrieval.api import app
 from retrieval.embedding import encoder, onnx
-from retrieval.installation import models_dir
-from retrieval.profiles import models
 from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
@@ -105,8 +103,8 @@ def postgres_server() -> Iterator[PostgresServer]:
 class RememberingSession:
     """An encoder that runs once for each batch: tests write and ask the same texts again and again."""
 
-    def __init__(self, path: Path, *, threads: int) -> None:
-        self._session = encoder.open_session(path, threads=threads)
+    def __init__(self, path: Path) -> None:
+        self._session = open_session(path)
         self._outputs: dict[bytes, list[Any]] = {}
 
     def run(self, names: list[str], inputs: encoder.Inputs, options: ort.RunOptions | None = None) -> list[Any]:
@@ -123,21 +121,9 @@ class RememberingSession:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def shipped_models_opened_once() -> Iterator[None]:
-    """To open them takes a third of a second, and hundreds of tests open a Trivet. Sessions may be shared."""
-    folder = models_dir()
-
-    def once(load: Callable[..., Any]) -> Callable[..., Any]:
-        opened = cache(load)
-
-        def of(path: Path | str, **options: Any) -> Any:
-            return (opened if Path(path).parent == folder else load)(path, **options)
-
-        return of
-
+def batches_are_encoded_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(onnx, "open_session", once(RememberingSession))
-        patch.setattr(models, "LOADERS", {kind: once(load) for kind, load in models.LOADERS.items()})
+        patch.setattr(onnx, "open_session", RememberingSession)
         yield
 
 

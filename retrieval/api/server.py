@@ -26,7 +26,6 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import SIGNALS
 
 from native.malloc import trim_heap
-from retrieval.api.protocol import Protocol
 from retrieval.errors import SettingsError, StoreUnavailable
 from retrieval.settings import Settings, variable_of
 from retrieval.store.embedded.instance import EmbeddedPostgres
@@ -171,7 +170,7 @@ def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Co
         port=settings.port,
         workers=workers,
         loop="uvloop",
-        http=Protocol,
+        http="httptools",
         ws="none",
         lifespan="on",
         log_config=None,

@@ -150,11 +150,6 @@ class Embedding:
             self._running = embedder.begin(text)
             self._running.add_done_callback(embed.__exit__)
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether awaiting it does not block: it is computed, or not wanted."""
-        return self._running is None
-
     async def __call__(self) -> NDArray[np.float32]:
         """The unit vector, shape (dimensions,); raises what the embedder raised."""
         if self._vector is not None:

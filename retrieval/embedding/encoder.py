@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
@@ -28,20 +27,6 @@ PIECES_PER_RUN = 3
 
 _SHRINK_ARENA = ort.RunOptions()
 _SHRINK_ARENA.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-
-
-def open_session(model: Path | bytes, *, threads: int) -> ort.InferenceSession:
-    """Open a model, from a file or serialised, on the CPU.
-
-    Its threads sleep between runs instead of spinning, so that an idle server uses no CPU.
-    """
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-    source = model if isinstance(model, bytes) else str(model)
-    return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
 Inputs = dict[str, NDArray[np.int64]]

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from native import is_old_x86
-from retrieval.embedding.onnx import DIMENSIONS, joined_vectors
-from retrieval.embedding.worker_thread import QueryThread
+from retrieval.embedding.onnx import DIMENSIONS, joined_vectors, stopped
 from retrieval.errors import EmbedderMissing, ModelFileError
 from retrieval.types.namespace import EmbedderName
 
@@ -77,13 +76,13 @@ class MultilingualEmbedder:
             raise ModelFileError(f"the embedder {MODEL_NAME} cannot be opened ({exc}); {REMEDY}") from exc
         if self._engine.dim != DIMENSIONS:
             raise ModelFileError(f"the package {PACKAGE} gives vectors of {self._engine.dim} numbers, not {DIMENSIONS}")
-        self._query_thread = QueryThread(self._query_vector, name="embed-multilingual-query")
+        self._query_thread = ThreadPoolExecutor(1, thread_name_prefix="embed-multilingual-query")
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-multilingual")
         self._parallel = document_threads
 
     def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
         """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
-        return self._query_thread(text)
+        return asyncio.get_running_loop().run_in_executor(self._query_thread, self._query_vector, text)
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
@@ -117,8 +116,7 @@ class MultilingualEmbedder:
 
     async def aclose(self) -> None:
         """Stop all threads after the running texts; drop waiting ones."""
-        self._document_threads.shutdown(wait=False, cancel_futures=True)
-        await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
+        await stopped(self._query_thread, self._document_threads)
 
     def _pieces(self, text: str) -> int:
         """The word pieces of a normalised text, its prefix and its ends included."""

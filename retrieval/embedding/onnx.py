@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from classifier.features import EMBEDDING_DIM
+from classifier.inference import open_session
 from retrieval.embedding.encoder import (
     Inputs,
     batch_inputs,
     batches_by_length,
     encode,
     encode_batch,
-    open_session,
     shrink_arena,
 )
-from retrieval.embedding.worker_thread import QueryThread
 from retrieval.errors import ModelFileError
 from retrieval.installation import REMEDY, check_model_file
 from retrieval.text.word_pieces import load_tokenizer
@@ -91,7 +90,7 @@ class OnnxEmbedder:
                 f"version of Trivet are made for {DIMENSIONS}"
             )
         self._letters, self._fragments = piece_letters(self._tokenizer.get_vocab())
-        self._query_thread = QueryThread(self._encode_query, name="embed-query")
+        self._query_thread = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
         self._parallel = document_threads
         self._calls = 0
@@ -100,7 +99,8 @@ class OnnxEmbedder:
     def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
         """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
         # Tokenised here rather than in the thread, which would have to acquire the GIL once more.
-        return self._query_thread(batch_inputs([windows(self._tokenizer.encode(text).ids)[0]]))
+        inputs = batch_inputs([windows(self._tokenizer.encode(text).ids)[0]])
+        return asyncio.get_running_loop().run_in_executor(self._query_thread, self._encode_query, inputs)
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
@@ -152,8 +152,7 @@ class OnnxEmbedder:
     async def aclose(self) -> None:
         """Stop all threads after the running batches; drop waiting ones."""
         self._cancel_release()
-        self._document_threads.shutdown(wait=False, cancel_futures=True)
-        await asyncio.gather(self._query_thread.aclose(), asyncio.to_thread(self._document_threads.shutdown))
+        await stopped(self._query_thread, self._document_threads)
 
     def _cancel_release(self) -> None:
         if self._release is not None:
@@ -176,6 +175,13 @@ class OnnxEmbedder:
         return list(chain.from_iterable(each)), list(map(len, each))
 
 
+async def stopped(*executors: ThreadPoolExecutor) -> None:
+    """Return once the threads of some executors have ended; what they have not begun is dropped."""
+    for each in executors:
+        each.shutdown(wait=False, cancel_futures=True)
+    await asyncio.gather(*(asyncio.to_thread(each.shutdown) for each in executors))
+
+
 @cache
 def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.InferenceSession]:
     """A tokenizer and a model, loaded once in a process (about 0.1 s); thread-safe.
@@ -194,7 +200,7 @@ def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.I
     with _named(tokenizer_path):
         tokenizer = load_tokenizer(tokenizer_path)
     with _named(model_path):
-        session = open_session(model_path, threads=1)
+        session = open_session(model_path)
     return tokenizer, session
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -19,7 +19,7 @@ from retrieval.types.search import Degradation, Leg
 
 T = TypeVar("T")
 
-_RunningLeg = asyncio.Future[LegRanking | Degradation]
+_RunningLeg = asyncio.Task[LegRanking | Degradation]
 
 
 class LegResults(NamedTuple):
@@ -44,17 +44,11 @@ class LegResults(NamedTuple):
 class ConcurrentLegs:
     """Runs legs; one that fails or is late degrades the answer and does not fail the search."""
 
-    def __init__(
-        self, pool: Pool, retrievers: Mapping[Leg, Retriever], *, timeout_s: float, inline: Collection[Leg] = ()
-    ) -> None:
-        """Give each leg a deadline of `timeout_s` seconds.
-
-        The legs of `inline` wait for nothing but the query's embedding; they run without a task if it is ready.
-        """
+    def __init__(self, pool: Pool, retrievers: Mapping[Leg, Retriever], *, timeout_s: float) -> None:
+        """Give each leg a deadline of `timeout_s` seconds."""
         self._pool = pool
         self._retrievers = retrievers
         self._timeout_s = timeout_s
-        self._inline = frozenset(inline)
 
     async def run(self, query: PreparedQuery, meanwhile: Callable[[], Awaitable[T]]) -> tuple[LegResults, T]:
         """Run the query's legs and do something else meanwhile; returns the results of both.
@@ -62,25 +56,17 @@ class ConcurrentLegs:
         Raises AllLegsFailed if no leg answered, VectorsReplaced if the namespace was given new vectors.
         """
         running: dict[Leg, _RunningLeg] = {}
-        leg_query, legs = self._leg_query(query, running), query.legs
-        inline = [leg for leg in legs if leg in self._inline and query.embedding.is_ready]
-        run = partial(self._run, query, leg_query)
+        leg_query = self._leg_query(query, running)
         try:
             async with asyncio.TaskGroup() as group:
-                for leg in legs:
-                    if leg in inline:
-                        running[leg] = asyncio.get_running_loop().create_future()
-                    else:
-                        running[leg] = group.create_task(run(leg))
-                await asyncio.sleep(0)  # let the tasks send their statements first
-                for leg in inline:
-                    running[leg].set_result(await run(leg))
+                running |= {leg: group.create_task(self._run(query, leg_query, leg)) for leg in query.legs}
+                await asyncio.sleep(0)  # let the legs send their statements first
                 done_meanwhile = await meanwhile()
         except ExceptionGroup as group_failure:
             if group_failure.subgroup(VectorsReplaced):
                 raise VectorsReplaced from group_failure
             raise
-        outcomes = {leg: future.result() for leg, future in running.items()}
+        outcomes = {leg: task.result() for leg, task in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
         failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
         found = LegResults(rankings, leg_query.vectors, [*query.degraded, *failures])
@@ -130,8 +116,8 @@ class ConcurrentLegs:
 
     async def _other_rankings(self, running: Mapping[Leg, _RunningLeg]) -> Mapping[Leg, LegRanking]:
         """The rankings of the legs other than the graph's; waits for them at most half a leg's deadline."""
-        futures = {leg: future for leg, future in running.items() if leg is not Leg.GRAPH}
-        if not all(future.done() for future in futures.values()):
-            await asyncio.wait(futures.values(), timeout=self._timeout_s / 2)
-        done = {leg: future.result() for leg, future in futures.items() if future.done() and not future.cancelled()}
+        tasks = {leg: task for leg, task in running.items() if leg is not Leg.GRAPH}
+        if not all(task.done() for task in tasks.values()):
+            await asyncio.wait(tasks.values(), timeout=self._timeout_s / 2)
+        done = {leg: task.result() for leg, task in tasks.items() if task.done() and not task.cancelled()}
         return {leg: outcome for leg, outcome in done.items() if isinstance(outcome, LegRanking)}

@@ -155,7 +155,6 @@ class Bench:
         retrievers: dict[Leg, Retriever],
         mode: Mode = Mode.ADAPTIVE,
         embedder: Embedder | None = None,
-        inline_legs: Sequence[Leg] = (),
         leg_timeout_s: float = PATIENCE_S,
         **options: Any,
     ) -> Answer:
@@ -174,7 +173,7 @@ class Bench:
             embedders=embedders,
             model_registry=self._model_registry,
             preparation=preparation,
-            legs=ConcurrentLegs(self.pool, retrievers, timeout_s=leg_timeout_s, inline=inline_legs),
+            legs=ConcurrentLegs(self.pool, retrievers, timeout_s=leg_timeout_s),
             leg_timeout_s=leg_timeout_s,
         )
         return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode, **options), Stopwatch())
@@ -251,57 +250,11 @@ async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
     assert listening.told == {}
 
 
-class Placed:
-    """A leg that notes in which task it runs."""
-
-    def __init__(self, real: Retriever) -> None:
-        self.leg = real.leg
-        self._real = real
-        self.tasks: list[asyncio.Task[Any] | None] = []
-
-    async def search(self, query: LegQuery) -> LegRanking:
-        """What the real one finds."""
-        self.tasks.append(asyncio.current_task())
-        return await self._real.search(query)
-
-
-async def test_prompt_legs_need_no_task_once_the_embedding_is_there(bench: Bench) -> None:
-    """And are answered, deadlines and failures included, as those that have one."""
-    legs, inline_legs = bench.legs(), [Leg.VECTOR, Leg.BM25]
-    embedder = CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
-    placed = {leg: Placed(retriever) for leg, retriever in legs.items()}
-    expected = await bench.search(legs)
-    for expected_here in ([], inline_legs):  # the first has to wait for the embedding
-        answer = await bench.search({**placed}, embedder=embedder, inline_legs=inline_legs)
-        assert [leg for leg in Leg if placed[leg].tasks[-1] is asyncio.current_task()] == expected_here
-        hits, same = ({leg: r.hits for leg, r in each.fused_rankings.items()} for each in (answer, expected))
-        assert (list(hits), hits) == (list(same), same)
-        assert answer.prediction == expected.prediction
-    listening = Listening(legs[Leg.GRAPH])
-    for broken in Leg:
-        for sleeps_s in (None, 3_600.0):
-            some = {**legs, Leg.GRAPH: listening, broken: Breaking(legs[broken], sleeps_s=sleeps_s)}
-            deadline_s = PATIENCE_S if sleeps_s is None else DEADLINE_S
-            answer = await bench.search(some, embedder=embedder, inline_legs=inline_legs, leg_timeout_s=deadline_s)
-            assert [each.leg for each in answer.degraded] == [broken.value]
-            assert ("deadline" in answer.degraded[0].reason) == (sleeps_s is not None)
-            assert set(answer.fused_rankings) == set(Leg) - {broken}
-            assert answer.found[0].memory.id == "a"
-    await bench.search({**legs, Leg.GRAPH: listening}, embedder=embedder, inline_legs=inline_legs)
-    assert set(listening.told) == set(inline_legs)
-    breaking = {leg: Breaking(retriever) for leg, retriever in legs.items()}
-    with pytest.raises(AllLegsFailed, match=r"vector: ConnectionResetError.*bm25: .*graph: "):
-        await bench.search({**breaking}, embedder=embedder, inline_legs=inline_legs)
-
-
 async def test_a_search_that_is_cancelled_leaves_nothing_running(bench: Bench) -> None:
-    """Neither a leg with a task of its own nor one without."""
-    embedder = CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
-    await embedder.embed_query(QUERY)
     for silent in Leg:
         before = asyncio.all_tasks()
         legs = {**bench.legs(), silent: Silent(silent)}
-        search = asyncio.create_task(bench.search({**legs}, embedder=embedder, inline_legs=[Leg.VECTOR, Leg.BM25]))
+        search = asyncio.create_task(bench.search({**legs}))
         await asyncio.sleep(0.2)
         search.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -11,10 +11,11 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from classifier.inference import open_session
 from classifier.training.checksums import file_sha256
 from retrieval.embedding.build_onnx.graph import OPSET
 from retrieval.embedding.build_onnx.source import REQUIREMENT, TOKENIZER_SHA256, WEIGHTS_SHA256
-from retrieval.embedding.encoder import batches_by_length, encode_batch, open_session
+from retrieval.embedding.encoder import batches_by_length, encode_batch
 from retrieval.embedding.onnx import DIMENSIONS
 
 _QUERY_RUNS = 1000
@@ -23,7 +24,7 @@ _INT8_LIMIT = 127
 
 def encode_all(model: bytes, texts: Sequence[Sequence[int]]) -> NDArray[np.float32]:
     """Encode word piece ids on one thread; unit rows in the order of `texts`."""
-    session = open_session(model, threads=1)
+    session = open_session(model)
     vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
     for rows in batches_by_length(texts):
         vectors[rows] = encode_batch(session, [texts[row] for row in rows])
@@ -36,7 +37,7 @@ def speed_row(name: str, model: bytes, query: Sequence[int], documents: Sequence
     In CPU time, so that waiting on a busy machine does not count; the fastest tenth of the queries is least affected by
     other processes' use of the caches.
     """
-    session = open_session(model, threads=1)
+    session = open_session(model)
     query_s = []
     for _ in range(_QUERY_RUNS):
         start = time.process_time()

@@ -16,7 +16,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from retrieval.embedding.encoder import batch_inputs, open_session
+from classifier.inference import open_session
+from retrieval.embedding.encoder import batch_inputs
 
 LAYERS = 6
 
@@ -110,7 +111,7 @@ def observe_inputs(
     inputs = {node.name: node.input[0] for node in model.graph.node if node.name in names}
     for value in dict.fromkeys(inputs.values()):
         observed.graph.output.append(helper.make_tensor_value_info(value, TensorProto.FLOAT, None))
-    session = open_session(observed.SerializeToString(), threads=1)
+    session = open_session(observed.SerializeToString())
     seen: dict[str, list[Floats]] = {name: [] for name in names}
     for pieces in texts:
         values = session.run([inputs[name] for name in names], batch_inputs([pieces]))

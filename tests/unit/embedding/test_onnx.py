@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from classifier.inference import open_session
 from retrieval.embedding import onnx
 from retrieval.embedding.cache import Embedder
-from retrieval.embedding.encoder import encode_batch, open_session
+from retrieval.embedding.encoder import encode_batch
 from retrieval.embedding.onnx import MAX_PIECES, OnnxEmbedder, joined_vectors, windows
 from retrieval.errors import TrivetError
 from retrieval.installation import models_dir
@@ -175,7 +176,7 @@ async def test_a_query_does_not_wait_for_documents(embedder: OnnxEmbedder, monke
 
 def test_threads_sleep_between_runs() -> None:
     """An idle server must not burn its processor."""
-    options = open_session(MODEL, threads=2).get_session_options()
+    options = open_session(MODEL).get_session_options()
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
     assert options.get_session_config_entry("session.inter_op.allow_spinning") == "0"
 
