@@ -23,7 +23,7 @@ def data_dir() -> Iterator[Path]:
 
 @pytest.fixture
 def server(data_dir: Path) -> Iterator[Serving]:
-    """With two workers and one memory, which each of the workers has been asked for."""
+    """With two workers and one memory."""
     with serving({"TRIVET_DATA_DIR": str(data_dir)}, workers=2) as started:
         assert add(started) == 201
         yield started
