@@ -544,7 +544,7 @@ class Trivet:
 
 
 def load_models() -> None:
-    """Load the models that `Trivet.open` uses, so that processes forked afterwards share their memory.
+    """Load the embedder and the models of the shipped default profile: processes forked afterwards share their memory.
 
     Raises:
         InvalidInput, ModelFileError: as `Trivet.open` does.

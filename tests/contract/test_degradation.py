@@ -250,11 +250,39 @@ async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
     assert listening.told == {}
 
 
+async def test_a_remembered_embedding_changes_nothing(bench: Bench) -> None:
+    """Legs are answered, deadlines and failures included, as where they wait for it."""
+    legs, embedder = bench.legs(), CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
+    expected = await bench.search(legs)
+    for _ in range(2):  # the first has to wait for the embedding
+        answer = await bench.search(legs, embedder=embedder)
+        hits, same = ({leg: r.hits for leg, r in each.fused_rankings.items()} for each in (answer, expected))
+        assert (list(hits), hits) == (list(same), same)
+        assert answer.prediction == expected.prediction
+    listening = Listening(legs[Leg.GRAPH])
+    for broken in Leg:
+        for sleeps_s in (None, 3_600.0):
+            some = {**legs, Leg.GRAPH: listening, broken: Breaking(legs[broken], sleeps_s=sleeps_s)}
+            deadline_s = PATIENCE_S if sleeps_s is None else DEADLINE_S
+            answer = await bench.search(some, embedder=embedder, leg_timeout_s=deadline_s)
+            assert [each.leg for each in answer.degraded] == [broken.value]
+            assert ("deadline" in answer.degraded[0].reason) == (sleeps_s is not None)
+            assert set(answer.fused_rankings) == set(Leg) - {broken}
+            assert answer.found[0].memory.id == "a"
+    await bench.search({**legs, Leg.GRAPH: listening}, embedder=embedder)
+    assert set(listening.told) == {Leg.VECTOR, Leg.BM25}
+    breaking = {leg: Breaking(retriever) for leg, retriever in legs.items()}
+    with pytest.raises(AllLegsFailed, match=r"vector: ConnectionResetError.*bm25: .*graph: "):
+        await bench.search({**breaking}, embedder=embedder)
+
+
 async def test_a_search_that_is_cancelled_leaves_nothing_running(bench: Bench) -> None:
+    embedder = CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
+    await embedder.embed_query(QUERY)
     for silent in Leg:
         before = asyncio.all_tasks()
         legs = {**bench.legs(), silent: Silent(silent)}
-        search = asyncio.create_task(bench.search({**legs}))
+        search = asyncio.create_task(bench.search({**legs}, embedder=embedder))
         await asyncio.sleep(0.2)
         search.cancel()
         with pytest.raises(asyncio.CancelledError):

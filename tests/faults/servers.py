@@ -21,6 +21,9 @@ from retrieval.store.embedded.programs import is_root, run_program
 WITHIN_S = 30.0
 """How long anything may take before a test gives up."""
 
+FAST = {"fsync": "off", "shared_buffers": "64MB"}
+"""Settings of a PostgreSQL that does not wait for the disk."""
+
 _SETTINGS = {
     "autovacuum": "off",
     "bgwriter_delay": "10s",

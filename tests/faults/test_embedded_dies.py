@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -19,12 +18,11 @@ import pytest
 
 from retrieval.store.embedded import instance
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from retrieval.store.migrate import migrate
+from tests.faults.servers import FAST
 from tests.processes import (
     PATIENCE_S,
     Serving,
     kill_postgres_in,
-    new_data_dir,
     postgres_in,
     postmaster_of,
     serving,
@@ -32,28 +30,7 @@ from tests.processes import (
     until,
 )
 
-FAST = {"fsync": "off", "shared_buffers": "64MB"}
 MEMORY = {"id": "m1", "text": "My sister Ines moved to Porto."}
-
-
-@pytest.fixture(scope="module")
-def template() -> Iterator[Path]:
-    """The same, to be copied: that is quicker than to make one."""
-    with new_data_dir() as folder:
-        server = EmbeddedPostgres(folder, settings=FAST)
-        asyncio.run(migrate(server.start()))
-        server.stop()
-        with (folder / "postgres" / "postgresql.conf").open("a", encoding="utf-8") as conf:
-            conf.write("fsync = off\n")
-        yield folder
-
-
-@pytest.fixture
-def data_dir(template: Path) -> Iterator[Path]:
-    """A folder in which Trivet was used before, on a PostgreSQL that does not wait for the disk."""
-    with new_data_dir() as folder:
-        subprocess.run(("cp", "-a", template, folder), check=True)
-        yield folder
 
 
 def add(server: Serving, **fields: str) -> int:

@@ -12,13 +12,7 @@ import psutil
 import pytest
 
 from tests.faults.test_embedded_dies import add, found
-from tests.processes import PATIENCE_S, Serving, new_data_dir, postgres_in, postmaster_of, serving, until
-
-
-@pytest.fixture
-def data_dir() -> Iterator[Path]:
-    with new_data_dir() as folder:
-        yield folder
+from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, serving, until
 
 
 @pytest.fixture

@@ -6,16 +6,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime as ort
 import pytest
+from numpy.typing import NDArray
 
 from classifier.inference import open_session
 from retrieval.embedding import onnx
 from retrieval.embedding.cache import Embedder
-from retrieval.embedding.encoder import encode_batch
+from retrieval.embedding.encoder import Inputs, encode, encode_batch
 from retrieval.embedding.onnx import MAX_PIECES, OnnxEmbedder, joined_vectors, windows
 from retrieval.errors import TrivetError
 from retrieval.installation import models_dir
@@ -172,6 +175,73 @@ async def test_a_query_does_not_wait_for_documents(embedder: OnnxEmbedder, monke
     finally:
         may_end.set()
     await documents
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The encoder of queries, which waits until it may end; `lengths` of those that it began, their marks included."""
+
+    begun: threading.Event
+    may_end: threading.Event
+    lengths: list[int]
+
+    def __call__(self, session: ort.InferenceSession, inputs: Inputs) -> NDArray[np.float32]:
+        self.lengths.append(inputs["input_ids"].shape[1])
+        self.begun.set()
+        self.may_end.wait(60)
+        return encode(session, inputs)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Held:
+    encoder = Held(threading.Event(), threading.Event(), [])
+    monkeypatch.setattr(onnx, "encode", encoder)
+    return encoder
+
+
+async def test_a_query_that_is_given_up_is_not_embedded(embedder: OnnxEmbedder, held: Held) -> None:
+    """And one that is given up while it is embedded disturbs nobody."""
+    vectors = [embedder.embed_query("word " * count) for count in (1, 2, 3)]
+    await asyncio.to_thread(held.begun.wait, 60)
+    for vector in vectors[:2]:
+        vector.cancel()
+    await asyncio.sleep(0)
+    held.may_end.set()
+    assert (await vectors[2]).shape == (onnx.DIMENSIONS,)
+    assert all(vector.cancelled() for vector in vectors[:2])
+    assert held.lengths == [3, 5]
+
+
+async def test_queries_at_the_end(held: Held) -> None:
+    """What is embedded is answered, who waits for a turn is cancelled, who comes later is refused."""
+    embedder = OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
+    first, second = embedder.embed_query("first"), embedder.embed_query("second")
+    await asyncio.to_thread(held.begun.wait, 60)
+    closing = asyncio.create_task(embedder.aclose())
+    await asyncio.sleep(0)
+    held.may_end.set()
+    await closing
+    assert (await first).shape == (onnx.DIMENSIONS,)
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        await embedder.embed_query("third")
+
+
+def test_a_loop_that_ended_meanwhile_leaves_the_next_one_answered(held: Held) -> None:
+    embedder = OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
+
+    async def leave() -> None:
+        embedder.embed_query("first").add_done_callback(lambda _: None)
+        await asyncio.to_thread(held.begun.wait, 60)
+
+    async def stay() -> NDArray[np.float32]:
+        return await embedder.embed_query("second")
+
+    asyncio.run(leave())
+    held.may_end.set()
+    assert asyncio.run(stay()).shape == (onnx.DIMENSIONS,)
+    asyncio.run(embedder.aclose())
 
 
 def test_threads_sleep_between_runs() -> None:
