@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ class ModelMismatch(ValueError):
     """A model file does not match this version of the features."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IntentPrediction:
+class IntentPrediction(msgspec.Struct, frozen=True, kw_only=True):
     """The classifier's prediction for a query."""
 
     label: Intent

@@ -8,11 +8,11 @@ Query-Drift Estimation", TOIS 2012, doi:10.1145/2180868.2180873).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import log1p
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,8 +36,7 @@ class LegScores(NamedTuple):
     scores: Sequence[float] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueryPerformanceFeatures:
+class QueryPerformanceFeatures(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The results of the legs for a query.
 
     Attributes:

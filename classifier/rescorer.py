@@ -6,10 +6,10 @@ import ctypes
 import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,8 +44,7 @@ _distance = native.function(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rescored:
+class Rescored(msgspec.Struct, frozen=True, kw_only=True):
     """The rescorer's output for the candidates of a query.
 
     Attributes:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from graph.rules import Atom, Rule, fold_relation
 
@@ -48,8 +49,7 @@ class Stated(NamedTuple):
         return (self,)
 
 
-@dataclass(frozen=True, slots=True)
-class Inferred:
+class Inferred(msgspec.Struct, frozen=True):
     """A relation inferred by a rule.
 
     Attributes:

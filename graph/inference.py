@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,8 +38,7 @@ class JoinBounds:
     rounds: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class JoinedEdge:
+class JoinedEdge(msgspec.Struct, frozen=True):
     """A relation of an active entity.
 
     Attributes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,8 +18,7 @@ from graph.resolution import MENTIONS_CAP, Seed
 from native import Array, address, function
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a walk: a hub of a million mentions costs as much as one of a hundred.
 
     Attributes:
@@ -48,8 +47,7 @@ class Bounds:
     time_s: float = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """The part of a namespace that a walk may see: the memories that meet the query's filters.
 
     Attributes:
@@ -122,6 +120,8 @@ class Neighbourhood:
     @property
     def entities(self) -> list[int]:
         """The entities reached, seeds first."""
+        if self._only_seeds:
+            return [*self.frontier]
         entities: list[int] = self.collected.entities.tolist()
         return entities
 
@@ -133,11 +133,15 @@ class Neighbourhood:
     @property
     def frontier(self) -> dict[int, float]:
         """The entities reached by the last hop, with their strength."""
-        if len(self._steps) == 1 and self._seeds:
+        if self._only_seeds:
             return {seed.entity: seed.score for seed in self._seeds[: self.bounds.nodes]}
         seen = self.collected
         last = seen.hops == len(self._steps) - 1
         return dict(zip(seen.entities[last].tolist(), seen.strengths[last].tolist(), strict=True))
+
+    @property
+    def _only_seeds(self) -> bool:
+        return len(self._steps) == 1 and bool(self._seeds)
 
     @property
     def collected(self) -> Collected:

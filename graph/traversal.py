@@ -10,9 +10,9 @@ are LinearRAG's passage nodes, arXiv 2510.10114).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +23,7 @@ from graph.resolution import Seed
 from graph.rules import Rule
 
 
-@dataclass(frozen=True)
-class Walk:
+class Walk(msgspec.Struct, frozen=True):
     """The result of a walk.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -107,7 +107,10 @@ def without_answer(example: Example) -> Example | None:
         left = [(id_, score) for id_, score in zip(leg.ids, leg.scores, strict=True) if id_ not in example.relevant]
         legs[name] = LegScores(*zip(*left, strict=True)) if left else LegScores()
     return structs.replace(
-        example, relevant=frozenset(), evidence=replace(example.evidence, **legs), known=only(example.known, kept)
+        example,
+        relevant=frozenset(),
+        evidence=structs.replace(example.evidence, **legs),
+        known=only(example.known, kept),
     )
 
 

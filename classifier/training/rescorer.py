@@ -11,7 +11,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -200,7 +200,7 @@ def without_leg(example: Example, leg: str) -> Example | None:
     of_legs, of_candidates = lost[leg]
     return structs.replace(
         example,
-        evidence=replace(example.evidence, **of_legs | {leg: LegScores()}),
+        evidence=structs.replace(example.evidence, **of_legs | {leg: LegScores()}),
         known=structs.replace(only(example.known, kept), **of_candidates),
     )
 

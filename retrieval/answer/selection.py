@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
@@ -56,8 +55,7 @@ class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
     duplicates: Sequence[str]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Size and variety of an answer.
 
     Attributes:

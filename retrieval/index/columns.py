@@ -36,7 +36,7 @@ _VISIBLE_NOW = (None, False), (None, True)
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
-_QUERIES_KEPT = 16
+_QUERIES_KEPT = 1_024  # as many as query embeddings by default
 _LAYOUT = Struct("7q")
 _INT32, _INT64 = np.dtype(">i4"), np.dtype(">i8")
 

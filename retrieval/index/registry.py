@@ -91,8 +91,7 @@ _USUAL = NamespaceSettings()
 _settings_decoder = msgspec.json.Decoder(NamespaceSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceSnapshot:
+class NamespaceSnapshot(msgspec.Struct, frozen=True):
     """A namespace as of a query.
 
     Attributes:
@@ -115,8 +114,7 @@ class NamespaceSnapshot:
         return from_microseconds(self.now) + timedelta(seconds=time.monotonic() - self.asked_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fresh:
+class _Fresh(msgspec.Struct, frozen=True):
     """An index that has just been checked, with the other results of the check."""
 
     namespace: Namespace

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from struct import Struct
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,8 +87,7 @@ class TermPostings:
         return self.docs.nbytes + self.tfs.nbytes + self.lengths.nbytes + 500
 
 
-@dataclass(frozen=True, slots=True)
-class Postings:
+class Postings(msgspec.Struct, frozen=True):
     """The input of BM25 for one query, as of one moment.
 
     Attributes:

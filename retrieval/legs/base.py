@@ -186,7 +186,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         **about: Any,
     ) -> LegRanking:
         """The best `count` memories, given with all that tie with the last of these."""
-        if not (scores[1:] < scores[:-1]).all():  # most come in order and without ties
+        if np.count_nonzero(scores[1:] < scores[:-1]) < len(scores) - 1:  # most come in order and without ties
             order = best_first(docs, scores, ids)
             docs, scores = docs[order], scores[order]
         return cls(docs=docs[:count], scores=scores[:count], ids=ids, **about)
@@ -209,11 +209,13 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def best_first(docs: NDArray[np.int64], scores: NDArray[np.float64], ids: StringColumn) -> NDArray[np.int64]:
     """The places of some memories ordered by score, descending, and by id where scores are equal."""
-    order: NDArray[np.int64] = np.argsort(-scores, kind="stable")
+    order: NDArray[np.int64] = (-scores).argsort(kind="stable")
     ordered = scores[order]
-    if (ordered[1:] == ordered[:-1]).any():
-        keys = zip((-ordered).tolist(), ids.get(docs[order]), order.tolist(), strict=True)
-        order = np.array([place for _, _, place in sorted(keys)], np.int64)
+    tied = (ordered[1:] == ordered[:-1]).nonzero()[0]
+    if tied.size:
+        some = slice(tied[0], tied[-1] + 2)  # only these ids are read
+        keys = zip((-ordered[some]).tolist(), ids.get(docs[order[some]]), order[some].tolist(), strict=True)
+        order[some] = [place for _, _, place in sorted(keys)]
     return order
 
 

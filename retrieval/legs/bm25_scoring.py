@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -91,8 +92,7 @@ class TermQuery:
         object.__setattr__(self, "layout", b"".join(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedQuery:
+class WeightedQuery(msgspec.Struct, frozen=True):
     """A query's weighted terms.
 
     Attributes:

@@ -7,7 +7,6 @@ import ctypes
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,7 @@ class GraphRetriever:
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
         view = self._view(query)
-        bounds = replace(self._bounds, max_hops=query.max_hops)
+        bounds = structs.replace(self._bounds, max_hops=query.max_hops)
         near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs still run
         anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if query.max_hops else {}
         ids = query.snapshot.index.memories.ids
@@ -118,13 +117,18 @@ def anchors_of(others: Mapping[Leg, LegRanking], count: int) -> dict[int, float]
     if not found:
         return {}
     parts = [_scaled(ranking.scores, from_zero=leg is Leg.BM25) for leg, ranking in found.items()]
-    docs, numbers = np.unique(np.concatenate([ranking.docs for ranking in found.values()]), return_inverse=True)
-    together = np.bincount(numbers, weights=np.concatenate(parts))
+    hits = np.concatenate([ranking.docs for ranking in found.values()])
+    by_doc = hits.argsort(kind="stable")
+    hits = hits[by_doc]
+    is_first = np.ones(len(hits), np.bool_)
+    is_first[1:] = hits[1:] != hits[:-1]
+    starts = is_first.nonzero()[0]
+    docs, together = hits[starts], np.add.reduceat(np.concatenate(parts)[by_doc], starts)
     similarity = np.ones(len(docs))
     if nearest := found.get(Leg.VECTOR):
-        similarity[:] = nearest.scores.min()
-        similarity[np.searchsorted(docs, nearest.docs)] = nearest.scores
-    best = np.lexsort((docs, -together))[:count]
+        similarity[:] = nearest.scores[-1]
+        similarity[docs.searchsorted(nearest.docs)] = nearest.scores
+    best = (-together).argsort(kind="stable")[:count]
     strengths = together[best] ** 2 * np.maximum(similarity[best], 0.0)
     return {doc: part for doc, part in zip(docs[best].tolist(), strengths.tolist(), strict=True) if part > 0}
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 from msgspec import structs
 
 from classifier.inference import IntentPrediction
@@ -39,8 +39,7 @@ the rescorer. No query of the English sets has that share of fragments.
 """
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Weighting:
+class Weighting(msgspec.Struct, frozen=True, kw_only=True):
     """How a query's rankings are fused; the reason is only put into words if asked for."""
 
     recipe: Recipe

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, LiteralString
 
 import networkx as nx
 import pytest
+from msgspec.structs import replace
 from psycopg import AsyncConnection
 
 from graph import store

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from classifier.intents import INTENTS, Intent
 from classifier.query_performance import FEATURES, LegScores, QueryPerformanceFeatures

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +85,7 @@ def strange_kind(some: Example) -> Example:
 
 def test_one_candidate_that_one_leg_found(model: Path) -> None:
     some = example(11, candidates=1)
-    evidence = replace(some.evidence, vector=LegScores(), graph=LegScores(), bm25=LegScores(["m000"], [1.0]))
+    evidence = structs.replace(some.evidence, vector=LegScores(), graph=LegScores(), bm25=LegScores(["m000"], [1.0]))
     known = structs.replace(some.known, vectors=None)
     scores = Rescorer(model).score(evidence, known).scores
     assert list(scores) == ["m000"]

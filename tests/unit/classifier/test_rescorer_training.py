@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -394,7 +393,7 @@ def test_without_the_only_leg_that_found_anything_nothing_is_left() -> None:
     some = example(4)
     from classifier.query_performance import LegScores
 
-    alone = structs.replace(some, evidence=replace(some.evidence, bm25=LegScores(), graph=LegScores()))
+    alone = structs.replace(some, evidence=structs.replace(some.evidence, bm25=LegScores(), graph=LegScores()))
     assert without_leg(alone, "vector") is None
     assert without_leg(alone, "graph") is not None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ def with_legs(
     found: QueryPerformanceFeatures, others: Mapping[str, LegScores], **more: Any
 ) -> QueryPerformanceFeatures:
     changed: dict[str, Any] = {**others, **more}
-    return replace(found, **changed)
+    return structs.replace(found, **changed)
 
 
 # Three candidates: the vector leg found a, b; BM25 b, x and c, of which x is no candidate any more; the graph nothing.
@@ -168,7 +167,7 @@ def test_the_foremost_are_the_best_by_consensus() -> None:
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_of_equals_the_one_that_the_earlier_leg_found_is_before(order: Sequence[int]) -> None:
     """BM25's best and the graph's count alike."""
-    found = replace(
+    found = structs.replace(
         HAND_EVIDENCE, vector=LegScores(), bm25=LegScores(["c"], [2.0]), graph=LegScores(["a", "b"], [1.0, 0.5])
     )
     known = permuted(HAND, order)
