@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from pathlib import Path
 
-import numpy as np
-
-import native
 from classifier.model_arrays import read_arrays
 from classifier.query_performance import EVIDENCE_VERSION, FEATURES, QueryPerformanceFeatures
+from classifier.softmax_mean import SoftmaxMean
 
 LEGS = ("vector", "bm25", "graph")
 """The order of the legs in the model's output."""
-
-_weights = native.function(
-    "trivet_trust",
-    ctypes.c_int64, native.Array, native.Array, native.Array, ctypes.c_float, ctypes.c_float, ctypes.c_int64,
-    native.Array, native.Array, native.Array, native.Array, native.Array,
-    result=ctypes.c_int32,
-)  # fmt: skip
 
 
 class LegWeightModel:
@@ -41,23 +31,16 @@ class LegWeightModel:
             raise FileNotFoundError(f"no model of the legs' weights at {model_path}")
         model = read_arrays(model_path, {"evidence_version": str(EVIDENCE_VERSION), "features": json.dumps(FEATURES)})
         n, grid = len(FEATURES), model.floats("grid", -1, len(LEGS))
-        choices = len(grid)
-        standard = [model.floats("mean", n), model.floats("scale", n)]
-        promises = [
-            model.floats("intercept", choices),
-            model.floats("linear", n, choices),
-            model.floats("quadratic", n * (n + 1) // 2, choices),
-            grid,
-        ]
-        self._arrays = standard + promises
-        self._arguments = (
-            *map(native.address, standard), model.floats("low").item(), model.floats("high").item(), choices,
-            *map(native.address, promises),
-        )  # fmt: skip
+        self._mean = SoftmaxMean(
+            mean=model.floats("mean", n),
+            scale=model.floats("scale", n),
+            clip=(model.floats("low").item(), model.floats("high").item()),
+            intercept=model.floats("intercept", len(grid)),
+            linear=model.floats("linear", n, len(grid)),
+            quadratic=model.floats("quadratic", n * (n + 1) // 2, len(grid)),
+            grid=grid,
+        )
 
     def weights(self, evidence: QueryPerformanceFeatures) -> dict[str, float]:
         """The weight of each leg: all >= 0, summing to 1."""
-        weights = np.empty(len(LEGS), np.float32)
-        if _weights(len(FEATURES), native.address(evidence.row), *self._arguments, native.address(weights)):
-            raise MemoryError
-        return dict(zip(LEGS, weights.tolist(), strict=True))
+        return dict(zip(LEGS, self._mean.of(evidence.row), strict=True))

@@ -24,6 +24,7 @@ from classifier.candidates import (
 from classifier.inference import ModelMismatch
 from classifier.model_arrays import ModelArrays, read_arrays
 from classifier.query_performance import Candidate, QueryPerformanceFeatures
+from classifier.softmax_mean import SoftmaxMean
 
 MOST_LEAVES = 32
 """Maximum leaves of a tree, one bit each; as in `native/rescore.c`."""
@@ -170,18 +171,20 @@ class ShareModel:
         Raises:
             ModelMismatch: arrays are missing or have other shapes.
         """
-        self._levels = model.floats("levels", -1)
-        self._mean, self._scale = model.floats("share_mean", features), model.floats("share_scale", features)
-        self._reach = model.floats("high").item()
-        self._linear = model.floats("linear", features, len(self._levels))
-        self._intercept = model.floats("intercept", len(self._levels))
+        levels, reach = model.floats("levels", -1), model.floats("high").item()
+        self._mean = SoftmaxMean(
+            mean=model.floats("share_mean", features),
+            scale=model.floats("share_scale", features),
+            clip=(-reach, reach),
+            intercept=model.floats("intercept", len(levels)),
+            linear=model.floats("linear", features, len(levels)),
+            grid=levels[:, np.newaxis],
+        )
 
     def share(self, corpus: NDArray[np.float32]) -> float:
-        """In [0, 1] for the corpus features of a query, shape (features,)."""
-        standard = np.clip((corpus - self._mean) / self._scale, -self._reach, self._reach)
-        promised = standard @ self._linear + self._intercept
-        likely = np.exp(promised - promised.max())
-        return float(likely @ self._levels / likely.sum())
+        """In [0, 1] for the corpus features of a query: contiguous, shape (features,)."""
+        [share] = self._mean.of(corpus)
+        return share
 
 
 class CorpusGuard:

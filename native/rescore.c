@@ -361,14 +361,15 @@ float trivet_distance(int64_t features, const float *kind, const float *mean, co
     return sum / (float)neighbours;
 }
 
-/* Weights of the legs: the mean of `choices` weightings, by the softmax of a quadratic function; returns 0, or -1 if
-   out of memory.
+/* The mean of `choices` rows of numbers, weighted by the softmax of a function of some features; returns 0, or -1 if out
+   of memory.
 
    evidence: `features` numbers, used as (evidence - mean) / scale clipped to [low, high]. linear: shape (features,
-   choices); quadratic: the same per pair of features, first index <= second; grid: shape (choices, legs). */
+   choices); quadratic: the same per pair of features, first index <= second, or NULL for a linear function; grid: shape
+   (choices, width). */
 int32_t trivet_trust(int64_t features, const float *evidence, const float *mean, const float *scale, float low,
                      float high, int64_t choices, const float *intercept, const float *linear, const float *quadratic,
-                     const float *grid, float *weights) {
+                     int64_t width, const float *grid, float *means) {
     float *standard = malloc((size_t)(features + choices) * sizeof *standard);
     if (!standard) return -1;
     float *promised = standard + features, most, sum = 0;
@@ -379,7 +380,7 @@ int32_t trivet_trust(int64_t features, const float *evidence, const float *mean,
     }
     for (int64_t one = 0; one < features; one++, linear += choices) {
         for (int64_t choice = 0; choice < choices; choice++) promised[choice] += standard[one] * linear[choice];
-        for (int64_t other = one; other < features; other++, quadratic += choices) {
+        for (int64_t other = one; quadratic && other < features; other++, quadratic += choices) {
             float both = standard[one] * standard[other];
             for (int64_t choice = 0; choice < choices; choice++) promised[choice] += both * quadratic[choice];
         }
@@ -387,13 +388,13 @@ int32_t trivet_trust(int64_t features, const float *evidence, const float *mean,
     most = promised[0];
     for (int64_t choice = 1; choice < choices; choice++)
         if (promised[choice] > most) most = promised[choice];
-    for (int64_t leg = 0; leg < LEGS; leg++) weights[leg] = 0;
+    for (int64_t column = 0; column < width; column++) means[column] = 0;
     for (int64_t choice = 0; choice < choices; choice++) {
         float share = expf(promised[choice] - most);
         sum += share;
-        for (int64_t leg = 0; leg < LEGS; leg++) weights[leg] += share * grid[choice * LEGS + leg];
+        for (int64_t column = 0; column < width; column++) means[column] += share * grid[choice * width + column];
     }
-    for (int64_t leg = 0; leg < LEGS; leg++) weights[leg] /= sum;
+    for (int64_t column = 0; column < width; column++) means[column] /= sum;
     free(standard);
     return 0;
 }

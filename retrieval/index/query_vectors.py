@@ -95,7 +95,7 @@ class QueryVectors:
         if not wanted:
             return []
         is_here = self._index.vectors.read(np.array(wanted, np.int64), *self._room_for(len(wanted)))
-        if is_here.all():
+        if np.count_nonzero(is_here) == len(wanted):
             self._place(wanted)
             return []
         self._place(compress(wanted, is_here))

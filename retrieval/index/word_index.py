@@ -46,7 +46,7 @@ class WordIndex:
 
         `codes` of the column are contiguous, shape (n,), `NONE` for a missing string; `asked` has no repeats.
         """
-        if not self._strings or not asked or codes.max(initial=NONE) == NONE:
+        if not self._strings or not asked:
             return np.zeros(len(codes), np.float32)
         shares = np.empty(len(codes), np.float32)
         if self._count_unknown(codes, asked, shares):

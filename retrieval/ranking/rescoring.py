@@ -59,7 +59,7 @@ def candidate_inputs(
     if embedding is not None:
         rows = vectors.rows_of(candidates.docs)
         is_read = rows >= 0
-    if not is_read.all():
+    if np.count_nonzero(is_read) < docs.size:
         docs, rows = docs[is_read], rows[is_read]
         numbers = np.flatnonzero(is_read).tolist()
     if not docs.size:
