@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -47,6 +48,10 @@ class Stated(NamedTuple):
     def evidence(self) -> tuple[Stated, ...]:
         """The edge itself."""
         return (self,)
+
+
+BY_MEMORY = itemgetter(3, 0, 1, 2)
+"""Sorts stated relations by the memory that states them."""
 
 
 class Inferred(msgspec.Struct, frozen=True):
@@ -99,15 +104,15 @@ def infer(
     >>> found.key, found.rule, found.depth, [edge.doc for edge in found.evidence]
     ((1, 'part_of', 3), 'transitive', 1, [7, 8])
     """
-    facts = _Facts(iter(range(max_tried)))
-    for stated in sorted(edges, key=lambda edge: (edge.doc, edge), reverse=True):
-        facts.add(stated)
     plans = _plans(tuple(rules))
+    facts = _Facts(plans, tries=iter(range(max_tried)))
+    for stated in sorted(edges, key=BY_MEMORY, reverse=True):
+        facts.add(stated)
     inferred: list[Inferred] = []
     fresh: Sequence[Edge] = list(facts.known.values())
     for depth in range(1, max_rounds + 1):
         found: dict[Key, tuple[_Rank, Inferred]] = {}
-        for rule, premises, (source, target) in facts.matches(plans, fresh):
+        for rule, premises, (source, target) in facts.matches(fresh):
             key = source, rule.then.relation, target
             if source == target or key in facts.known:
                 continue
@@ -149,9 +154,10 @@ def _plans(rules: tuple[Rule, ...]) -> _Plans:
 
 
 class _Facts:
-    """Known edges, indexed by key and by either end; searches stop when `tries` is exhausted."""
+    """Known edges, indexed by key, and by either end if a rule asks for them; they end when `tries` is exhausted."""
 
-    def __init__(self, tries: Iterator[int]) -> None:
+    def __init__(self, plans: _Plans, *, tries: Iterator[int]) -> None:
+        self._plans = plans
         self.known: dict[Key, Edge] = {}
         self._of_source: dict[tuple[int, str], list[Edge]] = defaultdict(list)
         self._of_target: dict[tuple[str, int], list[Edge]] = defaultdict(list)
@@ -160,16 +166,16 @@ class _Facts:
     def add(self, edge: Edge) -> None:
         """Add an edge unless one with the same key is known."""
         source, relation, target = key = edge.key
-        if self.known.setdefault(key, edge) is not edge:
+        if self.known.setdefault(key, edge) is not edge or relation not in self._plans:
             return
         self._of_source[source, relation].append(edge)
         self._of_target[relation, target].append(edge)
 
-    def matches(self, plans: _Plans, fresh: Iterable[Edge]) -> Iterator[tuple[Rule, tuple[Edge, ...], tuple[int, int]]]:
+    def matches(self, fresh: Iterable[Edge]) -> Iterator[tuple[Rule, tuple[Edge, ...], tuple[int, int]]]:
         """Each match of a rule with a fresh edge (all of one depth): the premises and the ends of the conclusion."""
         for edge in fresh:
             source, relation, target = edge.key
-            for rule, order, straight in plans.get(relation, ()):
+            for rule, order, straight in self._plans.get(relation, ()):
                 if len(order) == 1:  # its two variables are those of the conclusion
                     if next(self._tries, None) is not None:
                         yield rule, (edge,), (source, target) if straight else (target, source)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
-from graph.forward_chaining import DECAY, Edge, Inferred, Stated, infer
+from graph.forward_chaining import BY_MEMORY, DECAY, Edge, Inferred, Stated, infer
 from graph.rules import Rule, fold_relation
 
 
@@ -82,7 +82,7 @@ def joined(
         return []
     onward = _onward(stated, active, rules)[: bounds.entities]
     stated += _stated(graph, eligible, onward, bounds, most=bounds.far)
-    latest = {edge.key: edge for edge in sorted(stated, key=lambda edge: (edge.doc, edge))}
+    latest = {edge.key: edge for edge in sorted(stated, key=BY_MEMORY)}
     inferred = infer(latest.values(), rules, max_inferred=bounds.inferred, max_rounds=bounds.rounds)
     every: list[Edge] = [*latest.values(), *inferred]
     edges = [found for edge in every for found in _touching(edge, active, known)]
