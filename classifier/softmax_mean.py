@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import native
 
 _mean = native.function(
-    "trivet_trust",
+    "trivet_softmax_mean",
     ctypes.c_int64, native.Array, native.Array, native.Array, ctypes.c_float, ctypes.c_float, ctypes.c_int64,
     native.Array, native.Array, native.Array, ctypes.c_int64, native.Array, native.Array,
     result=ctypes.c_int32,
@@ -18,7 +18,7 @@ _mean = native.function(
 
 
 class SoftmaxMean:
-    """choices' mean = softmax(intercept + linear x + quadratic xx) @ grid, of standardised and clipped features x."""
+    """mean = softmax(intercept + linear x + quadratic xx) @ grid, of standardised and clipped features x."""
 
     def __init__(
         self,

@@ -367,9 +367,9 @@ float trivet_distance(int64_t features, const float *kind, const float *mean, co
    evidence: `features` numbers, used as (evidence - mean) / scale clipped to [low, high]. linear: shape (features,
    choices); quadratic: the same per pair of features, first index <= second, or NULL for a linear function; grid: shape
    (choices, width). */
-int32_t trivet_trust(int64_t features, const float *evidence, const float *mean, const float *scale, float low,
-                     float high, int64_t choices, const float *intercept, const float *linear, const float *quadratic,
-                     int64_t width, const float *grid, float *means) {
+int32_t trivet_softmax_mean(int64_t features, const float *evidence, const float *mean, const float *scale, float low,
+                            float high, int64_t choices, const float *intercept, const float *linear,
+                            const float *quadratic, int64_t width, const float *grid, float *means) {
     float *standard = malloc((size_t)(features + choices) * sizeof *standard);
     if (!standard) return -1;
     float *promised = standard + features, most, sum = 0;

@@ -39,6 +39,7 @@ from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry
 from retrieval.ingest.service import Ingest
 from retrieval.installation import REMEDY, models_dir
+from retrieval.intents import IntentPredictor
 from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.legs.base import Retriever
@@ -156,13 +157,13 @@ class Trivet:
             Leg.BM25: Bm25Retriever(),
             Leg.GRAPH: GraphRetriever(pool),
         }
+        self._intents = IntentPredictor(embedders, models, timeout_s=settings.leg_timeout_s)
         self._pipeline = Pipeline(
             pool=pool,
-            embedders=embedders,
-            model_registry=models,
             preparation=preparation,
             legs=ConcurrentLegs(pool, retrievers, timeout_s=settings.leg_timeout_s),
-            leg_timeout_s=settings.leg_timeout_s,
+            intents=self._intents,
+            rescorer_timeout_s=settings.leg_timeout_s,
         )
         self.jobs = Jobs(pool)
         self._background: set[asyncio.Task[None]] = set()
@@ -458,7 +459,7 @@ class Trivet:
         """The intent of a query and the fusion weights for it; raises InvalidInput for an unknown profile."""
         stopwatch = Stopwatch()
         profile = await self.profiles.find(request.profile)
-        prediction = await self._pipeline.classify(request.query, profile, stopwatch)
+        prediction = await self._intents.classify(request.query, profile, stopwatch)
         weights = adaptive_weighting(prediction, profile).weights
         return ClassifyResponse(
             intent=intent_to_wire(prediction),

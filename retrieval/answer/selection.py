@@ -19,7 +19,10 @@ from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.dedup import DuplicateGroup, deduplicate
 from retrieval.ranking.diversity import cap_sources, maximal_marginal_relevance, source_of
 from retrieval.ranking.fusion import FIRST_RANK, Fused
+from retrieval.ranking.noise import cut_noise
+from retrieval.ranking.ordering import Ordering
 from retrieval.store.memories import HydratedMemory
+from retrieval.timings import Stopwatch
 from retrieval.types.search import Leg, LegEvidence, SearchOptions
 
 SPARE_CANDIDATES = 4
@@ -95,6 +98,32 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the order is not by relevance alone."""
         capped = self.source_cap is not None and self.source_cap < self.top_k
         return capped or self.diversity > 0
+
+
+async def select_above_noise(
+    reader: TextReader,
+    ordering: Ordering,
+    vectors: QueryVectors,
+    limits: Limits,
+    profile: Profile,
+    stopwatch: Stopwatch,
+) -> tuple[list[RankedMemory], Mapping[Leg, LegRanking]]:
+    """Select from what is better than noise; returns also the rankings that were fused.
+
+    Duplicates may leave too few memories; then the hits that were cut make up for them.
+    """
+    every, time = ordering.candidates.rankings, ordering.named_time
+    rankings: Mapping[Leg, LegRanking] = every
+    if not (time and time.alone):  # such a query is like none of what was said then
+        rankings = cut_noise(every, profile, enough=limits.wanted)
+    while True:
+        with stopwatch.span("fuse"):
+            order = ordering.of(rankings)
+        with stopwatch.span("hydrate"):
+            selected = await select(reader, order, ordering.candidates, rankings, vectors, limits, ordering.rescored)
+        if len(selected) >= limits.top_k or rankings == every:
+            return selected, rankings
+        rankings = every
 
 
 async def select(

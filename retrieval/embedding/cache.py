@@ -138,6 +138,7 @@ class Embedding:
     """A query's vector, computed once and awaited by each consumer when needed."""
 
     def __init__(self, embedder: CachedEmbedder, text: str, stopwatch: Stopwatch, *, wanted: bool = True) -> None:
+        self._embedder, self._text = embedder, text
         self._vector: NDArray[np.float32] | None = None
         self._running: asyncio.Future[NDArray[np.float32]] | None = None
         if not wanted:
@@ -166,3 +167,7 @@ class Embedding:
         if timeout_s > 0 and not running.done():
             await asyncio.wait([running], timeout=timeout_s)
         return None if not running.done() or running.cancelled() or running.exception() else running.result()
+
+    def fragment_share(self) -> float:
+        """The share of the query that the model reads in fragments."""
+        return self._embedder.fragment_share(self._text)

@@ -20,6 +20,7 @@ from retrieval.errors import AllLegsFailed
 from retrieval.index.registry import IndexRegistry
 from retrieval.ingest.service import Ingest
 from retrieval.installation import models_dir
+from retrieval.intents import IntentPredictor
 from retrieval.legs.base import LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.concurrent import ConcurrentLegs
@@ -170,11 +171,10 @@ class Bench:
         )
         pipeline = Pipeline(
             pool=self.pool,
-            embedders=embedders,
-            model_registry=self._model_registry,
             preparation=preparation,
             legs=ConcurrentLegs(self.pool, retrievers, timeout_s=leg_timeout_s),
-            leg_timeout_s=leg_timeout_s,
+            intents=IntentPredictor(embedders, self._model_registry, timeout_s=leg_timeout_s),
+            rescorer_timeout_s=leg_timeout_s,
         )
         return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode, **options), Stopwatch())
 

@@ -1,0 +1,77 @@
+"""What the legs' answers add: the rescorer's scores of the candidates, and weights learned from the legs' scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from classifier.query_performance import QueryPerformanceFeatures
+from classifier.rescorer import Rescored
+from retrieval.legs.base import within_deadline
+from retrieval.legs.concurrent import LegResults
+from retrieval.preparation import PreparedQuery
+from retrieval.ranking.candidates import Candidates
+from retrieval.ranking.rescoring import candidate_inputs, rescore
+from retrieval.ranking.weighting import Weighting, allowing_for_fragments, with_learned_weights
+from retrieval.types.search import Degradation, Leg
+
+
+class Refined(NamedTuple):
+    """A weighting in the light of what the legs found and of how the embedder reads the query.
+
+    Attributes:
+        learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
+        fragment_share: how much of the query the embedder reads in fragments; 0 if the weights were explicit.
+    """
+
+    weighting: Weighting
+    learned_weights: Mapping[str, float] | None
+    fragment_share: float
+
+
+def refine(
+    weighting: Weighting, query: PreparedQuery, found: LegResults, evidence: QueryPerformanceFeatures
+) -> Refined:
+    """Refine the weighting unless it is explicit."""
+    if query.explicit is not None:
+        return Refined(weighting, None, 0.0)
+    learned = None
+    if len(found.rankings) == len(Leg):
+        with query.stopwatch.span("weigh"):
+            learned = query.models.leg_weights.weights(evidence)
+        weighting = with_learned_weights(weighting, learned, query.profile)
+    fragment_share = query.embedding.fragment_share()
+    return Refined(allowing_for_fragments(weighting, fragment_share), learned, fragment_share)
+
+
+async def rescore_candidates(
+    query: PreparedQuery,
+    found: LegResults,
+    candidates: Candidates,
+    evidence: QueryPerformanceFeatures,
+    *,
+    timeout_s: float,
+) -> Rescored | None:
+    """Score the candidates with the profile's rescorer; a failure only degrades the answer."""
+    rescorer = query.models.rescorer
+    if rescorer is None:
+        found.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
+        return None
+
+    async def rescored() -> Rescored | None:
+        embedding = await query.embedding.or_none(timeout_s=0)
+        memories, vectors, profile = query.snapshot.index.memories, found.vectors, query.profile
+        with query.stopwatch.span("particulars"):
+            if embedding is not None:
+                await vectors.read(candidates.docs)
+            known = candidate_inputs(memories, vectors, query.request.query, embedding, candidates)
+        if known is None:
+            return None
+        with query.stopwatch.span("rescore"):
+            return rescore(rescorer, evidence, known, candidates, profile.period_weight)
+
+    outcome = await within_deadline("rescorer", rescored(), timeout_s)
+    if isinstance(outcome, Degradation):
+        found.degraded.append(outcome)
+        return None
+    return outcome
