@@ -66,8 +66,9 @@ MUTANTS = [
 \"""",
     ),
     # ... from what reads.
-    without("tokens of linking", "where ns = %(ns)s and token = q.token order by entity limit 64"),
-    without("rivals of linking", "where ns = %(ns)s and token = q.token order by entity limit 16"),
+    without("names of the index", "from entity e where ns = %(ns)s and <named>", "test_statements"),
+    without("aliases of the index", 'e.entity = a.entity where a.ns = %(ns)s"', "test_statements"),
+    without("beginnings of names", "where ns = %(ns)s and token > q.prefix", "test_statements"),
     without("roots of merged entities", 'select entity, root from entity_merge where ns = %(ns)s"'),
     without("a merge that is undone", "delete from entity_merge where ns = %(ns)s and merge"),
     without("names of paths", 'name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"'),

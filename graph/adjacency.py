@@ -7,7 +7,7 @@ there are few. A memory's edges count only in its home segment.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, LiteralString
 
@@ -226,9 +226,8 @@ async def read_edges(
     params: dict[str, Any] = {"ns": ns} if docs is None else {"ns": ns, "docs": array_text(docs)}
     read = []
     mentions: LiteralString = _MENTIONS + (_BETWEEN if docs is None else _SOME)
-    # Closed ranges of equal size; as the ids of entities are hashes, they hold about as many entities each.
-    for start, end in pairwise(-(2**63) + part * 2**64 // parts for part in range(parts + 1)):
-        row = await (await conn.execute(mentions, params | {"least": start, "most": end - 1}, binary=True)).fetchone()
+    for least, most in id_ranges(parts):
+        row = await (await conn.execute(mentions, params | {"least": least, "most": most}, binary=True)).fetchone()
         if row is None:
             raise RuntimeError("an aggregate without groups gave no row")
         read.append(edges_of(*row))
@@ -236,6 +235,12 @@ async def read_edges(
     stated = await (await conn.execute(relations, params, binary=True)).fetchall()
     numbers, memories, weights = (np.concatenate(columns) for columns in zip(*read, strict=True))
     return unified((numbers, memories, weights), [Stated(*relation) for relation in stated], roots)
+
+
+def id_ranges(parts: int) -> Iterator[tuple[int, int]]:
+    """Closed ranges of equal size; as the ids of entities are hashes, they hold about as many entities each."""
+    for start, end in pairwise(-(2**63) + part * 2**64 // parts for part in range(parts + 1)):
+        yield start, end - 1
 
 
 def edges_of(entities: bytes | None, docs: bytes | None, weights: bytes | None) -> NarrowEdges:

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.extraction import TOKENIZED_TYPES
 from graph.spellings import HONORIFICS, Spellings, is_acronym
 from graph.stopwords import FORMAL_NAMES
 
@@ -57,6 +56,7 @@ class EntityCandidate(NamedTuple):
     """An entity found by a lookup.
 
     Attributes:
+        is_name: whether it is a proper name, and not of `TOKENIZED_TYPES`.
         how: the lookup: exact, alias, similar, rival, prefix or acronym.
         matched: the keys or words that matched.
         bearers: number of names with the rarest of these words, at most 64; 0 if not matched by words.
@@ -65,7 +65,7 @@ class EntityCandidate(NamedTuple):
     entity: int
     key: str
     name: str
-    type: str
+    is_name: bool
     how: str
     matched: list[str]
     bearers: int
@@ -76,9 +76,6 @@ class EntityMatches(NamedTuple):
 
     spelled: Spellings
     found: Sequence[EntityCandidate]
-
-
-NOTHING = EntityMatches(Spellings(), ())
 
 
 class _Meant(NamedTuple):
@@ -130,7 +127,7 @@ def acronyms_of(spelled: Spellings, found: Sequence[EntityCandidate]) -> list[st
 
 
 def _meant(spelled: Spellings, found: Sequence[EntityCandidate]) -> Iterator[_Meant]:
-    people = [row.key for row in found if row.how in ("exact", "rival", "similar") and row.type not in TOKENIZED_TYPES]
+    people = [row.key for row in found if row.how in ("exact", "rival", "similar") and row.is_name]
     present = Counter([key.partition(" ")[0] for key in people])
     expansions: dict[str, set[str]] = {}
     bearers: dict[str, int] = {}
@@ -172,12 +169,12 @@ def _means(spelled: Spellings, key: str) -> Literal["spelling", "nickname", "acr
 
 
 def _is_loud(row: EntityCandidate) -> bool:
-    return row.type not in TOKENIZED_TYPES and row.name.isupper()
+    return row.is_name and row.name.isupper()
 
 
 def _is_short_for(spelled: Spellings, row: EntityCandidate, present: Counter[str]) -> bool:
     """Whether a nickname and a full name are the same person: no other name here has the nickname."""
-    if row.type in TOKENIZED_TYPES:
+    if not row.is_name:
         return False
     if " " in row.key:
         return True
@@ -190,7 +187,7 @@ def _is_short_for(spelled: Spellings, row: EntityCandidate, present: Counter[str
 def _only_bearer(spelled: Spellings, row: EntityCandidate, present: Counter[str]) -> str | None:
     """The nickname in the query that can only mean the given name of `row`."""
     given = row.key.partition(" ")[0]
-    if row.type in TOKENIZED_TYPES or present[given] > 1:
+    if not row.is_name or present[given] > 1:
         return None
     said = [of for means, of in spelled.variants.values() if means == "nickname" and given in FORMAL_NAMES.get(of, ())]
     return next((of for of in said if present.keys() & FORMAL_NAMES[of] == {given}), None)

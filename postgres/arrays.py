@@ -1,8 +1,9 @@
-"""Formats numbers and texts as PostgreSQL arrays."""
+"""PostgreSQL's arrays: formatting numbers and texts as such, and rows from columns that were aggregated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 def array_text(numbers: Iterable[object]) -> str:
@@ -30,3 +31,8 @@ def text_array(texts: Sequence[str | None]) -> str:
     if "\\" in together or together.count('"') > 2 * (len(known) - 1):
         together = '","'.join(text.replace("\\", "\\\\").replace('"', '\\"') for text in known)
     return '{"' + together + '"}'
+
+
+def transposed(arrays: Sequence[list[Any] | None]) -> list[tuple[Any, ...]]:
+    """Rows from columns, which are all None if there are no rows."""
+    return list(zip(*(array or () for array in arrays), strict=True))

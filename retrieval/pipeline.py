@@ -74,7 +74,8 @@ class Pipeline:
         self, name: str, request: SearchRequest, conversation: Conversation, stopwatch: Stopwatch
     ) -> Answer:
         """Search a namespace; raises VectorsReplaced if it was given new vectors meanwhile."""
-        async with self._preparation.prepared(name, request, conversation, stopwatch) as query, self._turns:
+        query = await self._preparation.prepare(name, request, conversation, stopwatch)
+        async with self._turns:
             found, prediction = await self._legs.run(query, meanwhile=partial(self._intents.intent_of, query))
             return await self._answer(query, found, prediction)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -14,7 +13,6 @@ from retrieval.embedding.embedders import Embedders
 from retrieval.errors import AllLegsFailed
 from retrieval.index.registry import IndexRegistry, NamespaceSnapshot, StillReading
 from retrieval.legs.base import SearchView
-from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
 from retrieval.legs.partial import PartialReader
 from retrieval.legs.query_terms import QueryTerms
 from retrieval.profiles.models import LoadedModels, ModelRegistry
@@ -43,7 +41,6 @@ class Begun(NamedTuple):
     conversation: Conversation
     stopwatch: Stopwatch
     default_embedding: Embedding
-    pending_lookup: PendingLookup
 
     def fan_out(self, wanted: int) -> int:
         """Hits to take of a leg where a recipe wants so many: at least twice `top_k`, as duplicates are left out.
@@ -129,26 +126,19 @@ class Preparation:
         self._profile_registry = profile_registry
         self._model_registry = model_registry
         self._timeout_s = timeout_s
-        self._entity_lookup = EntityLookup(pool)
         self._partial = PartialReader(pool, leg_timeout_s=timeout_s)
 
-    @asynccontextmanager
-    async def prepared(
+    async def prepare(
         self, name: str, request: SearchRequest, conversation: Conversation, stopwatch: Stopwatch
-    ) -> AsyncIterator[PreparedQuery]:
-        """The request to a namespace; keep its view, and so this block, until the answer is complete.
+    ) -> PreparedQuery:
+        """The request to a namespace, brought up to date; keep its view until the answer is complete.
 
-        Raises NotFound if there is no such namespace, InvalidInput for an unknown profile, AllLegsFailed if the
-        namespace is being loaded and the database does not answer in time.
+        Of one that is still being loaded only what the query needs is read. Raises NotFound if there is no such
+        namespace, InvalidInput for an unknown profile, AllLegsFailed if the namespace is being loaded and the database
+        does not answer in time.
         """
         embedding = self._embedding(self._embedders.default, request, stopwatch)
-        ahead = self._indexes.last(name) if Leg.GRAPH in request.mode.legs else None
-        with PendingLookup(self._entity_lookup, request.query, ahead=ahead) as pending_lookup:
-            yield await self._prepared(name, Begun(request, conversation, stopwatch, embedding, pending_lookup))
-
-    async def _prepared(self, name: str, begun: Begun) -> PreparedQuery:
-        """Bring the namespace up to date; read only what the query needs of one that is still being loaded."""
-        request = begun.request
+        begun = Begun(request, conversation, stopwatch, embedding)
         with begun.stopwatch.span("namespace"):
             try:
                 snapshot, query_terms = await self._snapshot(name, request)

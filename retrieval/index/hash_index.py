@@ -45,6 +45,11 @@ class HashIndex:
         hashes, numbers = _merged(self._merged, self._added)
         return {"hashes": hashes, "numbers": numbers}
 
+    def entries(self) -> set[tuple[int, int]]:
+        """All hashes with their numbers."""
+        hashes, numbers = self.arrays().values()
+        return {*zip(hashes.tolist(), numbers.tolist(), strict=True)}
+
     @property
     def nbytes(self) -> int:
         """Bytes that it takes."""
@@ -56,6 +61,17 @@ class HashIndex:
         self._added = _merged(self._added, (hashes[order], numbers[order]))
         if len(self._added[0]) > max(MERGED_FROM, len(self._merged[0]) // MERGED_PART):
             self._merged, self._added = _merged(self._merged, self._added), _NONE
+
+    def numbers(self, hashes: NDArray[np.uint64]) -> list[NDArray[np.int32]]:
+        """All numbers of each of some hashes."""
+        found: list[NDArray[np.int32]] = [_NONE[1]] * len(hashes)
+        for known, numbers in (self._merged, self._added):
+            if len(known):
+                starts, ends = known.searchsorted(hashes), known.searchsorted(hashes, "right")
+                for position in (ends > starts).nonzero()[0].tolist():
+                    more = numbers[starts[position] : ends[position]]
+                    found[position] = np.concatenate([found[position], more]) if len(found[position]) else more
+        return found
 
     def find(self, hashes: NDArray[np.uint64]) -> list[tuple[int, int]]:
         """All numbers of some hashes, each after the position of its hash."""

@@ -26,12 +26,14 @@ from graph.segments import NarrowEdges
 from retrieval.index import columns
 from retrieval.index.array_file import FileArray
 from retrieval.index.columns import Columns, ordinals_of
+from retrieval.index.entity_names import EntityNames, read_names
 from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import FEW_VECTORS, MemoryRows
 from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.terms import TermCache
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, take_snapshot
+from retrieval.store.entities import BY_HAND
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
@@ -73,6 +75,7 @@ class NamespaceIndex:
         generation: of the namespace's vectors; once they are replaced the index is of no more use.
         terms: postings of the terms that queries have used.
         vectors: those read so far.
+        names: of the graph's entities.
         roots: of merged entities, which the graph has in their place.
         changed: memories added, removed or altered since it was read from the tables.
         removed: memories removed since then, whose slots stay empty.
@@ -89,6 +92,7 @@ class NamespaceIndex:
     memories: Columns
     graph: Adjacency
     vectors: QuantizedVectors
+    names: EntityNames
     roots: Mapping[int, int] = field(default_factory=dict)
     terms: TermCache = field(init=False)
     changed: int = 0
@@ -115,11 +119,12 @@ class NamespaceIndex:
         memories = Columns.from_arrays(part_of(arrays, "memories"))
         graph = Adjacency.from_arrays(part_of(arrays, "graph"))
         vectors = QuantizedVectors.from_arrays(part_of(arrays, "vectors"))
+        names = EntityNames.from_arrays(part_of(arrays, "names"))
         graph.remove(arrays["leaving"].tolist())
         vectors.forget(arrays["leaving"])
         changed, removed = arrays["changed_removed"].tolist()
         roots = dict(arrays["roots"].tolist())
-        index = cls(ns, snapshot, generation, memories, graph, vectors, roots, changed=changed, removed=removed)
+        index = cls(ns, snapshot, generation, memories, graph, vectors, names, roots, changed=changed, removed=removed)
         index.terms = TermCache(memories, PackedPostings.from_arrays(part_of(arrays, "postings")))
         return index
 
@@ -133,6 +138,7 @@ class NamespaceIndex:
             **named(self.memories.arrays(), "memories"),
             **named(self.graph.arrays(), "graph"),
             **named(self.vectors.arrays(), "vectors"),
+            **named(self.names.arrays(), "names"),
             "leaving": np.array([doc for _, docs in self._leaving for doc in docs], np.int64),
             "roots": np.array([*self.roots.items()], np.int64).reshape(-1, 2),
             "changed_removed": np.array([self.changed, self.removed]),
@@ -149,8 +155,8 @@ class NamespaceIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it takes, approximately."""
-        arrays = self.memories.nbytes + self.graph.nbytes + self.terms.nbytes + self.vectors.nbytes
-        return arrays + OBJECTS_NBYTES
+        parts = self.memories, self.graph, self.terms, self.vectors, self.names
+        return sum(part.nbytes for part in parts) + OBJECTS_NBYTES
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> NDArray[np.int64] | None:
         """Slots of the memories with this metadata; None if that has not been looked up since the last change."""
@@ -223,10 +229,12 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
             if some.size:
                 await columns.read_range(conn, ns, memories, first=int(some[0]), end=int(some[-1]) + 1)
         roots = await read_roots(conn, ns)
-        edges = await read_edges(conn, ns, parts=1 + ordinals.size // MEMORIES_AT_ONCE, roots=roots)
+        parts = 1 + ordinals.size // MEMORIES_AT_ONCE
+        edges = await read_edges(conn, ns, parts=parts, roots=roots)
+        names = await read_names(conn, ns, slots, parts=parts)
         graph = await asyncio.to_thread(Adjacency, *by_slot(memories.slots, *edges))
         vectors = QuantizedVectors(memories.slots.count)
-        return NamespaceIndex(ns, snapshot, generation, memories, graph, vectors, roots)
+        return NamespaceIndex(ns, snapshot, generation, memories, graph, vectors, names, roots)
 
 
 async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, int, NDArray[np.int64]] | None:
@@ -268,9 +276,13 @@ async def apply_changes(
     former_roots = index.roots
     if ENTITIES in changed:
         index.roots = read.roots
+        index.names.forget_by_hand()
     docs = slots[slots != NO_SLOT].tolist()
     new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
     existing = memories.take(read.columns, read.links, read.unread)
+    index.names.put(read.names)
+    added = {BY_HAND, *memories.slots.ordinals_of([*new])}
+    index.names.put_aliases([row for row in read.aliases if row.doc in added], memories.slots)
     added_docs = [doc for doc in existing.tolist() if doc in new]
     if added_docs:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))

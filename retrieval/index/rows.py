@@ -13,9 +13,11 @@ from psycopg import AsyncConnection
 from graph.adjacency import MENTIONS, edges_of
 from graph.forward_chaining import Stated
 from graph.segments import NarrowEdges
-from postgres.arrays import array_text
-from postgres.prepared import PreparedStatement
+from postgres.arrays import array_text, transposed
+from postgres.prepared import Parameters, PreparedStatement
+from retrieval.index import entity_names
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
+from retrieval.index.entity_names import ALIASES, NAMES, SHOWN_OTHERWISE, AliasRow, NameRow
 from retrieval.store import vectors
 from retrieval.store.vectors import Stored
 
@@ -43,29 +45,47 @@ _PARTS: LiteralString = (
     ) as relations
     cross join lateral (
         select array_agg(entity), array_agg(root) from entity_merge where ns = %(ns)s <if merged>
-    ) as merges"""
+    ) as merges
+    cross join lateral (select """
+    + NAMES
+    + """ from entity e where ns = %(ns)s and <named>) as names
+    cross join lateral ("""
+    + ALIASES
+    + " <these>) as aliases"
 ).replace("%(ns)s", "n.ns")
 
-_WIDTHS = (21, 1, 3, 3, 1, 3, 4, 2)
+_WIDTHS = (21, 1, 3, 3, 1, 3, 4, 2, 3, 5)
 """How many consecutive columns of the parts belong together."""
 
 WIDTH = sum(_WIDTHS)
 """Columns of `OF_ALL`."""
 
-OF_ALL: LiteralString = _PARTS.replace("<few>", "").replace("<these>", "").replace("<if merged>", "")
-"""What to join to `n`, which has `ns`; with the parameter `short`."""
+OF_ALL: LiteralString = (
+    _PARTS.replace("<few>", "")
+    .replace("<these>", "")
+    .replace("<if merged>", "")
+    .replace("<named>", SHOWN_OTHERWISE.replace("%(ns)s", "n.ns"))
+)
+"""What to join to `n`, which has `ns`; with `PARAMETERS`."""
 
 OF_CHANGED: LiteralString = (
     _PARTS.replace("<few>", "filter (where cardinality(n.changed) <= %(few)s)")
     .replace("<these>", "and doc = any(n.changed)")
     .replace("<if merged>", "and -1 = any(n.changed)")
+    .replace(
+        "<named>",
+        """entity = any(array(
+            select entity from mention where ns = n.ns and doc = any(n.changed)
+            union all select root from entity_merge where ns = n.ns and -1 = any(n.changed)
+        ))""",
+    )
     + """ cross join lateral (
         select array_agg(doc), array_agg(terms), array_agg(tfs) from bm25_tail where ns = n.ns and doc = any(n.changed)
     ) as bags"""
 )
-"""The same for the memories that have one of the ordinals `n.changed`; with the parameters `short` and `few`."""
+"""The same for the memories that have one of the ordinals `n.changed`; aliases by hand if it has `ENTITIES`."""
 
-PARAMETERS = {"short": SHORT_CHARS, "few": FEW_VECTORS}
+PARAMETERS: Parameters = {"short": SHORT_CHARS, "few": FEW_VECTORS, **entity_names.PARAMETERS}
 
 _READ = PreparedStatement(
     "with n as materialized (select %(ns)s::integer as ns, %(changed)s::integer[] as changed) select * from n"
@@ -87,6 +107,7 @@ class MemoryRows(NamedTuple):
         columns, links, unread: input of `Columns.take`.
         vectors: None if there are too many.
         roots: of merged entities; of `OF_CHANGED` only if `ENTITIES` is among what has changed.
+        names, aliases: input of `EntityNames`.
         bags: by ordinal, of memories that are not packed yet; only of `OF_CHANGED`.
     """
 
@@ -97,13 +118,15 @@ class MemoryRows(NamedTuple):
     edges: NarrowEdges
     relations: Sequence[Stated]
     roots: dict[int, int]
+    names: Sequence[NameRow]
+    aliases: Sequence[AliasRow]
     bags: Mapping[int, Bag]
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> MemoryRows:
         """Decode the columns of `OF_ALL` or `OF_CHANGED`."""
         sent: Iterator[Any] = iter(row)
-        columns, (context,), unread, links, (own,), mentions, relations, merges = (
+        columns, (context,), unread, links, (own,), mentions, relations, merges, names, aliases = (
             list(islice(sent, width)) for width in _WIDTHS
         )
         return cls(
@@ -114,6 +137,8 @@ class MemoryRows(NamedTuple):
             edges_of(*mentions),
             [Stated(*each) for each in transposed(relations)],
             dict(transposed(merges)),
+            [NameRow(*each) for each in transposed(names)],
+            [AliasRow.of(*each) for each in transposed(aliases)],
             {
                 doc: Bag(np.frombuffer(terms, "<i8"), np.frombuffer(tfs, "<u2"))
                 for doc, terms, tfs in transposed([*sent])
@@ -125,8 +150,3 @@ async def read(conn: AsyncConnection[Any], ns: int, changed: Sequence[int]) -> M
     """Read the memories that have some ordinals."""
     [row] = await _READ.rows(conn, {"ns": ns, "changed": array_text(changed), **PARAMETERS})
     return MemoryRows.from_row(row[2:])
-
-
-def transposed(arrays: Sequence[list[Any] | None]) -> list[tuple[Any, ...]]:
-    """Rows from columns; the columns are all None if there are no rows."""
-    return list(zip(*(array or () for array in arrays), strict=True))

@@ -15,13 +15,14 @@ from psycopg.rows import TupleRow
 
 from graph.adjacency import Adjacency
 from graph.merges import unified
-from postgres.arrays import array_text
+from postgres.arrays import array_text, transposed
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.index import rows
-from retrieval.index.columns import SHORT_CHARS, Columns
+from retrieval.index.columns import Columns
+from retrieval.index.entity_names import EntityNames
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
-from retrieval.index.rows import MemoryRows, transposed
+from retrieval.index.rows import MemoryRows
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
 from retrieval.store.namespaces import CURRENT, Namespace
@@ -55,7 +56,7 @@ class SmallNamespace:
 
 async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int]) -> SmallNamespace | None:
     """Load the index of a namespace with the postings of some terms; None if it does not exist or is not small."""
-    parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "short": SHORT_CHARS, "terms": array_text(terms)}
+    parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "terms": array_text(terms), **rows.PARAMETERS}
     found = await _READ.rows(conn, parameters)
     if not found:
         return None
@@ -65,8 +66,10 @@ async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int
     columns = Columns()
     columns.take(read.columns, read.links, read.unread)
     graph = Adjacency(*unified(read.edges, read.relations, read.roots))
-    vectors = QuantizedVectors(next_doc)
-    index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), generation, columns, graph, vectors, read.roots)
+    vectors, names = QuantizedVectors(next_doc), EntityNames()
+    names.put(read.names)
+    names.put_aliases(read.aliases, columns.slots)
+    index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), generation, columns, graph, vectors, names, read.roots)
     if read.vectors is not None:
         vectors.put(*read.vectors, version=vectors.version)
     index.terms.put(postings.decode_terms(transposed(parts[rows.WIDTH :]), terms), terms, additions=0)

@@ -222,10 +222,7 @@ class NameMatcher:
         """Whether it has what reading all names anew gives."""
         anew = NameMatcher(self._names)
         anew.read()
-        mine, others = (
-            set(zip(*(array.tolist() for array in matcher.arrays().values()), strict=True)) for matcher in (self, anew)
-        )
-        return mine == others
+        return self._index.entries() == anew._index.entries()
 
     def names_in(self, text: str) -> dict[str, int]:
         """The names whose words occur consecutively in a text, after normalization, with their codes."""

@@ -13,10 +13,9 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from graph.resolution import Seed
 from graph.rules import Rule
 from retrieval.errors import LegTimedOut, VectorsReplaced
-from retrieval.index.namespace_index import IndexState, NamespaceIndex
+from retrieval.index.namespace_index import IndexState
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import NamespaceSnapshot
 from retrieval.index.strings import StringColumn
@@ -82,8 +81,6 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         max_hops: hops of the graph walk beyond the memories that mention the query's entities.
         min_similarity: least cosine similarity of the vector leg's hits; None for no bound.
         rules: inference rules over the relations that memories state.
-        pending_lookup: awaits the entities that the query is about, for an index and the number of its
-            memories; None if no lookup was started.
         other_rankings: awaits the rankings of the legs that wait for no other leg; without those that
             failed or are late.
         optional_wait_s: how long a leg waits for inputs that it can do without, seconds.
@@ -107,7 +104,6 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     profile: Profile = DEFAULT
     exclude: Exclude = NOTHING_EXCLUDED
     rules: Sequence[Rule] = ()
-    pending_lookup: Callable[[NamespaceIndex, int], Awaitable[Sequence[Seed]]] | None = None
     other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]] = _no_other_rankings
     optional_wait_s: float = 0.5
     stopwatch: Stopwatch = msgspec.field(default_factory=Stopwatch)

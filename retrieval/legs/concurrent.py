@@ -95,7 +95,6 @@ class ConcurrentLegs:
             vectors=QueryVectors(self._pool, snapshot.index),
             profile=profile,
             rules=snapshot.namespace.settings.graph_rules(),
-            pending_lookup=query.begun.pending_lookup,
             other_rankings=partial(self._other_rankings, running),
             optional_wait_s=self._timeout_s / 4,
             stopwatch=query.stopwatch,

@@ -18,7 +18,7 @@ from graph.traversal import Walk, begin, walk
 from native import Array, address, function
 from retrieval.index.query_vectors import cosines
 from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
-from retrieval.legs.entity_lookup import EntityLookup, PendingLookup
+from retrieval.legs.entity_lookup import EntityLookup
 from retrieval.legs.path_explanations import paths_to
 from retrieval.store.pool import Pool
 from retrieval.types.search import Leg
@@ -51,6 +51,7 @@ class GraphRetriever:
     def __init__(self, pool: Pool, *, bounds: Bounds | None = None) -> None:
         """Use connections of `pool`; `bounds` caps the walk, except its hops, which come with each query."""
         self._pool = pool
+        self._entity_lookup = EntityLookup(pool)
         self._bounds = bounds or Bounds()
 
     async def search(self, query: LegQuery) -> LegRanking:
@@ -58,9 +59,8 @@ class GraphRetriever:
 
         A hit's score is its activation in [0, 1], weighted by similarity if there is an embedding.
         """
-        pending_lookup = query.pending_lookup or PendingLookup(EntityLookup(self._pool), query.text)
         size = max(query.docs_given_out, 1)
-        seeds = await pending_lookup(query.snapshot.index, size)
+        seeds = await self._entity_lookup.seeds(query.snapshot.index, query.text, size)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }

@@ -22,6 +22,7 @@ from postgres.arrays import array_text
 from retrieval.errors import NotFound
 from retrieval.index import columns
 from retrieval.index.columns import Columns, microseconds
+from retrieval.index.entity_names import EntityNames
 from retrieval.index.namespace_index import NamespaceIndex, one_snapshot, read_slots
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.registry import NamespaceSnapshot
@@ -142,6 +143,7 @@ async def _begin(
         known,
         Adjacency(edges_of(None, None, None), ()),
         QuantizedVectors(0),
+        EntityNames(),
     )
     with_metadata = None
     if request.filters.metadata:

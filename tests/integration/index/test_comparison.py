@@ -36,7 +36,7 @@ async def saved(start: Start) -> Keeper:
             f"d{number}",
             title=f"Title {number}",
             document_id="d",
-            entities=[EntityInput(name="Ida")],
+            entities=[EntityInput(name="Ida", aliases=["Idchen"])],
             relations=[RelationInput(source="Ida", type=type_, target=target)],
         )
         for number, (type_, target) in enumerate([("in", "Porto"), ("near", "Faro"), ("in", "Faro")])
@@ -98,6 +98,10 @@ def merged(arrays: Arrays) -> None:
     arrays["roots"] = np.array([[1, 2]], np.int64)
 
 
+def by_hand(arrays: Arrays) -> None:
+    arrays["names.aliases.docs"][0] = -1
+
+
 DAMAGES: dict[str, tuple[Callable[[Arrays], None], str]] = {
     "a memory that is not there": (added("memories.alive", 1, 7), "memories (1)"),
     "a memory too few": (filled("memories.alive", False), "memories (7)"),
@@ -133,6 +137,17 @@ DAMAGES: dict[str, tuple[Callable[[Arrays], None], str]] = {
     "terms": (added("postings.terms", 1, -1), "postings ("),
     "order of terms": (reversed_("postings.terms"), "postings (7)"),
     "postings of a term": (added("postings.starts", 1, 0), "postings (7)"),
+    "keys of entities": (added("names.keys.text"), "indexes of names (1)"),
+    "ids of entities": (added("names.ids", 1, 0), "indexes of names (1)"),
+    "names of entities": (added("names.names.text"), "names of entities (7)"),
+    "names that are phrases": (filled("names.are_names", False), "names of entities ("),
+    "hashes of ids": (added("names.by_id.hashes"), "indexes of names (1)"),
+    "words of names": (added("names.by_word.hashes", 1, 0), "indexes of names (1)"),
+    "aliases": (added("names.aliases.keys.text", 1, 0), "aliases (1)"),
+    "hashes of aliases": (added("names.aliases.by_key.hashes"), "indexes of names (1)"),
+    "whose aliases they are": (added("names.aliases.entities", 1, 1), "aliases (1)"),
+    "aliases that are gone": (filled("names.aliases.docs", -2), "aliases (3)"),
+    "aliases by hand": (by_hand, "aliases by hand (1)"),
     "merged entities": (merged, "merged entities (1)"),
 }
 

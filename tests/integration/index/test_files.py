@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.index import array_file, namespace_index, registry, small_namespaces
+from retrieval.index import array_file, entity_names, namespace_index, registry, small_namespaces
 from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.comparison import check_files
 from retrieval.index.files import IndexFiles
@@ -184,7 +184,8 @@ def turn(number: int) -> MemoryInput:
 def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
     """The arrays of an index that grow with its memories, but for those of which `arrays` gives copies."""
     found = {name: each.array for name, each in index.arrays().items() if isinstance(each, Extended)}
-    return {name: array for name, array in found.items() if name not in ("vectors.known", "vectors.text_row")}
+    copies = {"vectors.known", "vectors.text_row", *(f"names.{name}" for name in entity_names.REPLACED)}
+    return {name: array for name, array in found.items() if name not in copies}
 
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])

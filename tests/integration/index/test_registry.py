@@ -22,6 +22,7 @@ from postgres.prepared import Parameters, PreparedStatement
 from retrieval.errors import NotFound
 from retrieval.index import registry, rows, small_namespaces
 from retrieval.index.columns import Columns
+from retrieval.index.entity_names import EntityNames
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.query_vectors import QueryVectors
@@ -169,12 +170,24 @@ def postings_of(found: Postings, slots: Slots) -> dict[object, object]:
     }
 
 
+def names_of(index: NamespaceIndex, entities: Sequence[int]) -> dict[str, object]:
+    """What is kept of the names of entities, but for common phrases, and of the aliases that memories give."""
+    slots, rows = index.memories.slots, index.names.rows_of(entities)
+    aliases = index.names.aliases_of(np.flatnonzero(index.memories.alive.values).tolist())
+    return {
+        "shown otherwise": {entity: row for entity, row in rows.items() if row.is_name or row.name},
+        "aliases": {(alias, entity, *slots.ordinals_of([doc])) for alias, entity, doc in aliases},
+        "consistent": index.names.is_consistent,
+    }
+
+
 def state(snapshot: NamespaceSnapshot, entities: Sequence[int]) -> dict[str, object]:
     index = snapshot.index
     return {
         "next": snapshot.namespace.next_doc,
         "memories": columns_of(index.memories),
         "graph": graph_of(index.graph, index.memories, entities),
+        "names": names_of(index, entities),
         "postings": postings_of(snapshot.postings, index.memories.slots),
     }
 
@@ -705,7 +718,14 @@ async def test_postings_of_one_query_may_be_more_than_are_kept(
 
 
 @pytest.mark.parametrize(
-    ("holder", "name"), [(MemoryRows, "from_row"), (Columns, "put"), (Adjacency, "add"), (QuantizedVectors, "forget")]
+    ("holder", "name"),
+    [
+        (MemoryRows, "from_row"),
+        (Columns, "put"),
+        (EntityNames, "put"),
+        (Adjacency, "add"),
+        (QuantizedVectors, "forget"),
+    ],
 )
 async def test_a_check_that_fails_leaves_nothing_half_done(
     process: Process, monkeypatch: pytest.MonkeyPatch, holder: type, name: str

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from graph.linking import look_up
 from retrieval.entities.service import EntityService
 from retrieval.errors import Conflict, NotFound
 from retrieval.index.registry import IndexRegistry
@@ -21,6 +20,7 @@ from retrieval.store import namespaces
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
 from tests.conftest import PostgresServer
+from tests.linking import found_for
 from tests.turns import hashed
 
 NAMES = ["Ana", "Bela", "Cleo Vale", "Dora Vale", "Emil"]
@@ -149,7 +149,7 @@ class Workbench:
         said.append(await self.service.graph(namespace))
         async with self._pool.connection() as conn:
             ns = (await namespaces.find(conn, namespace)).ns
-            meant = [(await look_up(conn, ns, query)).found for query in QUERIES]
+            meant = [await found_for(conn, ns, query) for query in QUERIES]
             rows = {}
             for table in ("entity", "entity_alias", "entity_token", "entity_merge", "mention", "relation"):
                 statement = f"select to_jsonb(t) - 'ns' from {table} t where ns = %s"

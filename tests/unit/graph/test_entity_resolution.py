@@ -23,8 +23,8 @@ def resolve(query: Spellings, found: list[EntityCandidate], *, mentions: int = 3
     return resolve_named(EntityMatches(query, found), lambda entities: np.full(len(entities), mentions), 100)
 
 
-def exact(key: str, type_: str = "name", **changes: Any) -> EntityCandidate:
-    row = EntityCandidate(hash(key) % 1_000, key, key.title(), type_, "exact", [key], 0)
+def exact(key: str, *, is_name: bool = True, **changes: Any) -> EntityCandidate:
+    row = EntityCandidate(hash(key) % 1_000, key, key.title(), is_name, "exact", [key], 0)
     return row._replace(**changes)
 
 
@@ -87,7 +87,7 @@ def test_initials_with_and_without_small_words() -> None:
 def test_a_nickname_needs_a_person_with_that_name() -> None:
     query = spelled("What did Mel do?")
     assert [seed.how for seed in resolve(query, [exact("melanie")])] == ["nickname"]
-    assert resolve(query, [exact("melanie", "term")]) == []
+    assert resolve(query, [exact("melanie", is_name=False)]) == []
     assert resolve(query, [exact("melanie"), exact("melissa")]) == []
     assert resolve(query, [exact("melanie")], mentions=0) == []
 
