@@ -75,7 +75,9 @@ def entity_id(key: str) -> int:
 
 def name_tokens(key: str) -> tuple[str, ...]:
     """The distinct words of a key, in order, each at most 64 characters."""
-    return tuple(dict.fromkeys(sys.intern(piece[:MAX_TOKEN_CHARS]) for piece in key.split()))
+    if key and " " not in key:
+        return (key[:MAX_TOKEN_CHARS],)
+    return tuple(dict.fromkeys([sys.intern(piece[:MAX_TOKEN_CHARS]) for piece in key.split()]))
 
 
 def singular(word: str) -> str:

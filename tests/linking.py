@@ -34,7 +34,7 @@ async def found_for(conn: AsyncConnection[Any], ns: int, query: str) -> list[Ent
 async def _look_up(conn: AsyncConnection[Any], ns: int, query: str) -> tuple[EntityMatches, Adjacency, int]:
     roots = await read_roots(conn, ns)
     graph = Adjacency(*await read_edges(conn, ns, roots=roots))
-    names = await read_names(conn, ns, Slots(), parts=1)
+    names = await read_names(conn, ns, Slots(), roots=roots.values(), parts=1)
     row = await (await conn.execute("select next_doc from namespace where ns = %s", (ns,))).fetchone()
     memories = row[0] if row else 0
     spelled = possible_names(query)

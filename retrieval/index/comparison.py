@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.merges import read_roots, unified
-from graph.names import entity_id
 from graph.segments import LEVELS, NarrowEdges
 from retrieval.index import namespace_index, rows
 from retrieval.index.columns import Columns, ordinals_of
-from retrieval.index.entity_names import AliasRow, EntityNames, NameRow, read_by_hand
+from retrieval.index.entity_names import EntityNames, NameRow, read_by_hand
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
 from retrieval.index.packed_postings import of_known
@@ -86,7 +85,7 @@ async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
             "merged entities": len(dict(index.roots).items() ^ roots.items()),
             "indexes of names": int(not index.names.is_consistent),
             "aliases by hand": len(
-                index.names.aliases_of([BY_HAND]) ^ _aliases(await read_by_hand(conn, index.ns), index.memories.slots)
+                index.names.aliases_of([BY_HAND]) ^ (await read_by_hand(conn, index.ns)).rows(index.memories.slots)
             ),
             "names of speakers": int(not index.memories.names.is_complete),
             "indexes of the graph": int(not index.graph.is_consistent),
@@ -137,9 +136,9 @@ def _masks(
     yield "neighbours", _neighbours(index.memories, docs, ordinals, read.links)
     if read.vectors is not None:
         yield "vectors", _vectors(index.vectors, docs, slotted(expected.slots, read.vectors), expected_docs)
-    misnamed = [*_misnamed(index.names, read.names)]
+    misnamed = [*_misnamed(index.names, read.names.rows())]
     yield "names of entities", np.isin(ordinals, read.edges[1][np.isin(read.edges[0], misnamed)])
-    aliases = index.names.aliases_of(docs.tolist()) ^ _aliases(read.aliases, slots)
+    aliases = index.names.aliases_of(docs.tolist()) ^ read.aliases.rows(slots)
     yield "aliases", np.isin(docs, [doc for _, _, doc in aliases])
     edges, relations = by_slot(slots, *unified(read.edges, read.relations, roots))
     yield "edges", np.isin(docs, list(_edges(index.graph.mentions_in(docs), edges)))
@@ -147,19 +146,12 @@ def _masks(
     yield "relations", np.isin(docs, [relation.doc for relation in stated])
 
 
-def _misnamed(names: EntityNames, rows: Sequence[NameRow]) -> Iterator[int]:
+def _misnamed(names: EntityNames, expected: Mapping[int, NameRow]) -> Iterator[int]:
     """Those of some entities that are called otherwise; one that is not kept is a common phrase."""
-    expected = {entity_id(row.key): row for row in rows}
     held = names.rows_of(expected)
     for entity, row in expected.items():
         if held.get(entity, NameRow(row.key, None, is_name=False)) != row:
             yield entity
-
-
-def _aliases(rows: Sequence[AliasRow], slots: Slots) -> set[tuple[str, int, int]]:
-    """Aliases, their entities and the slots of the memories that give them, or `BY_HAND`."""
-    docs = slots.of(np.array([row.doc for row in rows], np.int64)).tolist()
-    return {(row.alias, entity_id(row.entity.key), doc) for row, doc in zip(rows, docs, strict=True)}
 
 
 def _columns(memories: Columns, docs: NDArray[np.int64], expected: Columns, expected_docs: NDArray[np.int64]) -> Mask:

@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.adjacency import Adjacency, id_ranges
-from graph.extraction import TOKENIZED_TYPES
 from graph.merges import Roots
 from graph.named_arrays import named, part_of
 from graph.names import entity_id, name_tokens
 from graph.resolution import EntityCandidate
 from graph.spellings import Spellings
-from postgres.arrays import array_text, transposed
 from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
@@ -37,32 +35,77 @@ MOST_SIMILAR = 16
 MOST_RIVALS = 16
 """Names with a full given name that a nickname in the query may stand for that are looked at."""
 
-NAMES: LiteralString = (
-    "array_agg(e.key), array_agg(nullif(e.name, e.key)), array_agg(e.type <> all(%(tokenized)s::text[]))"
-)
-"""The select list of `entity e`, which `NameRow` decodes; with `PARAMETERS`."""
+_IS_NAME: LiteralString = "e.type <> all('{date,identifier,phrase,term}'::text[])"
+"""Whether `entity e` is not of `TOKENIZED_TYPES`: literally as in the condition of the index that finds such."""
 
-SHOWN_OTHERWISE: LiteralString = """(
-    e.type <> all(%(tokenized)s::text[]) or e.name <> e.key
-    or e.entity = any(array(select root from entity_merge where ns = %(ns)s))
-)"""
+NAMES: LiteralString = (
+    "string_agg(int8send(e.entity), ''), array_agg(e.key), array_agg(nullif(e.name, e.key)),"
+    " array_agg(" + _IS_NAME + ")"
+)  # fmt: skip
+"""The select list of `entity e` that `Entities` decodes."""
+
+KEPT: LiteralString = (
+    "(select * from entity e where ns = %(ns)s and (" + _IS_NAME + " or name <> key)"
+    " union select * from entity where ns = %(ns)s and entity = any(array("
+    "select root from entity_merge where ns = %(ns)s))) as e"
+)
 """The entities to be kept of a whole namespace, but for those of aliases."""
 
 ALIASES: LiteralString = (
     "select array_agg(a.key), array_agg(a.doc), " + NAMES
     + " from entity_alias a join entity e on e.ns = %(ns)s and e.entity = a.entity where a.ns = %(ns)s"
 )  # fmt: skip
-"""Selects the columns of `AliasRow`."""
+"""Selects what `Aliases` decodes."""
 
-_FORGOTTEN = -2
-"""In the place of the memory that gives an alias: nobody gives it any more."""
+_SOME: LiteralString = "select " + NAMES + " from " + KEPT + " where entity >= %(least)s and entity <= %(most)s"
 
-PARAMETERS = {"tokenized": array_text(sorted(TOKENIZED_TYPES))}
 
-_NAMES: LiteralString = (
-    "select " + NAMES + " from entity e where ns = %(ns)s and " + SHOWN_OTHERWISE
-    + " and entity >= %(least)s::bigint and entity <= %(most)s::bigint"
-)  # fmt: skip
+class Entities(NamedTuple):
+    """Entities as columns: ids, keys, names where these are others, and whether they are proper names."""
+
+    ids: NDArray[np.int64]
+    keys: Sequence[str]
+    names: Sequence[str | None]
+    are_names: Sequence[bool]
+
+    @classmethod
+    def of(cls, ids: bytes | None, *columns: Any) -> Entities:
+        """Decode the columns of `NAMES`, which are all None if there are no rows."""
+        keys, names, are_names = (column or () for column in columns)
+        return cls(np.frombuffer(ids or b"", ">i8").astype(np.int64), keys, names, are_names)
+
+    def rows(self) -> dict[int, NameRow]:
+        """The same by id."""
+        return dict(zip(self.ids.tolist(), map(NameRow, self.keys, self.names, self.are_names), strict=True))
+
+    def take(self, places: NDArray[np.intp]) -> Entities:
+        """Some of them."""
+        keys, names, are_names = ([column[place] for place in places.tolist()] for column in self[1:])
+        return Entities(self.ids[places], keys, names, are_names)
+
+
+class Aliases(NamedTuple):
+    """Normalised aliases as columns, with the ordinals of the memories that give them, or `BY_HAND`."""
+
+    keys: Sequence[str]
+    docs: NDArray[np.int64]
+    entities: Entities
+
+    @classmethod
+    def of(cls, keys: list[str] | None, docs: list[int] | None, *entities: Any) -> Aliases:
+        """Decode the columns of `ALIASES`, which are all None if there are no rows."""
+        return cls(keys or (), np.array(docs or (), np.int64), Entities.of(*entities))
+
+    def given_by(self, docs: Collection[int]) -> Aliases:
+        """Those that some memories give."""
+        if not self.keys:
+            return self
+        places = np.isin(self.docs, [*docs]).nonzero()[0]
+        return Aliases([self.keys[place] for place in places.tolist()], self.docs[places], self.entities.take(places))
+
+    def rows(self, slots: Slots) -> set[tuple[str, int, int]]:
+        """Each alias with its entity and the slot of the memory, or `BY_HAND`."""
+        return {*zip(self.keys, self.entities.ids.tolist(), slots.of(self.docs).tolist(), strict=True)}
 
 
 class NameRow(NamedTuple):
@@ -73,18 +116,8 @@ class NameRow(NamedTuple):
     is_name: bool
 
 
-class AliasRow(NamedTuple):
-    """The normalised alias of an entity, the ordinal of the memory that gives it or `BY_HAND`, and the entity."""
-
-    alias: str
-    doc: int
-    entity: NameRow
-
-    @classmethod
-    def of(cls, alias: str, doc: int, *entity: Any) -> AliasRow:
-        """Decode a row of `ALIASES`."""
-        return cls(alias, doc, NameRow(*entity))
-
+_FORGOTTEN = -2
+"""In the place of the memory that gives an alias: nobody gives it any more."""
 
 REPLACED = ("are_names", "names.starts", "names.sizes", "aliases.docs")
 """The arrays in which an entity that is described anew, or an alias that is taken away, replaces something."""
@@ -98,7 +131,7 @@ class EntityNames:
         self._are_names = GrowableArray(np.bool_, False)
         self._keys, self._names = StringColumn(), StringColumn()
         self._by_id, self._by_word = HashIndex(), HashIndex()
-        self._aliases = _Aliases()
+        self._aliases = _AliasTable()
         self._count = 0
 
     @classmethod
@@ -120,7 +153,7 @@ class EntityNames:
             arrays |= named(part.arrays(), name)
         return arrays | {name: Extended.of(arrays[name]).copied() for name in REPLACED}
 
-    def _parts(self) -> dict[str, StringColumn | HashIndex | _Aliases]:
+    def _parts(self) -> dict[str, StringColumn | HashIndex | _AliasTable]:
         return {"keys": self._keys, "names": self._names, "by_id": self._by_id, "by_word": self._by_word,
                 "aliases": self._aliases}  # fmt: skip
 
@@ -129,24 +162,26 @@ class EntityNames:
         """Bytes that they take, approximately."""
         return self._ids.nbytes + self._are_names.nbytes + sum(part.nbytes for part in self._parts().values())
 
-    def put(self, rows: Sequence[NameRow]) -> None:
-        """Add entities, or say anew what they are called; a common phrase is left out unless it is here."""
-        rows = [*{row.key: row for row in rows}.values()]
-        ids = _ids([row.key for row in rows])
-        codes = self._codes(ids)
-        needed = [code != NONE or row.is_name or row.name is not None for code, row in zip(codes, rows, strict=True)]
-        self._put([*compress(rows, needed)], ids[needed], [*compress(codes, needed)])
+    def put(self, given: Entities, roots: Collection[int] = ()) -> None:
+        """Add entities, each once, or say anew what they are called.
 
-    def put_aliases(self, rows: Sequence[AliasRow], slots: Slots) -> None:
-        """Add aliases with their entities; an alias counts as long as its memory is there."""
-        if not rows:
+        A common phrase is left out unless others are merged into it, so that it is one of the `roots`, or it is here.
+        """
+        if not given.keys:
             return
-        entities = [*{row.entity.key: row.entity for row in rows}.values()]
-        ids = _ids([row.key for row in entities])
-        self._put(entities, ids, self._codes(ids))
-        given_to = _ids([row.entity.key for row in rows])
-        docs = slots.of(np.array([row.doc for row in rows], np.int64))
-        self._aliases.put([row.alias for row in rows], given_to, docs)
+        codes = self._codes(given.ids)
+        needed = (codes != NONE) | given.are_names | [name is not None for name in given.names]
+        if roots:
+            needed |= np.isin(given.ids, [*roots])
+        self._put(given if needed.all() else given.take(needed.nonzero()[0]), codes[needed])
+
+    def put_aliases(self, given: Aliases, slots: Slots) -> None:
+        """Add aliases with their entities; an alias counts as long as its memory is there."""
+        if given.keys:
+            _, firsts = np.unique(given.entities.ids, return_index=True)
+            entities = given.entities.take(firsts)
+            self._put(entities, self._codes(entities.ids))
+            self._aliases.put(given.keys, given.entities.ids, slots.of(given.docs))
 
     def forget_by_hand(self) -> None:
         """Forget the aliases that callers gave by hand, which are then added anew."""
@@ -170,9 +205,8 @@ class EntityNames:
     def is_consistent(self) -> bool:
         """Whether all that is here is found by its id, by its words or as an alias."""
         every, anew = np.arange(self._count), EntityNames()
-        shown = zip(self._keys.get(every), self._names.get(every), self._are_names[every].tolist(), strict=True)
-        rows = [NameRow(key, name or None, is_name) for key, name, is_name in shown]
-        anew._put(rows, _ids([row.key for row in rows]), [NONE] * len(rows))
+        keys, none = self._keys.get(every), np.full(self._count, NONE)
+        anew._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
         return (
             self._by_id.entries() == anew._by_id.entries()
             and self._by_word.entries() >= anew._by_word.entries()  # what was a name before keeps its words
@@ -227,42 +261,39 @@ class EntityNames:
             ),
         ]
 
-    def _codes(self, ids: NDArray[np.int64]) -> list[int]:
+    def _codes(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The codes of some entities, `NONE` for one that is not here."""
-        codes = dict(self._by_id.find(ids.view(np.uint64)))
-        return [codes.get(position, NONE) for position in range(len(ids))]
+        codes = np.full(len(ids), NONE, np.int64)
+        for position, code in self._by_id.find(ids.view(np.uint64)):
+            codes[position] = code
+        return codes
 
-    def _put(self, rows: Sequence[NameRow], ids: NDArray[np.int64], codes: Sequence[int]) -> None:
-        """Set distinct entities, given their ids and codes, `NONE` for a new one."""
-        if not rows:
-            return
-        given = np.array(codes, np.int64)
-        is_new = given == NONE
+    def _put(self, given: Entities, codes: NDArray[np.int64]) -> None:
+        """Set distinct entities, given their codes too, `NONE` for a new one."""
+        is_new = codes == NONE
         first, self._count = self._count, self._count + int(np.count_nonzero(is_new))
-        given[is_new] = np.arange(first, self._count)
+        codes[is_new] = np.arange(first, self._count)
+        new = codes[is_new]
+        self._ids.put(new, given.ids[is_new])
+        self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
+        _put_strings(self._keys, new, [*compress(given.keys, is_new.tolist())])
+        _put_strings(self._names, codes, [name or "" for name in given.names])
         self._are_names.ensure(self._count)
-        were_names = self._are_names[given]
-        self._ids.put(given[is_new], ids[is_new])
-        self._are_names.put(given, [row.is_name for row in rows])
-        _put_strings(self._names, given, [row.name or "" for row in rows])
-        self._by_id.add(ids[is_new].view(np.uint64), given[is_new].astype(np.int32))
-        _put_strings(self._keys, given[is_new], [row.key for row in compress(rows, is_new)])
-        words = [
-            (word, code)
-            for row, code, was_name in zip(rows, given.tolist(), were_names.tolist(), strict=True)
-            if row.is_name and not was_name
-            for word in name_tokens(row.key)
-        ]
+        are_new_names = np.array(given.are_names, np.bool_) & ~self._are_names[codes]
+        self._are_names.put(codes, given.are_names)
+        words = [name_tokens(key) for key in compress(given.keys, are_new_names.tolist())]
         if words:
-            strings, numbers = zip(*words, strict=True)
-            self._by_word.add(hashes_of(strings), np.array(numbers, np.int32))
+            numbers = np.repeat(codes[are_new_names], [*map(len, words)])
+            self._by_word.add(hashes_of([*chain(*words)]), numbers.astype(np.int32))
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the first `MOST_BEARERS` proper names that have it, ascending."""
-        found = []
+        ids, are_names, found = self._ids.values, self._are_names.values, []
         for codes in self._by_word.numbers(hashes_of(words)):
-            ids = np.sort(self._ids[codes[self._are_names[codes]]])
-            found.append([*dict.fromkeys(ids[: 2 * MOST_BEARERS].tolist())][:MOST_BEARERS])
+            bearers = ids[codes[are_names[codes]]]
+            if len(bearers) > 2 * MOST_BEARERS:  # an entity may be there twice
+                bearers = np.partition(bearers, 2 * MOST_BEARERS)[: 2 * MOST_BEARERS]
+            found.append(sorted({*bearers.tolist()})[:MOST_BEARERS])
         return found
 
     def _named(self, spans: Mapping[int, str], roots: Roots, alive: NDArray[np.bool_]) -> dict[int, list[str]]:
@@ -275,7 +306,7 @@ class EntityNames:
         return {entity: [*dict.fromkeys(keys)] for entity, keys in named_so.items()}
 
 
-class _Aliases:
+class _AliasTable:
     """Aliases by number, in the order in which they came."""
 
     def __init__(self) -> None:
@@ -341,23 +372,27 @@ class _Aliases:
         return {*zip(self._keys.get(numbers), entities, given, strict=True)}
 
 
-async def read_by_hand(conn: AsyncConnection[Any], ns: int) -> list[AliasRow]:
+async def read_by_hand(conn: AsyncConnection[Any], ns: int) -> Aliases:
     """The aliases that callers gave the entities of a namespace."""
     by_hand: LiteralString = ALIASES + " and a.doc = -1"
-    [row] = await (await conn.execute(by_hand, {"ns": ns, **PARAMETERS})).fetchall()
-    return [AliasRow.of(*each) for each in transposed(row)]
+    return Aliases.of(*await _row(conn, by_hand, {"ns": ns}))
 
 
-async def read_names(conn: AsyncConnection[Any], ns: int, slots: Slots, *, parts: int) -> EntityNames:
+async def read_names(
+    conn: AsyncConnection[Any], ns: int, slots: Slots, *, roots: Collection[int], parts: int
+) -> EntityNames:
     """Read those of a whole namespace, by `parts` statements for the entities and one for the aliases."""
     names = EntityNames()
     for least, most in id_ranges(parts):
-        params = {"ns": ns, "least": least, "most": most, **PARAMETERS}
-        [row] = await (await conn.execute(_NAMES, params)).fetchall()
-        names.put([NameRow(*each) for each in transposed(row)])
-    [row] = await (await conn.execute(ALIASES, {"ns": ns, **PARAMETERS})).fetchall()
-    names.put_aliases([AliasRow.of(*each) for each in transposed(row)], slots)
+        names.put(Entities.of(*await _row(conn, _SOME, {"ns": ns, "least": least, "most": most})), roots)
+    names.put_aliases(Aliases.of(*await _row(conn, ALIASES, {"ns": ns})), slots)
     return names
+
+
+async def _row(conn: AsyncConnection[Any], statement: LiteralString, params: Mapping[str, int]) -> tuple[Any, ...]:
+    row: tuple[Any, ...]
+    [row] = await (await conn.execute(statement, params, binary=True)).fetchall()
+    return row
 
 
 def _most_similar(with_word: Mapping[str, Collection[int]], *, besides: Collection[int]) -> dict[int, list[str]]:

@@ -231,7 +231,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
         roots = await read_roots(conn, ns)
         parts = 1 + ordinals.size // MEMORIES_AT_ONCE
         edges = await read_edges(conn, ns, parts=parts, roots=roots)
-        names = await read_names(conn, ns, slots, parts=parts)
+        names = await read_names(conn, ns, slots, roots=roots.values(), parts=parts)
         graph = await asyncio.to_thread(Adjacency, *by_slot(memories.slots, *edges))
         vectors = QuantizedVectors(memories.slots.count)
         return NamespaceIndex(ns, snapshot, generation, memories, graph, vectors, names, roots)
@@ -280,9 +280,8 @@ async def apply_changes(
     docs = slots[slots != NO_SLOT].tolist()
     new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
     existing = memories.take(read.columns, read.links, read.unread)
-    index.names.put(read.names)
-    added = {BY_HAND, *memories.slots.ordinals_of([*new])}
-    index.names.put_aliases([row for row in read.aliases if row.doc in added], memories.slots)
+    index.names.put(read.names, read.roots.values())
+    index.names.put_aliases(read.aliases.given_by({BY_HAND, *memories.slots.ordinals_of([*new])}), memories.slots)
     added_docs = [doc for doc in existing.tolist() if doc in new]
     if added_docs:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))

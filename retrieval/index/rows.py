@@ -14,10 +14,9 @@ from graph.adjacency import MENTIONS, edges_of
 from graph.forward_chaining import Stated
 from graph.segments import NarrowEdges
 from postgres.arrays import array_text, transposed
-from postgres.prepared import Parameters, PreparedStatement
-from retrieval.index import entity_names
+from postgres.prepared import PreparedStatement
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
-from retrieval.index.entity_names import ALIASES, NAMES, SHOWN_OTHERWISE, AliasRow, NameRow
+from retrieval.index.entity_names import ALIASES, KEPT, NAMES, Aliases, Entities
 from retrieval.store import vectors
 from retrieval.store.vectors import Stored
 
@@ -48,13 +47,13 @@ _PARTS: LiteralString = (
     ) as merges
     cross join lateral (select """
     + NAMES
-    + """ from entity e where ns = %(ns)s and <named>) as names
+    + """ from <named>) as names
     cross join lateral ("""
     + ALIASES
     + " <these>) as aliases"
 ).replace("%(ns)s", "n.ns")
 
-_WIDTHS = (21, 1, 3, 3, 1, 3, 4, 2, 3, 5)
+_WIDTHS = (21, 1, 3, 3, 1, 3, 4, 2, 4, 6)
 """How many consecutive columns of the parts belong together."""
 
 WIDTH = sum(_WIDTHS)
@@ -64,9 +63,9 @@ OF_ALL: LiteralString = (
     _PARTS.replace("<few>", "")
     .replace("<these>", "")
     .replace("<if merged>", "")
-    .replace("<named>", SHOWN_OTHERWISE.replace("%(ns)s", "n.ns"))
+    .replace("<named>", KEPT.replace("%(ns)s", "n.ns"))
 )
-"""What to join to `n`, which has `ns`; with `PARAMETERS`."""
+"""What to join to `n`, which has `ns`; with the parameter `short`."""
 
 OF_CHANGED: LiteralString = (
     _PARTS.replace("<few>", "filter (where cardinality(n.changed) <= %(few)s)")
@@ -74,7 +73,7 @@ OF_CHANGED: LiteralString = (
     .replace("<if merged>", "and -1 = any(n.changed)")
     .replace(
         "<named>",
-        """entity = any(array(
+        """entity e where ns = n.ns and entity = any(array(
             select entity from mention where ns = n.ns and doc = any(n.changed)
             union all select root from entity_merge where ns = n.ns and -1 = any(n.changed)
         ))""",
@@ -83,9 +82,12 @@ OF_CHANGED: LiteralString = (
         select array_agg(doc), array_agg(terms), array_agg(tfs) from bm25_tail where ns = n.ns and doc = any(n.changed)
     ) as bags"""
 )
-"""The same for the memories that have one of the ordinals `n.changed`; aliases by hand if it has `ENTITIES`."""
+"""The same for the memories that have one of the ordinals `n.changed`; with the parameters `short` and `few`.
 
-PARAMETERS: Parameters = {"short": SHORT_CHARS, "few": FEW_VECTORS, **entity_names.PARAMETERS}
+All that they mention is among the entities; aliases by hand and roots are there if `ENTITIES` is.
+"""
+
+PARAMETERS = {"short": SHORT_CHARS, "few": FEW_VECTORS}
 
 _READ = PreparedStatement(
     "with n as materialized (select %(ns)s::integer as ns, %(changed)s::integer[] as changed) select * from n"
@@ -118,8 +120,8 @@ class MemoryRows(NamedTuple):
     edges: NarrowEdges
     relations: Sequence[Stated]
     roots: dict[int, int]
-    names: Sequence[NameRow]
-    aliases: Sequence[AliasRow]
+    names: Entities
+    aliases: Aliases
     bags: Mapping[int, Bag]
 
     @classmethod
@@ -137,8 +139,8 @@ class MemoryRows(NamedTuple):
             edges_of(*mentions),
             [Stated(*each) for each in transposed(relations)],
             dict(transposed(merges)),
-            [NameRow(*each) for each in transposed(names)],
-            [AliasRow.of(*each) for each in transposed(aliases)],
+            Entities.of(*names),
+            Aliases.of(*aliases),
             {
                 doc: Bag(np.frombuffer(terms, "<i8"), np.frombuffer(tfs, "<u2"))
                 for doc, terms, tfs in transposed([*sent])

@@ -18,7 +18,7 @@ from graph.merges import unified
 from postgres.arrays import array_text, transposed
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.index import rows
-from retrieval.index.columns import Columns
+from retrieval.index.columns import SHORT_CHARS, Columns
 from retrieval.index.entity_names import EntityNames
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
@@ -56,7 +56,7 @@ class SmallNamespace:
 
 async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int]) -> SmallNamespace | None:
     """Load the index of a namespace with the postings of some terms; None if it does not exist or is not small."""
-    parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "terms": array_text(terms), **rows.PARAMETERS}
+    parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "short": SHORT_CHARS, "terms": array_text(terms)}
     found = await _READ.rows(conn, parameters)
     if not found:
         return None
@@ -67,7 +67,7 @@ async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int
     columns.take(read.columns, read.links, read.unread)
     graph = Adjacency(*unified(read.edges, read.relations, read.roots))
     vectors, names = QuantizedVectors(next_doc), EntityNames()
-    names.put(read.names)
+    names.put(read.names, read.roots.values())
     names.put_aliases(read.aliases, columns.slots)
     index = NamespaceIndex(ns, DatabaseSnapshot(*snapshot), generation, columns, graph, vectors, names, read.roots)
     if read.vectors is not None:

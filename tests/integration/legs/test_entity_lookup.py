@@ -20,7 +20,7 @@ from tests.linking import link
 __all__ = ["process", "two"]
 
 QUERY = "Did Ida Bo and Zoë paint the boats in Oporto?"
-GIVEN = ("Ida", "Bo", "Zoë", "Porto", "boats")
+GIVEN = ("Ida", "Bo", "Zoë", "Porto", "boats", "harbour")
 SAID = ("Oporto", "Zoë Bo", "paint", "boats")
 BY_HAND = st.one_of(
     st.tuples(st.just("merge"), st.tuples(st.sampled_from(GIVEN), st.sampled_from(GIVEN))),
