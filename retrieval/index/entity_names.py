@@ -130,7 +130,7 @@ class EntityNames:
         self._ids = GrowableArray(np.int64, 0)
         self._are_names = GrowableArray(np.bool_, False)
         self._keys, self._names = StringColumn(), StringColumn()
-        self._by_id, self._by_word = HashIndex(), HashIndex()
+        self._by_id, self._by_word = HashIndex(), HashIndex(np.int64)  # codes by id, ids by word
         self._aliases = _AliasTable()
         self._count = 0
 
@@ -209,7 +209,7 @@ class EntityNames:
         anew._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
         return (
             self._by_id.entries() == anew._by_id.entries()
-            and self._by_word.entries() >= anew._by_word.entries()  # what was a name before keeps its words
+            and self._by_word.entries() == anew._by_word.entries()
             and np.array_equal(self._ids[every], anew._ids[every])
             and self._aliases.are_consistent
         )
@@ -226,40 +226,33 @@ class EntityNames:
         bearers = self._bearers([*spelled.words, *rivals])
         asked = np.array([*dict.fromkeys((*spans, *(roots.get(each, each) for each in chain(*bearers))))], np.int64)
         mentioned = {*asked[graph.mentions(asked, cap=1) > 0].tolist()}  # the graph has roots only
-        exact = [entity for entity in spans if entity in mentioned]
-        aliases = self._named(spans, roots, alive)
         with_word = {
             word: {root for each in some if (root := roots.get(each, each)) in mentioned}
             for word, some in zip(spelled.words, bearers, strict=False)
         }
         similar = _most_similar(with_word, besides=spans.keys())
+        found: list[tuple[int, str, list[str], int]] = [
+            *((entity, "exact", [spans[entity]], 0) for entity in spans if entity in mentioned),
+            *((entity, "alias", keys, 0) for entity, keys in self._named(spans, roots, alive).items()),
+            *((entity, "similar", words, min([len(with_word[word]) for word in words])) for entity, words in similar),
+        ]
         rivalling = [
-            (word, each, roots.get(each, each))
+            (word, each, root)
             for word, some in zip(rivals, bearers[len(spelled.words) :], strict=True)
             for each in some[:MOST_RIVALS]
-            if roots.get(each, each) in mentioned
+            if (root := roots.get(each, each)) in mentioned
         ]
-        rows = self.rows_of({*exact, *aliases, *similar, *chain.from_iterable(pair[1:] for pair in rivalling)})
-
-        def candidate(entity: int, how: str, matched: Collection[str], bearers: int = 0) -> EntityCandidate:
-            key, name, is_name = rows[entity]
-            return EntityCandidate(entity, key, name or key, is_name, how, [*matched], bearers)
-
-        for entity in exact:
-            rows.setdefault(entity, NameRow(spans[entity], None, False))
-        return [
-            *(candidate(entity, "exact", [spans[entity]]) for entity in exact),
-            *(candidate(entity, "alias", keys) for entity, keys in aliases.items()),
-            *(
-                candidate(entity, "similar", words, min(len(with_word[word]) for word in words))
-                for entity, words in similar.items()
-            ),
-            *(
-                candidate(root, "rival", [word])._replace(key=rows[bearer].key, is_name=rows[bearer].is_name)
-                for word, bearer, root in rivalling
-                if rows[bearer].key.partition(" ")[0] == word
-            ),
-        ]
+        rows = self.rows_of({*(entity for entity, *_ in found), *chain(*(pair for _, *pair in rivalling))})
+        candidates = []
+        for entity, how, matched, count in found:
+            key, name, is_name = rows.get(entity) or NameRow(spans[entity], None, is_name=False)  # a common phrase
+            candidates.append(EntityCandidate(entity, key, name or key, is_name, how, matched, count))
+        for word, bearer, root in rivalling:
+            key, _, is_name = rows[bearer]
+            if key.partition(" ")[0] == word:
+                name = rows[root].name or rows[root].key
+                candidates.append(EntityCandidate(root, key, name, is_name, "rival", [word], 0))
+        return candidates
 
     def _codes(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The codes of some entities, `NONE` for one that is not here."""
@@ -279,21 +272,22 @@ class EntityNames:
         _put_strings(self._keys, new, [*compress(given.keys, is_new.tolist())])
         _put_strings(self._names, codes, [name or "" for name in given.names])
         self._are_names.ensure(self._count)
-        are_new_names = np.array(given.are_names, np.bool_) & ~self._are_names[codes]
-        self._are_names.put(codes, given.are_names)
-        words = [name_tokens(key) for key in compress(given.keys, are_new_names.tolist())]
+        are_names, were_names = np.array(given.are_names, np.bool_), self._are_names[codes]
+        self._are_names.put(codes, are_names)
+        if (no_names := were_names & ~are_names).any():
+            self._by_word.remove(given.ids[no_names])
+        new_names = are_names & ~were_names
+        words = [name_tokens(key) for key in compress(given.keys, new_names.tolist())]
         if words:
-            numbers = np.repeat(codes[are_new_names], [*map(len, words)])
-            self._by_word.add(hashes_of([*chain(*words)]), numbers.astype(np.int32))
+            self._by_word.add(hashes_of([*chain(*words)]), np.repeat(given.ids[new_names], [*map(len, words)]))
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the first `MOST_BEARERS` proper names that have it, ascending."""
-        ids, are_names, found = self._ids.values, self._are_names.values, []
-        for codes in self._by_word.numbers(hashes_of(words)):
-            bearers = ids[codes[are_names[codes]]]
-            if len(bearers) > 2 * MOST_BEARERS:  # an entity may be there twice
-                bearers = np.partition(bearers, 2 * MOST_BEARERS)[: 2 * MOST_BEARERS]
-            found.append(sorted({*bearers.tolist()})[:MOST_BEARERS])
+        found = []
+        for bearers in self._by_word.numbers(hashes_of(words)):
+            if len(bearers) > MOST_BEARERS:
+                bearers = np.partition(bearers, MOST_BEARERS)[:MOST_BEARERS]
+            found.append(sorted(bearers.tolist()))
         return found
 
     def _named(self, spans: Mapping[int, str], roots: Roots, alive: NDArray[np.bool_]) -> dict[int, list[str]]:
@@ -395,15 +389,14 @@ async def _row(conn: AsyncConnection[Any], statement: LiteralString, params: Map
     return row
 
 
-def _most_similar(with_word: Mapping[str, Collection[int]], *, besides: Collection[int]) -> dict[int, list[str]]:
+def _most_similar(with_word: Mapping[str, Collection[int]], *, besides: Collection[int]) -> list[tuple[int, list[str]]]:
     """The entities with most of some words, with these, except for some entities; ties by id."""
     words_of: dict[int, list[str]] = {}
     for word, entities in with_word.items():
         for entity in entities:
             if entity not in besides:
                 words_of.setdefault(entity, []).append(word)
-    best = sorted(words_of, key=lambda entity: (-len(words_of[entity]), entity))[:MOST_SIMILAR]
-    return {entity: words_of[entity] for entity in best}
+    return sorted(words_of.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:MOST_SIMILAR]
 
 
 def _put_strings(column: StringColumn, numbers: NDArray[np.int64], strings: Sequence[str]) -> None:

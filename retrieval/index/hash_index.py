@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from ctypes import c_int64
 from typing import Any
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-Entries = tuple[NDArray[np.uint64], NDArray[np.int32]]
+from native import Array, address, function
+
+Numbers = NDArray[np.signedinteger[Any]]
+
+Entries = tuple[NDArray[np.uint64], Numbers]
 """Hashes, ascending, and the number of each."""
+
+_find = function("trivet_find_hashes", c_int64, Array, c_int64, Array, Array)
 
 MERGED_FROM = 1_024
 """Entries that are added before they are merged into those that were there, or 1/`MERGED_PART` of these if more."""
 
 MERGED_PART = 8
-
-_NONE: Entries = np.empty(0, np.uint64), np.empty(0, np.int32)
 
 
 def hashes_of(strings: Collection[str]) -> NDArray[np.uint64]:
@@ -27,14 +32,16 @@ def hashes_of(strings: Collection[str]) -> NDArray[np.uint64]:
 
 
 class HashIndex:
-    """Numbers by hash, several for some; whoever finds one makes sure that it belongs to the string.
+    """Numbers by hash, several for some; different strings may have the same one.
 
     What is added goes into arrays of its own, which are merged into the others now and then, so that these are seldom
     copied.
     """
 
-    def __init__(self) -> None:
-        self._merged, self._added = _NONE, _NONE
+    def __init__(self, dtype: DTypeLike = np.int32) -> None:
+        """Start empty; `dtype` is that of the numbers."""
+        self._none: Entries = np.empty(0, np.uint64), np.empty(0, dtype)
+        self._merged = self._added = self._none
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Use the `arrays` of another instance."""
@@ -55,33 +62,39 @@ class HashIndex:
         """Bytes that it takes."""
         return sum(array.nbytes for array in (*self._merged, *self._added))
 
-    def add(self, hashes: NDArray[np.uint64], numbers: NDArray[np.int32]) -> None:
+    def add(self, hashes: NDArray[np.uint64], numbers: Numbers) -> None:
         """Add a number for each hash."""
         order = np.argsort(hashes)
         self._added = _merged(self._added, (hashes[order], numbers[order]))
         if len(self._added[0]) > max(MERGED_FROM, len(self._merged[0]) // MERGED_PART):
-            self._merged, self._added = _merged(self._merged, self._added), _NONE
+            self._merged, self._added = _merged(self._merged, self._added), self._none
 
-    def numbers(self, hashes: NDArray[np.uint64]) -> list[NDArray[np.int32]]:
+    def remove(self, numbers: Numbers) -> None:
+        """Remove some numbers, whatever their hashes are; copies all the others."""
+        hashes, others = _merged(self._merged, self._added)
+        kept = ~np.isin(others, numbers)
+        self._merged, self._added = (hashes[kept], others[kept]), self._none
+
+    def numbers(self, hashes: NDArray[np.uint64]) -> list[Numbers]:
         """All numbers of each of some hashes."""
-        found: list[NDArray[np.int32]] = [_NONE[1]] * len(hashes)
-        for known, numbers in (self._merged, self._added):
-            if len(known):
-                starts, ends = known.searchsorted(hashes), known.searchsorted(hashes, "right")
-                for position in (ends > starts).nonzero()[0].tolist():
-                    more = numbers[starts[position] : ends[position]]
-                    found[position] = np.concatenate([found[position], more]) if len(found[position]) else more
+        found = [self._none[1]] * len(hashes)
+        for position, numbers in self._ranges(hashes):
+            found[position] = np.concatenate([found[position], numbers]) if len(found[position]) else numbers
         return found
 
     def find(self, hashes: NDArray[np.uint64]) -> list[tuple[int, int]]:
         """All numbers of some hashes, each after the position of its hash."""
-        found = list[tuple[int, int]]()
+        return [(position, number) for position, numbers in self._ranges(hashes) for number in numbers.tolist()]
+
+    def _ranges(self, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, Numbers]]:
+        """The position of each hash that is here, with numbers of it; twice if some were added lately."""
         for known, numbers in (self._merged, self._added):
             if len(known):
-                starts, ends = known.searchsorted(hashes), known.searchsorted(hashes, "right")
-                for position in (ends > starts).nonzero()[0].tolist():
-                    found += [(position, number) for number in numbers[starts[position] : ends[position]].tolist()]
-        return found
+                places = np.empty((len(hashes), 2), np.int64)
+                _find(len(hashes), address(hashes), len(known), address(known), address(places))
+                for position, (first, end) in enumerate(places.tolist()):
+                    if first < end:
+                        yield position, numbers[first:end]
 
 
 def _merged(entries: Entries, others: Entries) -> Entries:
