@@ -14,7 +14,8 @@ from graph.merges import read_roots, unified
 from graph.segments import LEVELS, NarrowEdges
 from retrieval.index import namespace_index, rows
 from retrieval.index.columns import Columns, ordinals_of
-from retrieval.index.entity_names import EntityNames, NameRow, read_by_hand
+from retrieval.index.entity_names import EntityNames
+from retrieval.index.entity_rows import NameRow, read_by_hand
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
 from retrieval.index.packed_postings import of_known

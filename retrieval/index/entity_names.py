@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, compress
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from graph.names import entity_id, name_tokens
 from graph.resolution import EntityCandidate
 from graph.spellings import Spellings
 from retrieval.index.array_file import Extended, FileArray
+from retrieval.index.entity_rows import ALIASES, ALL_KEPT, NAMES, Aliases, Entities, NameRow, one_row
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
 from retrieval.index.strings import NONE, StringColumn
@@ -35,85 +36,7 @@ MOST_SIMILAR = 16
 MOST_RIVALS = 16
 """Names with a full given name that a nickname in the query may stand for that are looked at."""
 
-_IS_NAME: LiteralString = "e.type <> all('{date,identifier,phrase,term}'::text[])"
-"""Whether `entity e` is not of `TOKENIZED_TYPES`: literally as in the condition of the index that finds such."""
-
-NAMES: LiteralString = (
-    "string_agg(int8send(e.entity), ''), array_agg(e.key), array_agg(nullif(e.name, e.key)),"
-    " array_agg(" + _IS_NAME + ")"
-)  # fmt: skip
-"""The select list of `entity e` that `Entities` decodes."""
-
-KEPT: LiteralString = (
-    "(select * from entity e where ns = %(ns)s and (" + _IS_NAME + " or name <> key)"
-    " union select * from entity where ns = %(ns)s and entity = any(array("
-    "select root from entity_merge where ns = %(ns)s))) as e"
-)
-"""The entities to be kept of a whole namespace, but for those of aliases."""
-
-ALIASES: LiteralString = (
-    "select array_agg(a.key), array_agg(a.doc), " + NAMES
-    + " from entity_alias a join entity e on e.ns = %(ns)s and e.entity = a.entity where a.ns = %(ns)s"
-)  # fmt: skip
-"""Selects what `Aliases` decodes."""
-
-_SOME: LiteralString = "select " + NAMES + " from " + KEPT + " where entity >= %(least)s and entity <= %(most)s"
-
-
-class Entities(NamedTuple):
-    """Entities as columns: ids, keys, names where these are others, and whether they are proper names."""
-
-    ids: NDArray[np.int64]
-    keys: Sequence[str]
-    names: Sequence[str | None]
-    are_names: Sequence[bool]
-
-    @classmethod
-    def of(cls, ids: bytes | None, *columns: Any) -> Entities:
-        """Decode the columns of `NAMES`, which are all None if there are no rows."""
-        keys, names, are_names = (column or () for column in columns)
-        return cls(np.frombuffer(ids or b"", ">i8").astype(np.int64), keys, names, are_names)
-
-    def rows(self) -> dict[int, NameRow]:
-        """The same by id."""
-        return dict(zip(self.ids.tolist(), map(NameRow, self.keys, self.names, self.are_names), strict=True))
-
-    def take(self, places: NDArray[np.intp]) -> Entities:
-        """Some of them."""
-        keys, names, are_names = ([column[place] for place in places.tolist()] for column in self[1:])
-        return Entities(self.ids[places], keys, names, are_names)
-
-
-class Aliases(NamedTuple):
-    """Normalised aliases as columns, with the ordinals of the memories that give them, or `BY_HAND`."""
-
-    keys: Sequence[str]
-    docs: NDArray[np.int64]
-    entities: Entities
-
-    @classmethod
-    def of(cls, keys: list[str] | None, docs: list[int] | None, *entities: Any) -> Aliases:
-        """Decode the columns of `ALIASES`, which are all None if there are no rows."""
-        return cls(keys or (), np.array(docs or (), np.int64), Entities.of(*entities))
-
-    def given_by(self, docs: Collection[int]) -> Aliases:
-        """Those that some memories give."""
-        if not self.keys:
-            return self
-        places = np.isin(self.docs, [*docs]).nonzero()[0]
-        return Aliases([self.keys[place] for place in places.tolist()], self.docs[places], self.entities.take(places))
-
-    def rows(self, slots: Slots) -> set[tuple[str, int, int]]:
-        """Each alias with its entity and the slot of the memory, or `BY_HAND`."""
-        return {*zip(self.keys, self.entities.ids.tolist(), slots.of(self.docs).tolist(), strict=True)}
-
-
-class NameRow(NamedTuple):
-    """An entity: its key, its name if that is another, and whether it is a proper name."""
-
-    key: str
-    name: str | None
-    is_name: bool
+_SOME: LiteralString = "select " + NAMES + " from " + ALL_KEPT + " where entity >= %(least)s and entity <= %(most)s"
 
 
 _FORGOTTEN = -2
@@ -366,27 +289,15 @@ class _AliasTable:
         return {*zip(self._keys.get(numbers), entities, given, strict=True)}
 
 
-async def read_by_hand(conn: AsyncConnection[Any], ns: int) -> Aliases:
-    """The aliases that callers gave the entities of a namespace."""
-    by_hand: LiteralString = ALIASES + " and a.doc = -1"
-    return Aliases.of(*await _row(conn, by_hand, {"ns": ns}))
-
-
 async def read_names(
     conn: AsyncConnection[Any], ns: int, slots: Slots, *, roots: Collection[int], parts: int
 ) -> EntityNames:
     """Read those of a whole namespace, by `parts` statements for the entities and one for the aliases."""
     names = EntityNames()
     for least, most in id_ranges(parts):
-        names.put(Entities.of(*await _row(conn, _SOME, {"ns": ns, "least": least, "most": most})), roots)
-    names.put_aliases(Aliases.of(*await _row(conn, ALIASES, {"ns": ns})), slots)
+        names.put(Entities.of(*await one_row(conn, _SOME, {"ns": ns, "least": least, "most": most})), roots)
+    names.put_aliases(Aliases.of(*await one_row(conn, ALIASES, {"ns": ns})), slots)
     return names
-
-
-async def _row(conn: AsyncConnection[Any], statement: LiteralString, params: Mapping[str, int]) -> tuple[Any, ...]:
-    row: tuple[Any, ...]
-    [row] = await (await conn.execute(statement, params, binary=True)).fetchall()
-    return row
 
 
 def _most_similar(with_word: Mapping[str, Collection[int]], *, besides: Collection[int]) -> list[tuple[int, list[str]]]:

@@ -16,7 +16,7 @@ from graph.segments import NarrowEdges
 from postgres.arrays import array_text, transposed
 from postgres.prepared import PreparedStatement
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
-from retrieval.index.entity_names import ALIASES, KEPT, NAMES, Aliases, Entities
+from retrieval.index.entity_rows import ALIASES, ALL_KEPT, KEPT_OF_CHANGED, NAMES, Aliases, Entities
 from retrieval.store import vectors
 from retrieval.store.vectors import Stored
 
@@ -47,7 +47,7 @@ _PARTS: LiteralString = (
     ) as merges
     cross join lateral (select """
     + NAMES
-    + """ from <named>) as names
+    + """ from <kept>) as names
     cross join lateral ("""
     + ALIASES
     + " <these>) as aliases"
@@ -63,7 +63,7 @@ OF_ALL: LiteralString = (
     _PARTS.replace("<few>", "")
     .replace("<these>", "")
     .replace("<if merged>", "")
-    .replace("<named>", KEPT.replace("%(ns)s", "n.ns"))
+    .replace("<kept>", ALL_KEPT.replace("%(ns)s", "n.ns"))
 )
 """What to join to `n`, which has `ns`; with the parameter `short`."""
 
@@ -71,20 +71,14 @@ OF_CHANGED: LiteralString = (
     _PARTS.replace("<few>", "filter (where cardinality(n.changed) <= %(few)s)")
     .replace("<these>", "and doc = any(n.changed)")
     .replace("<if merged>", "and -1 = any(n.changed)")
-    .replace(
-        "<named>",
-        """entity e where ns = n.ns and entity = any(array(
-            select entity from mention where ns = n.ns and doc = any(n.changed)
-            union all select root from entity_merge where ns = n.ns and -1 = any(n.changed)
-        ))""",
-    )
+    .replace("<kept>", KEPT_OF_CHANGED.replace("%(ns)s", "n.ns"))
     + """ cross join lateral (
         select array_agg(doc), array_agg(terms), array_agg(tfs) from bm25_tail where ns = n.ns and doc = any(n.changed)
     ) as bags"""
 )
 """The same for the memories that have one of the ordinals `n.changed`; with the parameters `short` and `few`.
 
-All that they mention is among the entities; aliases by hand and roots are there if `ENTITIES` is.
+Aliases by hand and roots are there if `ENTITIES` is.
 """
 
 PARAMETERS = {"short": SHORT_CHARS, "few": FEW_VECTORS}

@@ -12,8 +12,9 @@ from graph.adjacency import Adjacency
 from graph.extraction import TOKENIZED_TYPES
 from graph.linking import possible_names
 from graph.names import entity_id
-from retrieval.index import entity_names
-from retrieval.index.entity_names import Aliases, Entities, EntityNames
+from retrieval.index import entity_rows
+from retrieval.index.entity_names import EntityNames
+from retrieval.index.entity_rows import Aliases, Entities
 from retrieval.index.slots import Slots
 from retrieval.store import migrate
 from retrieval.store.entities import BY_HAND
@@ -44,7 +45,7 @@ def found(
 
 def test_the_types_without_names_are_those_of_the_statements() -> None:
     folder = Path(migrate.__file__).parent / "sql" / "migrations"
-    for text in (entity_names._IS_NAME, (folder / "0018_entity_names.sql").read_text(encoding="utf-8")):
+    for text in (entity_rows._IS_NAME, (folder / "0018_entity_names.sql").read_text(encoding="utf-8")):
         [written] = re.findall(r"'\{([a-z,]+)\}'::text\[\]", text)
         assert {*written.split(",")} == TOKENIZED_TYPES
 
