@@ -58,6 +58,11 @@ class EntityRow:
         """The words of the name that link to the entity; empty for types linked by their whole name."""
         return () if self.type in TOKENIZED_TYPES else name_tokens(self.key)
 
+    @property
+    def is_shown_otherwise(self) -> bool:
+        """Whether it is more than a common phrase whose name is its key."""
+        return self.type not in TOKENIZED_TYPES or self.name != self.key
+
     def is_stronger(self, stored_type: str) -> bool:
         """Whether it replaces a stored description of that type; a caller's type counts as strong as a name."""
         return self.type != stored_type and self.strength > _STRENGTH.get(stored_type, _STRENGTH["name"])

@@ -20,6 +20,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 from psycopg.errors import SerializationFailure
 
+from graph.extraction import TOKENIZED_TYPES
 from graph.graph_rows import DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
 from postgres.arrays import array_text, text_array
 
@@ -89,6 +90,7 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
+_TOKENIZED = array_text(sorted(TOKENIZED_TYPES))
 _IS_UNUSED: LiteralString = """
     not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
     and not exists (select from relation r where r.ns = %(ns)s and r.source = e.entity)
@@ -101,21 +103,24 @@ _UNUSED: LiteralString = "select e.entity from unnest(%(numbers)s::bigint[]) as 
 _REMOVE_ENTITIES: LiteralString = (
     "with gone as (delete from entity e where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[]) and"
     + _IS_UNUSED
-    + """ returning e.entity
+    + """ returning e.entity, e.key, e.name, e.type
     ), unnamed as (
         delete from entity_alias where ns = %(ns)s and entity = any(array(select entity from gone))
     ), unlinked as (
         delete from entity_token where ns = %(ns)s and entity = any(array(select entity from gone))
     )
-    select entity from gone
+    select entity from gone where type <> all(%(tokenized)s::text[]) or name <> key
 """
 )
 
 
 async def write(
     conn: AsyncConnection[Any], ns: int, docs: Sequence[DocGraph], *, removed: Collection[int] = ()
-) -> None:
+) -> set[int]:
     """Add memories to the graph and remove others, in the caller's transaction; call it at most once per transaction.
+
+    Returns the entities that came, went or were described anew, but for common phrases that came or went with their key
+    as their name.
 
     A mention whose key is an alias of exactly one entity counts for that entity. Entities without mentions are deleted
     with their aliases and tokens, unless a caller has merged them or named them by hand. The connection is in a
@@ -130,7 +135,7 @@ async def write(
     keys = sorted({m.key for doc in docs for m in doc.mentions})
     aliases = await _rows(conn, _ALIASES, {"ns": ns, "keys": text_array(keys)}) if keys else ()
     batch = GraphRows(docs, dict(aliases))
-    types = await _hold_entities(conn, ns, batch)
+    types, added = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
     types = await _lock(conn, "no key update", ns, stronger.union(touched))
@@ -140,14 +145,18 @@ async def write(
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
-    await remove_unused(conn, ns, touched)
+    gone = await remove_unused(conn, ns, touched)
+    return {*described, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
 
 
-async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> None:
-    """Delete those of the entities that nothing refers to any more, in the caller's transaction."""
+async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:
+    """Delete those of the entities that nothing refers to any more, in the caller's transaction.
+
+    Returns those that were more than common phrases.
+    """
     unused = await _lock(conn, "update skip locked", ns, await _ids(conn, _UNUSED, ns, entities))
     # Only a statement that starts after the locks are held sees mentions committed before that.
-    await _ids(conn, _REMOVE_ENTITIES, ns, unused)
+    return await _ids(conn, _REMOVE_ENTITIES, ns, unused)
 
 
 def _links(batch: GraphRows) -> dict[str, Any]:
@@ -170,8 +179,8 @@ def _links(batch: GraphRows) -> dict[str, Any]:
     }
 
 
-async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) -> dict[int, str]:
-    """Insert the batch's missing entities and lock all of them; returns their types."""
+async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) -> tuple[dict[int, str], set[int]]:
+    """Insert the batch's missing entities and lock all of them; returns the types of all, and which were inserted."""
     wanted = batch.entities.keys() | batch.redirected
     held = await _lock(conn, "key share", ns, wanted)
     new = {entity: row for entity, row in batch.entities.items() if entity not in held}
@@ -180,7 +189,7 @@ async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) 
     held |= await _lock(conn, "key share", ns, new.keys() - added)  # inserted by another transaction since
     if wanted - held.keys():  # inserting more now would break the lock order
         raise SerializationFailure("other writers took entities away at this moment")
-    return held
+    return held, added
 
 
 async def _lock(conn: AsyncConnection[Any], how: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
@@ -194,7 +203,8 @@ async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers:
 
 async def _of(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
     """The rows of a statement about entities or memories, which is not run if there are none of them."""
-    return await _rows(conn, sql, {"ns": ns, "numbers": array_text(sorted(numbers))}) if numbers else []
+    params = {"ns": ns, "numbers": array_text(sorted(numbers)), "tokenized": _TOKENIZED}
+    return await _rows(conn, sql, params) if numbers else []
 
 
 async def _rows(conn: AsyncConnection[Any], sql: LiteralString, params: Mapping[str, Any]) -> list[Any]:

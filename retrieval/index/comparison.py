@@ -14,8 +14,7 @@ from graph.merges import read_roots, unified
 from graph.segments import LEVELS, NarrowEdges
 from retrieval.index import namespace_index, rows
 from retrieval.index.columns import Columns, ordinals_of
-from retrieval.index.entity_names import EntityNames
-from retrieval.index.entity_rows import NameRow, read_by_hand
+from retrieval.index.entity_rows import read_by_hand, read_kept
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
 from retrieval.index.packed_postings import of_known
@@ -90,15 +89,28 @@ async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
             ),
             "names of speakers": int(not index.memories.names.is_complete),
             "indexes of the graph": int(not index.graph.is_consistent),
+            "names of entities": await _misnamed(conn, index),
             "postings": await _postings(conn, index),
         }
     )
     both = np.intersect1d(held, ordinals)
     for first in range(0, both.size, FEW_VECTORS):
         some = both[first : first + FEW_VECTORS]
-        read = await rows.read(conn, index.ns, some.tolist())
+        read = await rows.read(conn, index.ns, some.tolist(), since=None)
         differing.update({part: int(np.count_nonzero(mask)) for part, mask in _masks(index, some, read, roots)})
     return +differing
+
+
+async def _misnamed(conn: Connection, index: NamespaceIndex) -> int:
+    """How many entities that memories mention have other names; one that is not kept is a common phrase."""
+    differing = index.names.shown_otherwise()
+    async for some in read_kept(conn, index.ns, parts=1 + index.memories.count // namespace_index.MEMORIES_AT_ONCE):
+        for entity, row in some.rows().items():
+            if differing.get(entity) == row:
+                del differing[entity]
+            elif row.is_shown_otherwise:
+                differing[entity] = row
+    return int(np.count_nonzero(index.graph.mentions(np.array([*differing], np.int64), cap=1)))
 
 
 async def _postings(conn: Connection, index: NamespaceIndex) -> int:
@@ -137,22 +149,12 @@ def _masks(
     yield "neighbours", _neighbours(index.memories, docs, ordinals, read.links)
     if read.vectors is not None:
         yield "vectors", _vectors(index.vectors, docs, slotted(expected.slots, read.vectors), expected_docs)
-    misnamed = [*_misnamed(index.names, read.names.rows())]
-    yield "names of entities", np.isin(ordinals, read.edges[1][np.isin(read.edges[0], misnamed)])
     aliases = index.names.aliases_of(docs.tolist()) ^ read.aliases.rows(slots)
     yield "aliases", np.isin(docs, [doc for _, _, doc in aliases])
     edges, relations = by_slot(slots, *unified(read.edges, read.relations, roots))
     yield "edges", np.isin(docs, list(_edges(index.graph.mentions_in(docs), edges)))
     stated = set(relations) ^ set(index.graph.relations_in(docs.tolist()))
     yield "relations", np.isin(docs, [relation.doc for relation in stated])
-
-
-def _misnamed(names: EntityNames, expected: Mapping[int, NameRow]) -> Iterator[int]:
-    """Those of some entities that are called otherwise; one that is not kept is a common phrase."""
-    held = names.rows_of(expected)
-    for entity, row in expected.items():
-        if held.get(entity, NameRow(row.key, None, is_name=False)) != row:
-            yield entity
 
 
 def _columns(memories: Columns, docs: NDArray[np.int64], expected: Columns, expected_docs: NDArray[np.int64]) -> Mask:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, compress
-from typing import Any, LiteralString
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from graph.adjacency import Adjacency, id_ranges
+from graph.adjacency import Adjacency
 from graph.merges import Roots
 from graph.named_arrays import named, part_of
 from graph.names import entity_id, name_tokens
 from graph.resolution import EntityCandidate
 from graph.spellings import Spellings
 from retrieval.index.array_file import Extended, FileArray
-from retrieval.index.entity_rows import ALIASES, ALL_KEPT, NAMES, Aliases, Entities, NameRow, one_row
+from retrieval.index.entity_rows import ALIASES, Aliases, Entities, NameRow, one_row, read_kept
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
 from retrieval.index.strings import NONE, StringColumn
@@ -36,8 +36,8 @@ MOST_SIMILAR = 16
 MOST_RIVALS = 16
 """Names with a full given name that a nickname in the query may stand for that are looked at."""
 
-_SOME: LiteralString = "select " + NAMES + " from " + ALL_KEPT + " where entity >= %(least)s and entity <= %(most)s"
-
+MOST_UNNAMED = 1_024
+"""Names that ceased to be some, after which their words are taken out of the index, which copies it."""
 
 _FORGOTTEN = -2
 """In the place of the memory that gives an alias: nobody gives it any more."""
@@ -54,6 +54,8 @@ class EntityNames:
         self._are_names = GrowableArray(np.bool_, False)
         self._keys, self._names = StringColumn(), StringColumn()
         self._by_id, self._by_word = HashIndex(), HashIndex(np.int64)  # codes by id, ids by word
+        self._unnamed: set[int] = set()
+        """What is no proper name any more but is still there by its words."""
         self._aliases = _AliasTable()
         self._count = 0
 
@@ -64,6 +66,7 @@ class EntityNames:
         names._ids.values, names._are_names.values = arrays["ids"], arrays["are_names"]
         for name, part in names._parts().items():
             part.restore(part_of(arrays, name))
+        names._unnamed.update(arrays["unnamed"].tolist())
         [names._count] = arrays["count"].tolist()
         return names
 
@@ -71,6 +74,7 @@ class EntityNames:
         """All that there is to them; arrays in use, but copies of those in which something may be replaced."""
         arrays: dict[str, FileArray] = {
             "ids": self._ids.roomy, "are_names": self._are_names.roomy, "count": np.array([self._count]),
+            "unnamed": np.array([*self._unnamed], np.int64),
         }  # fmt: skip
         for name, part in self._parts().items():
             arrays |= named(part.arrays(), name)
@@ -86,7 +90,7 @@ class EntityNames:
         return self._ids.nbytes + self._are_names.nbytes + sum(part.nbytes for part in self._parts().values())
 
     def put(self, given: Entities, roots: Collection[int] = ()) -> None:
-        """Add entities, each once, or say anew what they are called.
+        """Add entities, each once, or say anew what they are called; one that is gone is called nothing.
 
         A common phrase is left out unless others are merged into it, so that it is one of the `roots`, or it is here.
         """
@@ -120,6 +124,11 @@ class EntityNames:
             for entity, (key, name, is_name) in zip(self._ids[codes].tolist(), shown, strict=True)
         }
 
+    def shown_otherwise(self) -> dict[int, NameRow]:
+        """All but common phrases whose name is their key."""
+        rows = self.rows_of(self._ids[: self._count].tolist())
+        return {entity: row for entity, row in rows.items() if row.is_shown_otherwise}
+
     def aliases_of(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
         """The aliases that some memories give: alias, entity and slot."""
         return self._aliases.of(docs)
@@ -132,7 +141,7 @@ class EntityNames:
         anew._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
         return (
             self._by_id.entries() == anew._by_id.entries()
-            and self._by_word.entries() == anew._by_word.entries()
+            and {entry for entry in self._by_word.entries() if entry[1] not in self._unnamed} == anew._by_word.entries()
             and np.array_equal(self._ids[every], anew._ids[every])
             and self._aliases.are_consistent
         )
@@ -192,25 +201,32 @@ class EntityNames:
         new = codes[is_new]
         self._ids.put(new, given.ids[is_new])
         self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
-        _put_strings(self._keys, new, [*compress(given.keys, is_new.tolist())])
+        keys = [key or "" for key in given.keys]  # one that is gone is not new
+        _put_strings(self._keys, new, [*compress(keys, is_new.tolist())])
         _put_strings(self._names, codes, [name or "" for name in given.names])
         self._are_names.ensure(self._count)
         are_names, were_names = np.array(given.are_names, np.bool_), self._are_names[codes]
         self._are_names.put(codes, are_names)
-        if (no_names := were_names & ~are_names).any():
-            self._by_word.remove(given.ids[no_names])
+        self._unnamed.update(given.ids[were_names & ~are_names].tolist())
+        if len(self._unnamed) > MOST_UNNAMED:
+            self._by_word.remove(np.array([*self._unnamed], np.int64))
+            self._unnamed.clear()
         new_names = are_names & ~were_names
-        words = [name_tokens(key) for key in compress(given.keys, new_names.tolist())]
+        if self._unnamed:
+            new_names &= ~np.isin(given.ids, [*self._unnamed])
+            self._unnamed.difference_update(given.ids[are_names].tolist())
+        words = [name_tokens(key) for key in compress(keys, new_names.tolist())]
         if words:
             self._by_word.add(hashes_of([*chain(*words)]), np.repeat(given.ids[new_names], [*map(len, words)]))
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the first `MOST_BEARERS` proper names that have it, ascending."""
         found = []
+        most = MOST_BEARERS + len(self._unnamed)
         for bearers in self._by_word.numbers(hashes_of(words)):
-            if len(bearers) > MOST_BEARERS:
-                bearers = np.partition(bearers, MOST_BEARERS)[:MOST_BEARERS]
-            found.append(sorted(bearers.tolist()))
+            if len(bearers) > most:
+                bearers = np.partition(bearers, most)[:most]
+            found.append(sorted({*bearers.tolist()} - self._unnamed)[:MOST_BEARERS])
         return found
 
     def _named(self, spans: Mapping[int, str], roots: Roots, alive: NDArray[np.bool_]) -> dict[int, list[str]]:
@@ -294,8 +310,8 @@ async def read_names(
 ) -> EntityNames:
     """Read those of a whole namespace, by `parts` statements for the entities and one for the aliases."""
     names = EntityNames()
-    for least, most in id_ranges(parts):
-        names.put(Entities.of(*await one_row(conn, _SOME, {"ns": ns, "least": least, "most": most})), roots)
+    async for some in read_kept(conn, ns, parts=parts):
+        names.put(some, roots)
     names.put_aliases(Aliases.of(*await one_row(conn, ALIASES, {"ns": ns})), slots)
     return names
 

@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
+from graph.adjacency import id_ranges
 from retrieval.index.slots import Slots
+from retrieval.store import changes
 
 _IS_NAME: LiteralString = "e.type <> all('{date,identifier,phrase,term}'::text[])"
 """Whether `entity e` is not of `TOKENIZED_TYPES`: literally as in the condition of the index that finds such."""
 
 NAMES: LiteralString = (
     "string_agg(int8send(e.entity), ''), array_agg(e.key), array_agg(nullif(e.name, e.key)),"
-    " array_agg(" + _IS_NAME + ")"
+    " array_agg(coalesce(" + _IS_NAME + ", false))"
 )  # fmt: skip
 """The select list of `entity e` that `Entities` decodes."""
 
-_KEPT: LiteralString = (
-    "(select * from entity e where ns = %(ns)s <mentioned> and (" + _IS_NAME + " or name <> key)"
-    " union select * from entity where ns = %(ns)s and entity = any(array("
-    "select root from entity_merge where ns = %(ns)s <merged> <given>))) as e"
+_ROOTS: LiteralString = (
+    "select entity, key, name, type from entity where ns = %(ns)s and entity = any(array("
+    "select root from entity_merge where ns = %(ns)s <merged>))"
 )
 
-ALL_KEPT = _KEPT.replace("<mentioned>", "").replace("<merged>", "").replace("<given>", "")
+ALL_KEPT: LiteralString = (
+    "(select entity, key, name, type from entity e where ns = %(ns)s and (" + _IS_NAME + " or name <> key) union "
+    + _ROOTS.replace("<merged>", "") + ") as e"
+)  # fmt: skip
 """The entities to be kept of a whole namespace, but for those of aliases."""
 
-KEPT_OF_CHANGED = (
-    _KEPT.replace("<mentioned>", "and entity = any(array(<mentions>))")
-    .replace("<merged>", "and -1 = any(n.changed)")
-    .replace("<given>", "union all <mentions> and weight >= 1")
-    .replace("<mentions>", "select entity from mention where ns = %(ns)s and doc = any(n.changed)")
-)
-"""Those that the memories `n.changed` mention, and roots if `ENTITIES` is among these.
+DESCRIBED: LiteralString = (
+    "(select d.entity, e.key, e.name, e.type from unnest(" + changes.DESCRIBED + ") as d (entity)"
+    " left join entity e on e.ns = %(ns)s and e.entity = d.entity union "
+    + _ROOTS.replace("<merged>", "and -1 = any(n.changed)") + ") as e"
+)  # fmt: skip
+"""Those that changed since the snapshot of a `namespace n`, without a key if they are gone; roots with `ENTITIES`."""
 
-What callers give is mentioned with a weight of 1: they alone can say of a name that it is none.
-"""
+_SOME: LiteralString = "select " + NAMES + " from " + ALL_KEPT + " where entity >= %(least)s and entity <= %(most)s"
 
 ALIASES: LiteralString = (
     "select array_agg(a.key), array_agg(a.doc), " + NAMES
@@ -48,10 +50,13 @@ ALIASES: LiteralString = (
 
 
 class Entities(NamedTuple):
-    """Entities as columns: ids, keys, names where these are others, and whether they are proper names."""
+    """Entities as columns: ids, keys, names where these are others, and whether they are proper names.
+
+    One that is gone has no key.
+    """
 
     ids: NDArray[np.int64]
-    keys: Sequence[str]
+    keys: Sequence[str | None]
     names: Sequence[str | None]
     are_names: Sequence[bool]
 
@@ -62,8 +67,9 @@ class Entities(NamedTuple):
         return cls(np.frombuffer(ids or b"", ">i8").astype(np.int64), keys, names, are_names)
 
     def rows(self) -> dict[int, NameRow]:
-        """The same by id."""
-        return dict(zip(self.ids.tolist(), map(NameRow, self.keys, self.names, self.are_names), strict=True))
+        """Those that are not gone, by id."""
+        columns = zip(self.ids.tolist(), self.keys, self.names, self.are_names, strict=True)
+        return {entity: NameRow(key, name, is_name) for entity, key, name, is_name in columns if key is not None}
 
     def take(self, places: NDArray[np.intp]) -> Entities:
         """Some of them."""
@@ -102,11 +108,22 @@ class NameRow(NamedTuple):
     name: str | None
     is_name: bool
 
+    @property
+    def is_shown_otherwise(self) -> bool:
+        """Whether it is more than a common phrase whose name is its key."""
+        return self.is_name or self.name is not None
+
 
 async def read_by_hand(conn: AsyncConnection[Any], ns: int) -> Aliases:
     """The aliases that callers gave the entities of a namespace."""
     by_hand: LiteralString = ALIASES + " and a.doc = -1"
     return Aliases.of(*await one_row(conn, by_hand, {"ns": ns}))
+
+
+async def read_kept(conn: AsyncConnection[Any], ns: int, *, parts: int) -> AsyncIterator[Entities]:
+    """The entities to be kept of a whole namespace, but for those of aliases, by `parts` statements."""
+    for least, most in id_ranges(parts):
+        yield Entities.of(*await one_row(conn, _SOME, {"ns": ns, "least": least, "most": most}))
 
 
 async def one_row(conn: AsyncConnection[Any], statement: LiteralString, params: Mapping[str, int]) -> tuple[Any, ...]:

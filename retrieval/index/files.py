@@ -117,7 +117,7 @@ class IndexFiles:
             return False
         index.withdraw([doc for doc in since.changed if doc != ENTITIES])
         if since.changed:
-            read = await rows.read(conn, index.ns, since.changed)
+            read = await rows.read(conn, index.ns, since.changed, since=snapshot)
             if not await namespace_index.apply_changes(conn, index, since.changed, read):
                 return False
         index.snapshot = since.snapshot

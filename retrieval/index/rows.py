@@ -16,7 +16,7 @@ from graph.segments import NarrowEdges
 from postgres.arrays import array_text, transposed
 from postgres.prepared import PreparedStatement
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
-from retrieval.index.entity_rows import ALIASES, ALL_KEPT, KEPT_OF_CHANGED, NAMES, Aliases, Entities
+from retrieval.index.entity_rows import ALIASES, ALL_KEPT, DESCRIBED, NAMES, Aliases, Entities
 from retrieval.store import vectors
 from retrieval.store.vectors import Stored
 
@@ -71,12 +71,13 @@ OF_CHANGED: LiteralString = (
     _PARTS.replace("<few>", "filter (where cardinality(n.changed) <= %(few)s)")
     .replace("<these>", "and doc = any(n.changed)")
     .replace("<if merged>", "and -1 = any(n.changed)")
-    .replace("<kept>", KEPT_OF_CHANGED.replace("%(ns)s", "n.ns"))
+    .replace("<kept>", DESCRIBED.replace("%(ns)s", "n.ns"))
     + """ cross join lateral (
         select array_agg(doc), array_agg(terms), array_agg(tfs) from bm25_tail where ns = n.ns and doc = any(n.changed)
     ) as bags"""
 )
-"""The same for the memories that have one of the ordinals `n.changed`; with the parameters `short` and `few`.
+"""The same for the memories that have one of the ordinals `n.changed`; with the parameters `short`, `few` and
+`transactions`, the snapshot since which they changed.
 
 Aliases by hand and roots are there if `ENTITIES` is.
 """
@@ -142,7 +143,7 @@ class MemoryRows(NamedTuple):
         )
 
 
-async def read(conn: AsyncConnection[Any], ns: int, changed: Sequence[int]) -> MemoryRows:
-    """Read the memories that have some ordinals."""
-    [row] = await _READ.rows(conn, {"ns": ns, "changed": array_text(changed), **PARAMETERS})
+async def read(conn: AsyncConnection[Any], ns: int, changed: Sequence[int], *, since: str | None) -> MemoryRows:
+    """Read the memories that have some ordinals, and the names that changed since PostgreSQL's snapshot `since`."""
+    [row] = await _READ.rows(conn, {"ns": ns, "changed": array_text(changed), "transactions": since, **PARAMETERS})
     return MemoryRows.from_row(row[2:])

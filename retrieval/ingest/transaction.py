@@ -276,9 +276,9 @@ async def _exchange(
     newly_superseded = {old for item in added.values() for old in item.draft.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
     graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
-    await graph_store.write(conn, ns, graphs, removed=gone)
+    described = await graph_store.write(conn, ns, graphs, removed=gone)
     relinked = [turn.doc for turn in arranged.relinked]
-    await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated})
+    await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated}, described=described)
 
 
 async def _arranged(

@@ -88,7 +88,12 @@ CHANGED: LiteralString = """array(
 )"""
 """Column: ordinals of `namespace n` that changed since a snapshot, and `ENTITIES`, with duplicates."""
 
-_RECORD: LiteralString = "insert into memory_change (ns, docs) values (%(ns)s, %(docs)s::integer[])"
+DESCRIBED = CHANGED.replace("unnest(docs)", "unnest(entities)")
+"""Column: entities that came, went or got another name since, with duplicates."""
+
+_RECORD: LiteralString = (
+    "insert into memory_change (ns, docs, entities) values (%(ns)s, %(docs)s::integer[], %(entities)s::bigint[])"
+)
 
 _TRIM: LiteralString = (
     """
@@ -143,10 +148,16 @@ async def take_snapshot(conn: AsyncConnection[TupleRow]) -> DatabaseSnapshot:
     return DatabaseSnapshot(*(await statement.rows(conn, parameters))[0])
 
 
-async def record(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
-    """Record which memories were added, removed or changed, or `ENTITIES`, in the transaction that did it."""
+async def record(
+    conn: AsyncConnection[Any], ns: int, docs: Collection[int], *, described: Collection[int] = ()
+) -> None:
+    """Record which memories were added, removed or changed, or `ENTITIES`, in the transaction that did it.
+
+    `described` are entities that came, went or got another name, but for common phrases, see `graph.store.write`.
+    """
     if docs:
-        await conn.execute(_RECORD, {"ns": ns, "docs": array_text(sorted(docs))})
+        entities = array_text(sorted(described)) if described else None
+        await conn.execute(_RECORD, {"ns": ns, "docs": array_text(sorted(docs)), "entities": entities})
 
 
 async def trim(

@@ -224,8 +224,8 @@ async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> tuple[
         raise NotFound(f"there is no merge {merge_id!r}")
     entity, target = row
     await conn.execute(_NEW_ROOT, {"ns": ns, "entity": entity})
-    await remove_unused(conn, ns, {entity, target})
-    await changes.record(conn, ns, [changes.ENTITIES])
+    gone = await remove_unused(conn, ns, {entity, target})
+    await changes.record(conn, ns, [changes.ENTITIES], described=gone)
     return entity, target
 
 
@@ -256,8 +256,8 @@ async def change_aliases(
     found = {key for (key,) in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()}
     if missing := [name for key, name in gone.items() if key not in found]:
         raise NotFound(f"the entity was not given the alias {missing[0]!r}; those that memories give go with these")
-    await remove_unused(conn, ns, family)
-    await changes.record(conn, ns, [changes.ENTITIES])
+    without_name = await remove_unused(conn, ns, family)
+    await changes.record(conn, ns, [changes.ENTITIES], described=without_name)
 
 
 def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:

@@ -139,7 +139,7 @@ DAMAGES: dict[str, tuple[Callable[[Arrays], None], str]] = {
     "postings of a term": (added("postings.starts", 1, 0), "postings (7)"),
     "keys of entities": (added("names.keys.text"), "indexes of names (1)"),
     "ids of entities": (added("names.ids", 1, 0), "indexes of names (1)"),
-    "names of entities": (added("names.names.text"), "names of entities (7)"),
+    "names of entities": (added("names.names.text"), "names of entities ("),
     "names that are phrases": (filled("names.are_names", False), "names of entities ("),
     "hashes of ids": (added("names.by_id.hashes"), "indexes of names (1)"),
     "words of names": (added("names.by_word.hashes", 1, 0), "indexes of names (1)"),

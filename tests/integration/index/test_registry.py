@@ -242,6 +242,13 @@ async def assert_masks(process: Process, name: str) -> None:
 
 # --- any history
 
+GIVEN = (
+    EntityInput(name="Ida"),
+    EntityInput(name="Porto", aliases=["Oporto"]),
+    EntityInput(name="harbour boats", type="place"),
+    EntityInput(name="harbour boats", type="phrase"),
+    EntityInput(name="ida", type="term"),
+)
 INPUTS = st.builds(
     memory,
     st.sampled_from(IDS),
@@ -254,7 +261,7 @@ INPUTS = st.builds(
     document_id=st.none() | st.just("d"),
     expires_at=st.none() | st.sampled_from([DAY + timedelta(days=1), LATER]),
     tags=st.lists(st.sampled_from(["red", "big", "ü"]), unique=True, max_size=2),
-    entities=st.lists(st.sampled_from([EntityInput(name="Ida"), EntityInput(name="Porto", aliases=["Oporto"])])),
+    entities=st.lists(st.sampled_from(GIVEN)),
     relations=st.lists(
         st.builds(RelationInput, source=st.sampled_from(["Ida", "Bo"]), type=st.just("in"),
                   target=st.sampled_from(["Porto", "Ida"])),
