@@ -111,8 +111,8 @@ async def at_the_same_time(servers: tuple[Ingest, Ingest], pool: Pool, name: str
     """Have two things done; the first commits when the second has been done or waits for it."""
     record, written, commit = changes.record, asyncio.Event(), asyncio.Event()
 
-    async def held(*args: Any) -> None:
-        await record(*args)
+    async def held(*args: Any, **described: Any) -> None:
+        await record(*args, **described)
         if not written.is_set():
             written.set()
             await commit.wait()

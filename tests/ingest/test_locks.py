@@ -52,8 +52,8 @@ async def test_a_namespace_is_not_deleted_while_it_is_written_to(
     reached, go_on = asyncio.Event(), asyncio.Event()
     record = changes.record
 
-    async def holding_on(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
-        await record(conn, ns, docs)
+    async def holding_on(conn: AsyncConnection[Any], ns: int, docs: Collection[int], **described: Any) -> None:
+        await record(conn, ns, docs, **described)
         reached.set()
         await go_on.wait()
 
