@@ -75,9 +75,7 @@ def entity_id(key: str) -> int:
 
 def name_tokens(key: str) -> tuple[str, ...]:
     """The distinct words of a key, in order, each at most 64 characters."""
-    if key and " " not in key:
-        return (key[:MAX_TOKEN_CHARS],)
-    return tuple(dict.fromkeys([sys.intern(piece[:MAX_TOKEN_CHARS]) for piece in key.split()]))
+    return tuple(dict.fromkeys(sys.intern(piece[:MAX_TOKEN_CHARS]) for piece in key.split()))
 
 
 def singular(word: str) -> str:

@@ -8,36 +8,11 @@ static int64_t cut(const int32_t *starts, int64_t key, int64_t n_edges, int64_t 
     return first >= 0 && first < *end ? first : (*end = 0);
 }
 
-/* An entity's code, or -1. Ids are evenly spread hashes, so interpolation gives a close start for the search. */
+/* An entity's code, or -1; ids are hashes. */
 int64_t trivet_code_of(const trivet_segment *segment, int64_t entity) {
-    const int64_t *entities = segment->entities;
-    int64_t low = 0, high = segment->n_entities; /* the lower bound is in [low, high] */
-    if (!high || entity < entities[0] || entity > entities[high - 1]) return -1;
-    double span = (double)entities[high - 1] - (double)entities[0];
-    double share = span > 0 ? ((double)entity - (double)entities[0]) / span : 0;
-    int64_t guess = (int64_t)(share * (double)(high - 1));
-    guess = guess < 0 ? 0 : lesser(guess, high - 1);
-    if (entities[guess] < entity) {
-        for (int64_t step = 64; low = guess + 1, guess + step < high; guess += step, step *= 2)
-            if (entities[guess + step] >= entity) {
-                high = guess + step;
-                break;
-            }
-    } else {
-        for (int64_t step = 64; high = guess, guess - step >= 0; guess -= step, step *= 2)
-            if (entities[guess - step] < entity) {
-                low = guess - step + 1;
-                break;
-            }
-    }
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (entities[middle] < entity)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < segment->n_entities && entities[low] == entity ? low : -1;
+    const uint64_t *ids = (const uint64_t *)segment->entities;
+    int64_t place = trivet_lower_bound(ids, segment->n_entities, (uint64_t)entity, UINT64_C(1) << 63);
+    return place < segment->n_entities && segment->entities[place] == entity ? place : -1;
 }
 
 static int64_t place_of(const trivet_segment *segment, int64_t doc) {

@@ -12,6 +12,36 @@ enum { TRIVET_LANES = 32 };
 
 static inline int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
 
+/* The first place whose hash is not below `asked`; `sign` is the highest bit if they are signed numbers, else 0. Hashes
+   are evenly spread, so a search by doubling steps from where it should be touches a few cache lines, where a binary one
+   touches a line for each halving. */
+static inline int64_t trivet_lower_bound(const uint64_t *hashes, int64_t count, uint64_t asked, uint64_t sign) {
+    if (!count) return 0;
+    asked ^= sign;
+    int64_t low = 0, high = count, guess = lesser((int64_t)((double)asked * 0x1p-64 * (double)count), count - 1);
+    if ((hashes[guess] ^ sign) < asked) {
+        for (int64_t step = 8; low = guess + 1, guess + step < high; guess += step, step *= 2)
+            if ((hashes[guess + step] ^ sign) >= asked) {
+                high = guess + step;
+                break;
+            }
+    } else {
+        for (int64_t step = 8; high = guess, guess - step >= 0; guess -= step, step *= 2)
+            if ((hashes[guess - step] ^ sign) < asked) {
+                low = guess - step + 1;
+                break;
+            }
+    }
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if ((hashes[middle] ^ sign) < asked)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The dot product of two vectors. Sums are kept in lanes, for vector registers, in an order of additions that does not
    depend on the processor or the alignment. */
 static inline float trivet_dot(const float *one, const float *other, int64_t dimensions) {
