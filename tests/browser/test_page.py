@@ -126,6 +126,7 @@ def test_a_server_that_is_gone_is_said(console: Console) -> None:
 def test_wrong_addresses_are_said(console: Console, path: str, said: str) -> None:
     console.page.goto(f"{console.url}/{path}")
     expect(console.page.get_by_role("alert").first).to_contain_text(said)
+    console.page.wait_for_load_state("networkidle")  # a view asks for several things, all of which are missing
     console.faults[:] = [fault for fault in console.faults if "Failed to load resource" not in fault]
 
 
