@@ -82,24 +82,15 @@ def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFea
     Raises:
         ValueError: the embedding has another shape or is not finite.
     """
-    features = text_features(text)
-    if embedding is None:
-        return features
-    check_embedding(embedding)
-    row = features.row.copy()
-    row[:EMBEDDING_DIM] = embedding
-    row[-1] = 1.0
-    return features._replace(row=row)
-
-
-@lru_cache(maxsize=512)
-def text_features(text: str) -> QueryFeatures:
-    """The features of a text without its embedding, cached and read-only."""
     read = _read(text)
     tokens = _both_ends(_TOKEN.findall(read), MAX_WORDS)
     words = [token.lower() for token in tokens]
     masked = skeleton(tokens, words)
     row = np.zeros(FEATURE_DIM, dtype=np.float32)
+    if embedding is not None:
+        check_embedding(embedding)
+        row[:EMBEDDING_DIM] = embedding
+        row[-1] = 1.0
     lexical = row[LEXICAL]
     end_form = CUE_COUNT + FORM_DIM
     form = (CUE_COUNT + place for place in _form(read, words, masked))
@@ -107,15 +98,12 @@ def text_features(text: str) -> QueryFeatures:
     lexical[[*cue_numbers(words), *form, *joints]] = _SCALE
     lexical[end_form - 1] = _SCALE * min(len(words), 60) / 60
     marked = _both_ends(_MARKED.findall(read), MAX_WORDS)
-    features = QueryFeatures(
+    return QueryFeatures(
         row=row,
         words=_buckets(_hashed_grams(marked, 1, 3)),
         characters=_spellings(_both_ends(read.split(), _SPELT_WORDS)),
         skeleton=_buckets(_hashed_grams(["<", *masked, ">"], 2, 4)) if masked else _NONE,
     )
-    for part in features:
-        part.flags.writeable = False
-    return features
 
 
 def _read(text: str) -> str:

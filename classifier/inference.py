@@ -10,14 +10,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from classifier.features import (
-    FEATURE_DIM,
-    FEATURES_VERSION,
-    QueryFeatures,
-    check_embedding,
-    query_features,
-    text_features,
-)
+from classifier.features import FEATURE_DIM, FEATURES_VERSION, QueryFeatures, check_embedding, query_features
 from classifier.intents import INTENTS, Intent
 
 _MOST_KEPT = 512
@@ -84,10 +77,6 @@ class IntentClassifier:
             embedding = np.ascontiguousarray(embedding, np.float32)
             check_embedding(embedding)
         return self._kept(text, None if embedding is None else embedding.tobytes())
-
-    def read_ahead(self, text: str) -> None:
-        """Compute in advance what `predict` needs for a text independent of its embedding."""
-        text_features(text)
 
     def _predict(self, text: str, embedding: bytes | None) -> IntentPrediction:
         features = query_features(text, None if embedding is None else np.frombuffer(embedding, np.float32))

@@ -40,7 +40,6 @@ class IntentPredictor:
     async def _predicted(
         self, text: str, classifier: IntentClassifier, embedding: Embedding, stopwatch: Stopwatch
     ) -> IntentPrediction:
-        classifier.read_ahead(text)  # while the embedding is being computed
         vector = await embedding.or_none(timeout_s=self._timeout_s)
         with stopwatch.span("classify"):
             return classifier.predict(text, vector)
