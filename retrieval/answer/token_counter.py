@@ -16,10 +16,13 @@ from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
 _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_WORD = re.compile(r"[^ \t\n\r]+")
-"""What lies between spaces; no token is part of two of these. Tokenizers drop some of the other white space."""
+_PART = re.compile(r"[!-/:-@\[-`{-~]|[^ \t\n\r!-/:-@\[-`{-~]+")
+"""A punctuation mark of ASCII, or what lies between these and spaces: the tokenizer splits there, whatever is beside.
 
-_CACHED_WORDS = 16_384
+It drops some of the other white space. Words with their marks would be three times as often new to the cache.
+"""
+
+_CACHED_PARTS = 16_384
 _LONGEST_CACHED = 200
 """Characters; words of languages without spaces are long."""
 
@@ -29,7 +32,8 @@ class TokenCounter:
 
     Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts
     as many tokens as it has characters, and so do characters that the tokenizer drops, so that a base64 blob,
-    a run of emoji or zero-width characters cannot pass a budget as one token. Counts of words are cached.
+    a run of emoji or zero-width characters cannot pass a budget as one token. The names of special tokens are words
+    like any other. Counts of words are cached, by their lower case, as the tokenizer ignores case.
     """
 
     def __init__(self, tokenizer_path: Path | None = None) -> None:
@@ -41,7 +45,7 @@ class TokenCounter:
         if not path.is_file():
             raise FileNotFoundError(f"no tokenizer at {path}")
         self._path = path
-        self._remembered = lru_cache(maxsize=_CACHED_WORDS)(self._count)
+        self._remembered = lru_cache(maxsize=_CACHED_PARTS)(self._count)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -54,10 +58,11 @@ class TokenCounter:
 
     def count(self, text: str) -> int:
         """Tokens of the text: 0 only for whitespace, at least 1 per word."""
-        words = _WORD.findall(text)
-        if max(map(len, words), default=0) <= _LONGEST_CACHED:  # as mostly: in half the time
-            return sum(map(self._remembered, words))
-        return sum(self._remembered(word) if len(word) <= _LONGEST_CACHED else self._count(word) for word in words)
+        # Outside of ASCII a text may have other characters in lower case.
+        parts = _PART.findall(text.lower() if text.isascii() else text)
+        if max(map(len, parts), default=0) <= _LONGEST_CACHED:  # as mostly: in half the time
+            return sum(map(self._remembered, parts))
+        return sum(self._remembered(part) if len(part) <= _LONGEST_CACHED else self._count(part) for part in parts)
 
     def _count(self, text: str) -> int:
         valid = _SURROGATE.sub("\ufffd", text)
