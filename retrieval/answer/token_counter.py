@@ -39,7 +39,7 @@ class TokenCounter:
     def __init__(self, tokenizer_path: Path | None = None) -> None:
         """Check that the file, that of the bundled embedder by default, exists; FileNotFoundError if not.
 
-        It is loaded at the first count.
+        It is loaded at the first count. It must ignore case and split at each mark, as those of uncased BERT models do.
         """
         path = tokenizer_path or models_dir() / TOKENIZER_FILE
         if not path.is_file():
