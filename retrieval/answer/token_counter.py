@@ -16,8 +16,8 @@ from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
 _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_PART = re.compile(r"[!-/:-@\[-`{-~]|[^ \t\n\r!-/:-@\[-`{-~]+")
-"""A punctuation mark of ASCII, or what lies between these and spaces: the tokenizer splits there, whatever is beside.
+_PART = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[^ \t\n\r]")
+"""What lies between spaces and punctuation marks of ASCII, or such a mark: the tokenizer splits there, come what may.
 
 It drops some of the other white space. Words with their marks would be three times as often new to the cache.
 """

@@ -126,7 +126,7 @@ class CachedEmbedder:
 
     async def _compute(self, text: str) -> NDArray[np.float32]:
         # First the caller sends its statement: PostgreSQL answers while the query is tokenised, and no thread asks for
-        # the GIL before the event loop has nothing else to do. That is 7 % of a search.
+        # the GIL before the event loop has nothing else to do. That is 7 % of a search for a new query.
         await asyncio.sleep(0)
         return await self._inner.embed_query(text)
 
