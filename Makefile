@@ -1,7 +1,9 @@
 # Everything a contributor or CI runs. `make help` lists it.
 
-PYTHON ?= $(shell for python in python3.12 python3.13 python3.11 python3 python; do \
-	$$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+# The system's first: distributions build theirs with profile-guided optimisation, pyenv does not (docs/decisions/0037).
+PYTHON ?= $(shell for python in $(addprefix /usr/bin/python,3.12 3.13 3.11) \
+	python python3.12 python3.13 python3.11 python3; do \
+	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
