@@ -38,6 +38,6 @@ async def _look_up(conn: AsyncConnection[Any], ns: int, query: str) -> tuple[Ent
     row = await (await conn.execute("select next_doc from namespace where ns = %s", (ns,))).fetchone()
     memories = row[0] if row else 0
     spelled = possible_names(query)
-    found = names.find(spelled, graph, roots, np.ones(_MEMORIES, np.bool_))
+    found = names.find(spelled, partial(graph.mentions, cap=1), roots, np.ones(_MEMORIES, np.bool_))
     prefixes, acronyms = to_complete(spelled, found)
     return EntityMatches(spelled, found + await complete(conn, ns, prefixes, acronyms)), graph, memories

@@ -6,7 +6,7 @@ whether a memory mentions it. So only the others are kept: those with proper nam
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, compress
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from graph.adjacency import Adjacency
 from graph.merges import Roots
 from graph.named_arrays import named, part_of
 from graph.names import entity_id, name_tokens
@@ -110,9 +109,12 @@ class EntityNames:
             self._put(entities, self._codes(entities.ids))
             self._aliases.put(given.keys, given.entities.ids, slots.of(given.docs))
 
-    def forget_by_hand(self) -> None:
-        """Forget the aliases that callers gave by hand, which are then added anew."""
-        self._aliases.forget_by_hand()
+    def put_by_hand(self, given: Aliases, slots: Slots) -> None:
+        """Have these be the aliases that callers gave by hand."""
+        here, wanted = self._aliases.by_hand(), [*zip(given.keys, given.entities.ids.tolist(), strict=True)]
+        self._aliases.forget([here[gone] for gone in here.keys() - {*wanted}])
+        new = [place for place, alias in enumerate(wanted) if alias not in here]
+        self.put_aliases(given.take(np.array(new, np.intp)), slots)
 
     def rows_of(self, entities: Collection[int]) -> dict[int, NameRow]:
         """Those of some entities that are here."""
@@ -147,17 +149,21 @@ class EntityNames:
         )
 
     def find(
-        self, spelled: Spellings, graph: Adjacency, roots: Roots, alive: NDArray[np.bool_]
+        self,
+        spelled: Spellings,
+        mentions_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+        roots: Roots,
+        alive: NDArray[np.bool_],
     ) -> list[EntityCandidate]:
         """The entities that a query may mention: by name, by alias, by a word of the name; and rivals of nicknames.
 
-        A merged entity is found as its root; its name counts as an alias of that. `alive` tells by slot which memories
-        there are.
+        A merged entity is found as its root; its name counts as an alias of that. `mentions_of` tells how many memories
+        mention each of some entities, at least whether any does, and `alive` by slot which memories there are.
         """
         spans, rivals = dict(zip(_ids(spelled.spans).tolist(), spelled.spans, strict=True)), sorted(spelled.rivals)
         bearers = self._bearers([*spelled.words, *rivals])
         asked = np.array([*dict.fromkeys((*spans, *(roots.get(each, each) for each in chain(*bearers))))], np.int64)
-        mentioned = {*asked[graph.mentions(asked, cap=1) > 0].tolist()}  # the graph has roots only
+        mentioned = {*asked[mentions_of(asked) > 0].tolist()}  # the graph has roots only
         with_word = {
             word: {root for each in some if (root := roots.get(each, each)) in mentioned}
             for word, some in zip(spelled.words, bearers, strict=False)
@@ -203,7 +209,7 @@ class EntityNames:
         self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
         keys = [key or "" for key in given.keys]  # one that is gone is not new
         _put_strings(self._keys, new, [*compress(keys, is_new.tolist())])
-        _put_strings(self._names, codes, [name or "" for name in given.names])
+        self._put_names(codes, is_new, [name or "" for name in given.names])
         self._are_names.ensure(self._count)
         are_names, were_names = np.array(given.are_names, np.bool_), self._are_names[codes]
         self._are_names.put(codes, are_names)
@@ -218,6 +224,14 @@ class EntityNames:
         words = [name_tokens(key) for key in compress(keys, new_names.tolist())]
         if words:
             self._by_word.add(hashes_of([*chain(*words)]), np.repeat(given.ids[new_names], [*map(len, words)]))
+
+    def _put_names(self, codes: NDArray[np.int64], is_new: NDArray[np.bool_], names: Sequence[str]) -> None:
+        """Set the names of some entities; that of one that is here only if it has another, as its text is appended."""
+        known = (~is_new).nonzero()[0]
+        former = self._names.get(codes[known])
+        same = [place for place, name in zip(known.tolist(), former, strict=True) if names[place] == name]
+        others = np.delete(np.arange(len(codes)), same)
+        _put_strings(self._names, codes[others], [names[place] for place in others.tolist()])
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the first `MOST_BEARERS` proper names that have it, ascending."""
@@ -284,9 +298,20 @@ class _AliasTable:
         hashes = hashes_of(self._keys.get(numbers)).tolist()
         return self._by_key.entries() == {*zip(hashes, numbers.tolist(), strict=True)}
 
-    def forget_by_hand(self) -> None:
-        """Forget those given by hand."""
-        self._docs.values[self._docs.values == BY_HAND] = _FORGOTTEN
+    def by_hand(self) -> dict[tuple[str, int], int]:
+        """The numbers of those given by hand, by alias and entity."""
+        numbers = (self._docs[: self._count] == BY_HAND).nonzero()[0]
+        return dict(
+            zip(
+                zip(self._keys.get(numbers), self._entities[numbers].tolist(), strict=True),
+                numbers.tolist(),
+                strict=True,
+            )
+        )
+
+    def forget(self, numbers: Sequence[int]) -> None:
+        """Forget some."""
+        self._docs.values[numbers] = _FORGOTTEN
 
     def find(self, keys: Sequence[str], alive: NDArray[np.bool_]) -> Iterator[tuple[str, int]]:
         """Those of some keys that are aliases, with the entity of each."""

@@ -93,7 +93,10 @@ class Aliases(NamedTuple):
         """Those that some memories give."""
         if not self.keys:
             return self
-        places = np.isin(self.docs, [*docs]).nonzero()[0]
+        return self.take(np.isin(self.docs, [*docs]).nonzero()[0])
+
+    def take(self, places: NDArray[np.intp]) -> Aliases:
+        """Some of them."""
         return Aliases([self.keys[place] for place in places.tolist()], self.docs[places], self.entities.take(places))
 
     def rows(self, slots: Slots) -> set[tuple[str, int, int]]:

@@ -183,6 +183,16 @@ class NamespaceIndex:
             self.graph.remove(docs)
             self.vectors.forget(np.array(docs, np.int64))
 
+    def mentions(self, entities: NDArray[np.int64], *, cap: int) -> NDArray[np.int64]:
+        """The number of memories that mention each entity, at most `cap`, without those that were removed."""
+        leaving = np.array([doc for _, docs in self._leaving for doc in docs], np.int64)
+        if not leaving.size:
+            return self.graph.mentions(entities, cap=cap)
+        counts = self.graph.mentions(entities, cap=cap + leaving.size)
+        mentioned = np.sort(self.graph.mentions_in(leaving)[0])
+        counts -= mentioned.searchsorted(entities, "right") - mentioned.searchsorted(entities)
+        return np.minimum(counts, cap)
+
     @property
     def needs_reload(self) -> bool:
         """Whether it has so many empty slots, or so much of its graph is in pieces, that loading it again is better."""
@@ -273,15 +283,23 @@ async def apply_changes(
         return False
     if (memories.slots.of(ordinals_of(read.columns)) == NO_SLOT).any():
         return False
-    former_roots = index.roots
+    roots = read.roots if ENTITIES in changed else index.roots
+    # What is awaited comes before the first change: neither a search nor a file may have a part of them.
+    removed = np.setdiff1d(slots[slots != NO_SLOT], memories.slots.of(ordinals_of(read.columns)))
+    mentioning = _mentioning(index, moved(index.roots, roots), but=removed)
+    if mentioning.size > index.max_incremental:
+        return False
+    moved_edges = None
+    if mentioning.size:
+        moved_edges = await read_edges(conn, index.ns, memories.slots.ordinals_of(mentioning.tolist()), roots=roots)
+    index.roots = roots
     if ENTITIES in changed:
-        index.roots = read.roots
-        index.names.forget_by_hand()
+        index.names.put_by_hand(read.aliases.given_by([BY_HAND]), memories.slots)
     docs = slots[slots != NO_SLOT].tolist()
     new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
     existing = memories.take(read.columns, read.links, read.unread)
     index.names.put(read.names, read.roots.values())
-    index.names.put_aliases(read.aliases.given_by({BY_HAND, *memories.slots.ordinals_of([*new])}), memories.slots)
+    index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
     added_docs = [doc for doc in existing.tolist() if doc in new]
     if added_docs:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
@@ -294,11 +312,10 @@ async def apply_changes(
             index.terms.add(unpacked, [bag.terms for bag in bags], [bag.tfs for bag in bags])
         else:  # compacted meanwhile
             index.terms.forget()
-    removed = sorted(set(docs).difference(existing.tolist()))
-    if removed:
-        index.remove(removed)
-    if not await _move_edges(conn, index, moved(former_roots, index.roots)):
-        return False
+    if removed.size:
+        index.remove(removed.tolist())
+    if moved_edges is not None:
+        index.graph.add(*by_slot(memories.slots, *moved_edges), mentioning.tolist())
     index.forget_removed()
     index.vectors.forget(existing)
     if read.vectors is not None:
@@ -314,21 +331,9 @@ def _edges_of(edges: NarrowEdges, docs: Sequence[int]) -> NarrowEdges:
     return entities[wanted], of[wanted], weights[wanted]
 
 
-async def _move_edges(conn: AsyncConnection[Any], index: NamespaceIndex, entities: Collection[int]) -> bool:
-    """Read the edges of entities that were merged or separated again; False if too many memories mention them."""
+def _mentioning(index: NamespaceIndex, entities: Collection[int], *, but: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The memories, by slot, that mention some entities, without some that were removed."""
     if not entities:
-        return True
+        return np.empty(0, np.int64)
     docs = np.unique(np.concatenate([index.graph.docs_of(entity) for entity in entities]))
-    docs = docs[index.memories.alive[docs]]
-    if docs.size > index.max_incremental:
-        return False
-    if docs.size:
-        await _add_edges(conn, index, docs.tolist())
-    return True
-
-
-async def _add_edges(conn: AsyncConnection[Any], index: NamespaceIndex, docs: Sequence[int]) -> None:
-    """Read the edges and relations of memories, given by slot, in the place of those that the graph has."""
-    slots = index.memories.slots
-    edges = await read_edges(conn, index.ns, slots.ordinals_of(docs), roots=index.roots)
-    index.graph.add(*by_slot(slots, *edges), docs)
+    return np.setdiff1d(docs[index.memories.alive[docs]], but)

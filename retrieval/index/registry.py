@@ -437,8 +437,10 @@ class IndexRegistry:
         if not can_apply:
             self._drop(name, entry)
             if not checked:
+                self._save_from.pop(name, None)
                 raise NotFound(f"there is no namespace {name!r}")
             return None
+        index.forget_removed()
         ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
         entry.expects_changes = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
@@ -449,13 +451,15 @@ class IndexRegistry:
         if index.changed - entry.accounted >= ACCOUNTED_AFTER:
             entry.accounted = index.changed
             self._account_bytes(name, entry, index.nbytes)
-        if changed or answers:
-            self._make_room()
-            self._start_vector_load(name, entry)
         if name in self._entries:
             self._entries.move_to_end(name)
-        self._start_reload(name, entry)
-        self._start_saving(name, entry)
+        if changed or answers:
+            self._make_room()
+        if self._entries.get(name) is entry:  # else another was loaded meanwhile
+            if changed or answers:
+                self._start_vector_load(name, entry)
+            self._start_reload(name, entry)
+            self._start_saving(name, entry)
         namespace = Namespace(ns, name, entry.settings, next_doc, created_at, generation)
         return _Fresh(namespace, index, now, asked_at, extras.with_metadata)
 

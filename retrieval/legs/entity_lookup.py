@@ -43,7 +43,7 @@ class EntityLookup:
         state = _State.of(index, text, memories)
         seeds = self._kept.get(state)
         if seeds is None:
-            seeds = resolve(await self._matches(index, text), partial(index.graph.mentions, cap=MENTIONS_CAP), memories)
+            seeds = resolve(await self._matches(index, text), partial(index.mentions, cap=MENTIONS_CAP), memories)
             if state == _State.of(index, text, memories):  # else it may lack what has changed since
                 self._kept[state] = seeds
         return seeds
@@ -51,7 +51,7 @@ class EntityLookup:
     async def _matches(self, index: NamespaceIndex, text: str) -> EntityMatches:
         """All that the query may mention; the database is asked only about beginnings of names, and acronyms."""
         spelled = possible_names(text)
-        found = index.names.find(spelled, index.graph, index.roots, index.memories.alive.values)
+        found = index.names.find(spelled, partial(index.mentions, cap=1), index.roots, index.memories.alive.values)
         prefixes, acronyms = to_complete(spelled, found)
         if prefixes or acronyms:
             async with self._pool.connection() as conn:

@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.index import array_file, entity_names, namespace_index, registry, small_namespaces
+from retrieval.index import array_file, entity_names, namespace_index, packed_postings, registry, small_namespaces
 from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.comparison import check_files
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.registry import IndexRegistry, StillReading
-from retrieval.store import changes, namespaces
+from retrieval.store import changes, entities, namespaces
 from retrieval.store.bm25 import postings
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
@@ -223,6 +223,53 @@ async def test_after_any_history_a_file_brings_what_is_read_anew(
             assert all(finding.ok for finding in findings), findings
         await fresh.ingest.add(name, [memory("a", "Porto."), memory("z")])
         await assert_right(fresh, name)
+
+
+def halted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> tuple[asyncio.Event, asyncio.Event]:
+    """Have the first call of a coroutine function set one event, and wait for the other."""
+    function, begun, go_on = getattr(owner, name), asyncio.Event(), asyncio.Event()
+
+    async def halting(*args: Any, **options: Any) -> Any:
+        if not begun.is_set():
+            begun.set()
+            await go_on.wait()
+        return await function(*args, **options)
+
+    monkeypatch.setattr(owner, name, halting)
+    return begun, go_on
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+async def test_a_file_has_a_merge_wholly_or_not_at_all(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_followed: bool
+) -> None:
+    """Whether the index that is being written follows the merge meanwhile, or is dropped as too many mention it."""
+    one = await start()
+    named = {"a": ("Ida", "Porto"), "b": ("Ida Brown",), "c": ("Ida", "Porto")}
+    await one.ingest.add("n", [memory(id_, entities=[EntityInput(name=each) for each in named[id_]]) for id_ in named])
+    await one.vectors(await one.snapshot())
+    packing, go_on_packing = halted(monkeypatch, packed_postings, "pack")
+    saved_by_itself(monkeypatch)
+    ns = (await one.snapshot()).index.ns
+    await packing.wait()
+    async with one.pool.connection() as conn, conn.transaction():
+        await entities.merge_by_key(conn, ns, "ida", "ida brown", "m")
+    reading, go_on_reading = halted(monkeypatch, namespace_index, "read_edges")
+    with monkeypatch.context() as patch:
+        if not is_followed:
+            patch.setattr(NamespaceIndex, "max_incremental", property(lambda _: 1))
+        following = asyncio.create_task(one.snapshot())
+        await reading.wait()
+        monkeypatch.setattr(registry, "SAVE_PAUSE_S", 600.0)
+        go_on_packing.set()
+        await until(lambda: bool(files_in(tmp_path)))
+        go_on_reading.set()
+        await following
+    async with one.pool.connection() as conn:
+        [finding] = await check_files(conn, tmp_path / "cache")
+    assert finding.ok, finding
+    await assert_right(one)
+    await assert_right(await start())
 
 
 _write = array_file.write

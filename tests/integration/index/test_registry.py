@@ -679,6 +679,17 @@ async def test_mirrors_leave_by_their_bytes(process: Process) -> None:
     assert [len(each) for each in answers] == [20] * 15
 
 
+async def test_what_is_asked_now_is_not_the_first_to_leave(process: Process) -> None:
+    """Though it was asked for longest ago, until then, and it has grown."""
+    for name in ("asked", "idle"):
+        await process.ingest.add(name, [memory("a")])
+        await process.snapshot(name)
+    process.indexes._most_bytes = process.indexes.nbytes - 1
+    await process.ingest.add("asked", [memory("b")])
+    await process.snapshot("asked")
+    assert [each.namespace for each in process.indexes.loaded()] == ["asked"]
+
+
 async def test_the_largest_are_read_before_anybody_asks(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queries after that only check."""
     for name, count in (("small", 1), ("large", 4), ("middle", 3)):

@@ -9,11 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from graph import adjacency
 from graph.names import entity_id
 from graph.resolution import Seed
+from retrieval.index import namespace_index
+from retrieval.legs.base import SearchView
 from retrieval.legs.entity_lookup import EntityLookup
 from retrieval.store import changes, entities
 from retrieval.types.memory import EntityInput
+from retrieval.types.search import SearchRequest
 from tests.integration.index.test_registry import ACTIONS, NAMES, Process, Statements, act, memory, process, two
 from tests.linking import link
 
@@ -122,6 +126,42 @@ async def test_what_was_looked_up_while_something_changed_is_not_remembered(
     monkeypatch.setattr("retrieval.legs.entity_lookup.complete", change)
     assert names_of(await asked(entity_lookup, process, query=query)) == {"Ida"}
     assert names_of(await asked(entity_lookup, process, query=query)) == {"Ida", "Zoë"}
+
+
+async def test_an_entity_is_gone_with_its_only_memory_although_a_search_still_runs(process: Process) -> None:
+    """The search keeps what the index knows of the memory that it may see."""
+    given = {"one": "New York Times", "two": "New York", "three": "Ida"}
+    await process.ingest.add("n", [memory(id_, entities=[EntityInput(name=given[id_])]) for id_ in given])
+    entity_lookup, query = EntityLookup(process.pool), "Did Ida read the New York Times?"
+    assert "New York Times" in names_of(await asked(entity_lookup, process, query=query))
+    running = SearchView.from_request(await process.snapshot(), SearchRequest(query=query))
+    await process.ingest.delete("n", "one")
+    snapshot = await process.snapshot()
+    async with process.pool.connection() as conn:
+        expected = await link(conn, snapshot.namespace.ns, query)
+    assert await asked(entity_lookup, process, query=query) == expected
+    del running
+    assert await asked(EntityLookup(process.pool), process, query=query) == expected
+
+
+async def test_a_search_sees_a_merge_wholly_or_not_at_all(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one's check applies it, and reads edges meanwhile."""
+    given = {"one": "Bob Smith", "two": "Robert"}
+    await process.ingest.add("n", [memory(id_, entities=[EntityInput(name=given[id_])]) for id_ in given])
+    snapshot, query, seeds = await process.snapshot(), "What did Smith say?", list[Sequence[Seed]]()
+    size, read_edges = snapshot.namespace.next_doc, adjacency.read_edges
+    before = await EntityLookup(process.pool).seeds(snapshot.index, query, size)
+    async with process.pool.connection() as conn, conn.transaction():
+        await entities.merge_by_key(conn, snapshot.index.ns, "bob smith", "robert", "m")
+
+    async def asked_meanwhile(*args: Any, **options: Any) -> Any:
+        seeds.append(await EntityLookup(process.pool).seeds(snapshot.index, query, size))
+        return await read_edges(*args, **options)
+
+    monkeypatch.setattr(namespace_index, "read_edges", asked_meanwhile)
+    now = await asked(EntityLookup(process.pool), process, query=query)
+    assert seeds == [before]
+    assert now != before
 
 
 async def test_no_more_is_kept_than_a_little(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def found(
     names: EntityNames, query: str, mentioned: Adjacency, roots: dict[int, int] | None = None
 ) -> set[tuple[str, str]]:
     """How a query names which entities."""
-    candidates = names.find(possible_names(query), mentioned, roots or {}, ALIVE)
+    candidates = names.find(possible_names(query), partial(mentioned.mentions, cap=1), roots or {}, ALIVE)
     return {(each.how, each.name) for each in candidates}
 
 
@@ -96,9 +97,23 @@ def test_an_alias_counts_as_long_as_its_memory_or_the_one_by_hand() -> None:
         == found(names, "Where is Invicta?", mentioned)
         == {("alias", "Porto")}
     )
-    names.forget_by_hand()
+    names.put_by_hand(Aliases((), np.empty(0, np.int64), entities()), Slots())
     assert found(names, "Where is Oporto or Invicta?", mentioned) == {("alias", "Porto")}
     assert found(names, "Where is Invicta?", mentioned) == set()
+
+
+def test_what_is_said_again_takes_no_room() -> None:
+    """The names of roots, and the aliases by hand, come anew with each change of entities."""
+    names, porto = EntityNames(), entities(("porto", "Porto", True))
+    by_hand = Aliases(["invicta"], np.array([BY_HAND]), porto)
+    sizes = []
+    for _ in range(3):
+        names.put(porto, porto.ids.tolist())
+        names.put_by_hand(by_hand, Slots())
+        arrays = names.arrays()
+        sizes.append([getattr(array, "rows", array) for array in (arrays["names.text"], arrays["aliases.count"])])
+        assert found(names, "Where is Invicta?", graph("porto")) == {("alias", "Porto")}
+    assert sizes[0] == sizes[1] == sizes[2]
 
 
 def test_a_merged_entity_is_found_as_its_root() -> None:
