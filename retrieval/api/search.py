@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeVar
 
 from litestar import Controller, post
@@ -70,8 +71,8 @@ class SearchController(Controller):
 
 
 def _observed(api: AppState, answer: Answer) -> Answer:
-    """The answer, counted."""
+    """The answer, counted; its stages in the next turn of the event loop, when it has been sent."""
     embedders = api.engine.embedders
-    api.metrics.observe_answer(answer.timings_ms, answer.degraded)
     api.metrics.observe_cache(hits=embedders.hits, misses=embedders.misses)
+    asyncio.get_running_loop().call_soon(api.metrics.observe_answer, answer.timings_ms, answer.degraded)
     return answer
