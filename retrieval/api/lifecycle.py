@@ -46,8 +46,8 @@ class LifeCycleController(Controller):
         """Forget a speaker or an entity.
 
         Deletes what the `speaker` said, in one transaction, and tells which memories of others mention that name, for a
-        decision; or deletes all that mentions the `entity`. Both are found by their names and aliases as stored. With
-        `dry_run` nothing is deleted.
+        decision; or deletes all that mentions the `entity`. A speaker is found by the name as stored, an entity by its
+        name, its aliases and what was merged with it. With `dry_run` nothing is deleted.
         """
         return await api.engine.lifecycle.forget(ns, data)
 

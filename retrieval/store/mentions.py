@@ -9,15 +9,22 @@ from psycopg import AsyncConnection
 
 from graph.names import entity_id, normalize
 
-# An entity is also meant by its aliases.
+# An entity is also meant by its aliases, and by what is merged with it.
 _MENTIONING: LiteralString = """
+    with meant as (
+        select %(entity)s::bigint as entity
+        union select a.entity from entity_alias a where a.ns = %(ns)s and a.key = %(key)s::text
+    ), shown as (
+        select coalesce(e.root, meant.entity) as entity
+        from meant left join entity_merge e on e.ns = %(ns)s and e.entity = meant.entity
+    )
     select m.id, coalesce(m.speaker = %(speaker)s::text, false)
     from memory m
     where m.ns = %(ns)s and (m.speaker = %(speaker)s::text or m.doc = any(array(
         select t.doc from mention t
         where t.ns = %(ns)s and t.entity in (
-            select %(entity)s::bigint
-            union select a.entity from entity_alias a where a.ns = %(ns)s and a.key = %(key)s::text
+            select entity from shown
+            union select e.entity from entity_merge e where e.ns = %(ns)s and e.root in (select entity from shown)
         )
     )))
     order by m.doc

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from graph.names import entity_id
 from retrieval.engine import Trivet
+from retrieval.entities.view import entity_code
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput
 from retrieval.types.search import Filters
@@ -42,6 +44,22 @@ async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> No
     receipt = await trivet.lifecycle.forget("own", ForgetRequest(entity=name))
     assert (receipt.deleted, receipt.mentioned_by) == (["said1", "of1", "said2", "of2"], [])
     assert await _ids(trivet) == ["else"]
+
+
+@pytest.mark.parametrize("name", ["Duarte Pinto", "Mr Pinto", "Pin"])
+async def test_what_was_merged_is_one(trivet: Trivet, name: str) -> None:
+    """Whichever of its names or aliases is given, and for what is said of a speaker, too."""
+    said = [
+        MemoryInput(id="m1", text="A boat was sold.", entities=[EntityInput(name="Duarte Pinto")]),
+        MemoryInput(id="m2", text="He has a new workshop.", entities=[EntityInput(name="Mr Pinto", aliases=["Pin"])]),
+        MemoryInput(id="m3", text="The kettle is new.", entities=[EntityInput(name="kettle")]),
+    ]
+    await trivet.add("own", said)
+    one, other = (entity_code(entity_id(key)) for key in ("mr pinto", "duarte pinto"))
+    await trivet.entities.merge("own", one, other)
+    assert (await trivet.lifecycle.forget("own", ForgetRequest(speaker=name))).mentioned_by == ["m1", "m2"]
+    assert (await trivet.lifecycle.forget("own", ForgetRequest(entity=name))).deleted == ["m1", "m2"]
+    assert await _ids(trivet) == ["m3"]
 
 
 async def test_neither_or_both_are_refused(trivet: Trivet) -> None:
