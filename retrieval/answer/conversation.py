@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
+from html import unescape
 
 from graph.stopwords import STOP_WORDS, words
 from retrieval.text.normalized_text import without_speaker
@@ -18,6 +20,7 @@ MOST_SEARCHED_CHARS = 200_000
 """Characters of the latest messages that are searched for a memory's text; older messages are only compared whole."""
 
 _WORD = re.compile(r"\w+")
+_JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _BETWEEN = "\n"
 
 _REFERENCES = frozenset(
@@ -34,14 +37,14 @@ class Conversation:
 
     def __init__(self, messages: Sequence[ChatMessage] = ()) -> None:
         """Read the messages, oldest first."""
-        folded = [_folded(message.content) for message in messages]
+        folded = [text for message in messages for text in _readings(message.content)]
         self._whole = frozenset(folded)
         latest: list[str] = []
         left = MOST_SEARCHED_CHARS
         for text in reversed(folded):
-            if (left := left - len(text)) < 0:
+            latest.append(text if len(text) <= left else text[-left:].partition(" ")[2])
+            if (left := left - len(text)) <= 0:
                 break
-            latest.append(text)
         self._latest = f" {f' {_BETWEEN} '.join(latest)} "
 
     def __len__(self) -> int:
@@ -58,6 +61,15 @@ class Conversation:
             return False
         folded = _folded(without_speaker(text, speaker))
         return bool(folded) and (folded in self._whole or f" {folded} " in self._latest)
+
+
+def _readings(content: str) -> Iterator[str]:
+    """A message, folded; also without the escapes of XML and JSON, as an earlier pack in it may have some."""
+    yield _folded(content)
+    if "&" in content:
+        yield _folded(unescape(content))
+    if "\\" in content:
+        yield _folded(_JSON_ESCAPE.sub(" ", content))
 
 
 def _folded(text: str) -> str:
@@ -90,4 +102,4 @@ def _content(text: str) -> int:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return _WORD.findall(unicodedata.normalize("NFC", text.casefold()))

@@ -69,6 +69,7 @@ def pack(
     count: Callable[[str], int],
     shorten: Shorten = lambda text, _: text,
     source_cap: int | None = None,
+    holds: Callable[[str], bool] = lambda _: False,
 ) -> Packed:
     """Fill the budget greedily by relevance and render the chosen memories under headings.
 
@@ -79,7 +80,8 @@ def pack(
     and does not affect the choice. The last line names related entities, if it fits.
 
     The candidates are best first, with unique ids. `count` counts the tokens of a text, at least 1 per
-    whitespace-separated word; `source_cap` is the most memories of one document or session, None for no cap.
+    whitespace-separated word; `source_cap` is the most memories of one document or session, None for no cap; `holds`
+    tells whether the conversation has a text already, so that it gets no excerpt twice.
     """
     layout = LAYOUTS[format]
     dropped = [
@@ -87,7 +89,7 @@ def pack(
         for candidate in candidates
         for duplicate in candidate.duplicates
     ]
-    chosen = _Chosen(layout, max_tokens, count)
+    chosen = _Chosen(layout, max_tokens, count, shorten, holds)
     per_source: Counter[tuple[str, str]] = Counter()
     for candidate in candidates:
         source = source_of(candidate.document_id, candidate.session_id)
@@ -97,8 +99,8 @@ def pack(
             dropped.append(DroppedItem(id=candidate.id, reason=SOURCE_CAP))
         elif not candidate.is_fact and candidate.needs is None and is_empty(candidate.said):
             dropped.append(DroppedItem(id=candidate.id, reason=EMPTY))
-        elif not chosen.add(candidate, shorten):
-            dropped.append(DroppedItem(id=candidate.id, reason=OVER_BUDGET))
+        elif reason := chosen.add(candidate):
+            dropped.append(DroppedItem(id=candidate.id, reason=reason))
         elif source:
             per_source[source] += 1
     asked_for = {candidate.id for candidate in candidates}
@@ -141,10 +143,17 @@ class _Sized(NamedTuple):
 class _Chosen:
     """The entries chosen so far, best first, and the tokens left."""
 
-    def __init__(self, layout: Layout, max_tokens: int, count: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        max_tokens: int,
+        count: Callable[[str], int],
+        shorten: Shorten,
+        holds: Callable[[str], bool],
+    ) -> None:
         self.entries: list[PackCandidate] = []
         self._layout = layout
-        self._count = count
+        self._count, self._shorten, self._holds = count, shorten, holds
         self._separator = count(layout.separator)
         self._left = max_tokens - count(layout.joined([]))
         self._longest = max(LEAST_LONGEST, max_tokens // LONGEST_SHARE)
@@ -154,19 +163,21 @@ class _Chosen:
     def __contains__(self, id_: str) -> bool:
         return id_ in self._ids
 
-    def add(self, candidate: PackCandidate, shorten: Shorten) -> bool:
-        """Take a memory, with the turn it needs if possible; False if it does not fit."""
-        short = self._shortened(candidate, shorten)
+    def add(self, candidate: PackCandidate) -> str | None:
+        """Take a memory, with the turn it needs if possible; the reason if it is not taken."""
+        short = self._shortened(candidate)
         if short is None:
-            return False
+            return OVER_BUDGET
+        if short.entry.excerpt and self._holds(short.entry.text):
+            return SAID_BEFORE
         needed = None
         if candidate.needs is not None and candidate.needs.id not in self._ids:
-            needed = self._shortened(candidate.needs, shorten)
-        if needed is not None and self._take(short, needed):
-            return True
-        return self._take(short)
+            needed = self._shortened(candidate.needs)
+        if (needed is not None and self._take(short, needed)) or self._take(short):
+            return None
+        return OVER_BUDGET
 
-    def _shortened(self, candidate: PackCandidate, shorten: Shorten) -> _Sized | None:
+    def _shortened(self, candidate: PackCandidate) -> _Sized | None:
         """The memory, with an excerpt of its text if that is long; None if not even that fits."""
         if self._left <= 0:
             return None
@@ -176,7 +187,7 @@ class _Chosen:
                 return whole
         if (longest := min(self._longest, self._left)) < LEAST_EXCERPT:
             return None
-        text = shorten(candidate.text, longest)
+        text = self._shorten(candidate.text, longest)
         if text is None:
             return None
         return self._sized(candidate if text == candidate.text else replace(candidate, text=text, excerpt=True))

@@ -70,6 +70,7 @@ class Packer:
                 count=self._count,
                 shorten=partial(self._shorten, search.query, answer.namespace.settings.language),
                 source_cap=cap,
+                holds=answer.conversation.holds,
             )
         said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
         irrelevant = [DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others]

@@ -56,6 +56,22 @@ def test_without_messages_nothing_is_held() -> None:
     assert not Conversation().holds("I went.")
 
 
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("<memory>Ana &amp; Ben keep the boat.</memory>", "Ana & Ben keep the boat."),
+        (r'{"text":"Boats of Ana:\n- rope\t(\"new\")\u0007"}', 'Boats of Ana:\n- rope\t("new")\x07'),
+        (r"It is in C:\boats.", r"It is in C:\boats"),
+        ("The cafe\u0301 is shut.", "the café is shut"),
+        ("The café is shut.", "the cafe\u0301 is shut"),
+        ("word " * MOST_SEARCHED_CHARS + "Ann sold her boat.", "Ann sold her boat"),
+    ],
+)  # fmt: skip
+def test_what_is_written_otherwise_is_the_same(message: str, text: str) -> None:
+    """In an earlier pack of XML or JSON, by other code points, or at the end of a long message."""
+    assert Conversation(messages(message)).holds(text)
+
+
 def test_old_messages_are_compared_whole() -> None:
     """However long a conversation is, what a message says as a whole is held."""
     said = Conversation(messages("Ann sold a boat.", "word " * (MOST_SEARCHED_CHARS // 5)))

@@ -174,6 +174,20 @@ def test_a_long_memory_is_shown_as_an_excerpt() -> None:
     assert shorten.call_args_list == [call("word " * 500, 64)]
 
 
+def test_an_excerpt_that_the_conversation_has_is_not_shown_again() -> None:
+    """What is shown whole has been compared before."""
+    result = pack(
+        [memory("long", "word " * 500), memory("short", "word " * 50)],
+        max_tokens=300,
+        format="markdown",
+        order="relevance",
+        count=COUNTER.count,
+        shorten=lambda text, _: text[:20],
+        holds=lambda _: True,
+    )
+    assert (ids(result), reasons(result)) == (["short"], {"long": "in_messages"})
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_speakers_name_is_printed_once(format: PackFormat) -> None:
     context = packed(memory("a", "Caroline: I went.", speaker="Caroline"), format=format).context
