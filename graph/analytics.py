@@ -93,8 +93,8 @@ def graphml(
     graph = nx.MultiDiGraph()
     for node, attributes in nodes:
         graph.add_node(node, **_storable(attributes))
-    for source, target, attributes in edges:
-        graph.add_edge(source, target, **_storable(attributes))
+    for number, (source, target, attributes) in enumerate(edges):
+        graph.add_edge(source, target, key=number, **_storable(attributes))  # the key is the edge's id in the file
     written = io.BytesIO()
     nx.write_graphml_xml(graph, written)
     return written.getvalue()

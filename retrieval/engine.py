@@ -448,7 +448,8 @@ class Trivet:
         try:
             answer = await self._pipeline.search(namespace, search, stopwatch, conversation)
         except NotFound:  # an assistant whose user has said nothing yet
-            return unknown_namespace(request, stopwatch.timings_ms())
+            profile = await self.profiles.find(request.profile)
+            return unknown_namespace(request, profile, stopwatch.timings_ms())
         packed = await self._packer.pack(answer, search, request)
         cited = {item.id for item in packed.items}
         self._log(answer, search, [found for found in answer.found if found.memory.id in cited])

@@ -29,6 +29,14 @@ class InvalidInput(TrivetError):
         return f"{'.'.join(map(str, self.loc))}: {self}" if self.loc else str(self)
 
 
+class InvalidMemory(InvalidInput):
+    """A memory of a batch cannot be read; its `id` is the caller's, None if it has none that can be told."""
+
+    def __init__(self, message: str, *, loc: tuple[str | int, ...], id: str | None) -> None:
+        super().__init__(message, loc=loc)
+        self.id = id
+
+
 class FusionError(InvalidInput):
     """The rankings or weights cannot be fused."""
 

@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import Meta
 
 from retrieval.error_messages import invalid_input
-from retrieval.errors import InvalidInput
-from retrieval.types.memory import MAX_BATCH, MemoryInput
+from retrieval.errors import InvalidInput, InvalidMemory
+from retrieval.types.memory import MAX_BATCH, MemoryId, MemoryInput
 from retrieval.types.search import Filters
 
 T = TypeVar("T")
@@ -66,6 +66,12 @@ class _Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     memories: Annotated[list[msgspec.Raw], Meta(min_length=1, max_length=MAX_BATCH, extra={"items": MemoryInput})]
 
 
+class _Named(msgspec.Struct):
+    """A memory of which nothing but its id is read."""
+
+    id: MemoryId | None = None
+
+
 class _Undecoded(msgspec.Struct):
     """Undecoded fields of a memory or a request that hold free JSON."""
 
@@ -75,6 +81,7 @@ class _Undecoded(msgspec.Struct):
 
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
 _memory_decoder = msgspec.json.Decoder(MemoryInput)
+_named_decoder = msgspec.json.Decoder(_Named)
 _undecoded_decoder = msgspec.json.Decoder(_Undecoded)
 
 
@@ -98,8 +105,18 @@ def parse_memory(raw: bytes, index: int) -> Parsed:
         memory = decode(raw, _memory_decoder)
         check_storable(memory)
     except InvalidInput as exc:
-        return InvalidInput(str(exc), loc=("memories", index, *exc.loc))
+        return InvalidMemory(str(exc), loc=("memories", index, *exc.loc), id=_id_in(raw))
     return memory
+
+
+def _id_in(raw: bytes) -> str | None:
+    """The id of a memory of which something else may be wrong."""
+    try:
+        found = _decoded(raw, _named_decoder).id
+        check_storable(found)
+    except InvalidInput:
+        return None
+    return found
 
 
 def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
@@ -291,7 +308,7 @@ def _count_values(value: Any) -> int:
 
 def _check_string(value: str, loc: tuple[str | int, ...]) -> None:
     if "\x00" in value:
-        raise InvalidInput("must not contain a null byte", loc=loc)
+        raise InvalidInput("must not contain a null byte or half a surrogate pair", loc=loc)
     if value.isascii():
         return
     try:

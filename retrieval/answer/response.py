@@ -13,7 +13,7 @@ from retrieval.answer.pack import NOT_RELEVANT, Packed
 from retrieval.answer.selection import CHOICE, RankedMemory
 from retrieval.answer.snippet import snippet
 from retrieval.journal.query_log import Searched
-from retrieval.profiles.profile import DEFAULT
+from retrieval.profiles.profile import Profile
 from retrieval.ranking.rescoring import in_words
 from retrieval.ranking.weighting import intent_to_wire
 from retrieval.types.search import (
@@ -60,7 +60,7 @@ def _lacks_relevant(packed: Packed) -> bool:
     return not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
 
 
-def unknown_namespace(request: ContextRequest, timings_ms: dict[str, float]) -> ContextResponse:
+def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dict[str, float]) -> ContextResponse:
     """The response of the context endpoint where there is no such namespace."""
     return ContextResponse(
         context="",
@@ -70,7 +70,7 @@ def unknown_namespace(request: ContextRequest, timings_ms: dict[str, float]) -> 
         dropped=[],
         intent=None,
         weights={},
-        profile=request.profile or DEFAULT.name,
+        profile=profile.label,
         degraded=[],
         timings_ms=timings_ms,
         reason="unknown_namespace",

@@ -109,7 +109,7 @@ class MemoriesController(Controller):
     ) -> MemoryPage:
         """List memories.
 
-        Oldest insertion first. Follow `next_cursor` until it is null.
+        Oldest insertion first, without those that have expired. Follow `next_cursor` until it is null.
         """
         given = {
             "kind": kind,
@@ -151,8 +151,9 @@ class MemoriesController(Controller):
     async def update_memories(self, api: Api, ns: NamespaceName, data: JSONBody[UpdateRequest]) -> UpdateReceipt:
         """Change the same fields of many memories.
 
-        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`. A field that is
-        left out stays; `null` clears one that may be empty.
+        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`, which find what
+        the list shows, so nothing that has expired. A field that is left out stays; `null` clears one that may be
+        empty.
         """
         return await api.engine.update(ns, data.set, ids=data.ids, filters=data.filters)
 

@@ -26,7 +26,7 @@ UNROUTED, OTHER = "unmatched", "other"
 """The labels of requests that no route took, so that made-up paths and methods cannot fill the registry."""
 
 _REQUEST_ID = re.compile(rb"[\w.:\-]{1,128}", re.ASCII)
-_LIKE_A_ROUTE = re.compile("(/memories/)(bulk|delete)$")
+_LIKE_A_ROUTE = re.compile("/memories/(bulk|delete|update)(?=/|$)")
 
 
 class Gateway(ASGIMiddleware):
@@ -100,14 +100,14 @@ def is_open(path: str) -> bool:
 def encoded_path(scope: HTTPScope) -> str:
     """The path as the client sent it, still percent-encoded, so that a name in it may hold a slash.
 
-    A memory may be called `bulk` or `delete`. Its first letter is encoded, too, lest the router take it for the route
-    of that name, to which one posts.
+    A memory may be called `bulk`, `delete` or `update`. Its first letter is encoded, too, lest the router take it for
+    the route of that name, to which one posts.
     """
     raw: bytes | None = scope.get("raw_path")
     path = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
     if scope["method"] in ("GET", "PATCH", "DELETE") and (found := _LIKE_A_ROUTE.search(path)):
-        name = found[2]
-        path = f"{path[: found.start(2)]}%{ord(name[0]):x}{name[1:]}"
+        at = found.start(1)
+        path = f"{path[:at]}%{ord(path[at]):x}{path[at + 1 :]}"
     return path
 
 

@@ -301,13 +301,8 @@ class _AliasTable:
     def by_hand(self) -> dict[tuple[str, int], int]:
         """The numbers of those given by hand, by alias and entity."""
         numbers = (self._docs[: self._count] == BY_HAND).nonzero()[0]
-        return dict(
-            zip(
-                zip(self._keys.get(numbers), self._entities[numbers].tolist(), strict=True),
-                numbers.tolist(),
-                strict=True,
-            )
-        )
+        aliases = zip(self._keys.get(numbers), self._entities[numbers].tolist(), strict=True)
+        return dict(zip(aliases, numbers.tolist(), strict=True))
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Forget some."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from retrieval.errors import InvalidInput
+from retrieval.errors import InvalidInput, InvalidMemory
 from retrieval.ids import uuid7
 from retrieval.ingest.sessions import DOCUMENT
 from retrieval.types.memory import AddResult, MemoryInput, as_superseded
@@ -36,7 +36,8 @@ def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, Ad
     drafts: dict[str, Draft] = {}
     for position, item in enumerate(batch):
         if isinstance(item, InvalidInput):
-            results[position] = AddResult(id=None, status="rejected", error=_reason(item))
+            known = item.id if isinstance(item, InvalidMemory) else None
+            results[position] = AddResult(id=known, status="rejected", error=_reason(item))
             continue
         item = canonical(item)
         problem = problem_of(item)

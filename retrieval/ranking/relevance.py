@@ -9,8 +9,8 @@ from retrieval.ranking.timeliness import NamedTime
 
 
 def check_relevance(min_relevance: float | None, *, rescores: bool) -> None:
-    """Raise InvalidInput for a bound on what will not be known."""
-    if min_relevance is not None and not rescores:
+    """Raise InvalidInput for a bound on what will not be known; 0 is none."""
+    if min_relevance and not rescores:
         raise InvalidInput("needs the rescorer, which this request or its profile does without", loc=("min_relevance",))
 
 

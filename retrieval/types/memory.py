@@ -165,7 +165,9 @@ class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What to forget: what a speaker said, or all that mentions an entity."""
 
     speaker: Annotated[Label | None, Meta(description="what this speaker said is deleted")] = None
-    entity: Annotated[Label | None, Meta(description="what mentions it by its name or an alias is deleted")] = None
+    entity: Annotated[
+        Label | None, Meta(description="what mentions it, by its name, an alias or one merged with it, is deleted")
+    ] = None
     dry_run: Annotated[bool, Meta(description="delete nothing, tell what would be")] = False
 
 

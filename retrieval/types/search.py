@@ -111,10 +111,19 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ) = None
     rescore: Annotated[bool | None, Meta(description="learned rescoring on or off; null: as the profile says")] = None
     min_relevance: (
-        Annotated[float, Meta(ge=0, le=1, description="least relevance of a result; needs the rescorer")] | None
+        Annotated[float, Meta(ge=0, le=1, description="least relevance of a result; above 0 it needs the rescorer")]
+        | None
     ) = None
     source_cap: (
-        Annotated[int, Meta(ge=1, le=200, description="most memories of one session or document; null: the profile's")]
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=200,
+                description="most memories of one session or document, in a search as long as others can take their "
+                "place; null: the profile's",
+            ),
+        ]
         | None
     ) = None
     diversity: Annotated[float, Meta(ge=0, le=1, description="0: relevance alone; up to 1: less repetition")] | None = (

@@ -59,7 +59,7 @@ async def test_broken_lines(client: httpx.AsyncClient) -> None:
         b'{"id": "a", "text": "first"}',
         b"",
         b"not json",
-        b'{"text": 3}\r',
+        b'{"id": "c", "text": 3}\r',
         b'{"text": "half \\ud800"}',
         b'{"text": "' + b"x" * MAX_MEMORY_BYTES + b'"}',
         b'{"text": "\xff"}',
@@ -70,7 +70,7 @@ async def test_broken_lines(client: httpx.AsyncClient) -> None:
     assert [(one["line"], one["id"], one["status"]) for one in results] == [
         (1, "a", "created"),
         (3, None, "rejected"),
-        (4, None, "rejected"),
+        (4, "c", "rejected"),
         (5, None, "rejected"),
         (6, None, "rejected"),
         (7, None, "rejected"),

@@ -65,12 +65,15 @@ async def test_statuses_of_adding(client: httpx.AsyncClient) -> None:
 
 async def test_ids_of_any_characters(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """Percent-encoded, each id is one segment of the path; the names of neighbouring routes are ids too."""
-    ids = ["a/b", "/", "//x//", "a b", "ü/漢字", "100%", "%2F", "?q=1#f", "bulk", "delete", "a\nb", "x" * 256, "😀"]
+    ids = ["a/b", "/", "//x//", "a b", "ü/漢字", "100%", "%2F", "?q=1#f", "bulk", "delete", "update",
+           "a\nb", "x" * 256, "😀"]  # fmt: skip
     await _add(client, *({"id": memory_id, "text": f"The memory {number}."} for number, memory_id in enumerate(ids)))
     for number, memory_id in enumerate(ids):
         with subtests.test(id=memory_id):
             url = f"{MEMORIES}/{quote(memory_id, safe='')}"
             assert (await client.get(url)).json()["id"] == memory_id
+            history = (await client.get(f"{url}/history")).json()
+            assert [each["id"] for each in history["memories"]] == [memory_id]
             changed = await client.patch(url, json={"text": f"Changed {number}."})
             assert changed.status_code == 200, changed.text
             deleted = await client.delete(url)

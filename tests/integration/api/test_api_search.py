@@ -138,6 +138,8 @@ async def test_unknown_namespaces(client: httpx.AsyncClient) -> None:
     problem_of(await client.post("/v1/namespaces/nobody/search", json={"query": QUERY}), 404)
     pack = (await client.post("/v1/namespaces/nobody/context", json={"query": QUERY})).json()
     assert pack["reason"] == "unknown_namespace"
+    assert pack["profile"].startswith("default@")
+    problem_of(await client.post("/v1/namespaces/nobody/context", json={"query": QUERY, "profile": "nope"}), 422)
     assert (pack["context"], pack["tokens_used"], pack["items"]) == ("", 0, [])
     problem_of(await client.post("/v1/namespaces/no body/context", json={"query": QUERY}), 422)
 

@@ -61,7 +61,9 @@ async def test_without_the_rescorer_relevance_is_unknown_and_cannot_be_asked_for
         await engine.search("n", SearchRequest(query=QUERY, min_relevance=0.1, **options))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="needs the rescorer"):
         await engine.context("n", ContextRequest(query=QUERY, min_relevance=0.1, **options))  # type: ignore[arg-type]
-    assert (await engine.context("n", ContextRequest(query=QUERY, **options))).items  # type: ignore[arg-type]
+    for bound in (None, 0):
+        request = ContextRequest(query=QUERY, min_relevance=bound, **options)  # type: ignore[arg-type]
+        assert (await engine.context("n", request)).items
 
 
 async def test_the_bound_leaves_the_others_as_they_were(engine: Trivet) -> None:

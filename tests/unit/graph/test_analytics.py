@@ -70,11 +70,11 @@ def test_a_node_that_no_edge_has_is_not_reached() -> None:
 @given(st.lists(st.text(), min_size=1, max_size=6))
 def test_graphml_can_be_read_whatever_the_names_are(names: list[str]) -> None:
     nodes = [(f"{number:04x}", {"name": name, "mentions": number}) for number, name in enumerate(names)]
-    edges = [("0000", node, {"type": name}) for (node, _), name in zip(nodes, names, strict=True)]
+    edges = [("0000", node, {"type": name}) for (node, _), name in zip(nodes, names, strict=True)] * 2
     encodable = [name for name in names if name.encode("utf-8", "ignore").decode() == name]
     read = nx.parse_graphml(graphml(nodes, edges), force_multigraph=True)
     assert set(read.nodes) == {node for node, _ in nodes}
-    assert read.number_of_edges() == len(edges)
+    assert sorted(edge for *_, edge in read.edges(keys=True)) == [*range(len(edges))]  # Gephi drops an id's second edge
     for node, attributes in nodes:
         assert read.nodes[node]["mentions"] == attributes["mentions"]
         name = str(attributes["name"])
