@@ -75,12 +75,18 @@ class QueryVectors:
         if found.docs.size:
             kept.put(*found, version=version)
             self._add(found)
-        if moved is not None and moved.docs.size:
+        if moved is not None:
             self._add(moved)
         self._absent.update(doc for doc in gone if doc not in self._places)
 
     def _add(self, found: Stored) -> None:
         """Add vectors read from the database, rounded as the index would store them."""
+        is_new = np.array([doc not in self._places for doc in found.docs.tolist()], np.bool_)
+        if not is_new.all():  # another leg has taken them from the index meanwhile
+            of_new = np.isin(found.turns, found.docs[is_new])
+            found = Stored(found.docs[is_new], found.vectors[is_new], found.turns[of_new], found.own[of_new])
+        if not found.docs.size:
+            return
         context_vectors, text_vectors = self._room_for(found.docs.size)
         self._place(found.docs.tolist())
         context_vectors[:] = text_vectors[:] = QuantizedVectors.rounded(found.vectors)

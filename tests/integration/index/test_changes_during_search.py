@@ -242,3 +242,30 @@ async def test_a_memory_that_expires_while_a_search_waits_is_not_shown(
     assert len(answer.results) == 5  # others take its place
     past = SearchRequest(query=QUERY, as_of=expires_at - timedelta(milliseconds=1))
     assert "m" in texts(await reader.search("n", past))
+
+
+async def test_vectors_that_another_leg_takes_meanwhile_keep_their_rows(
+    servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another search has put them into the index while the first leg waits for the database."""
+    writer, reader = servers
+    monkeypatch.setitem(rows.PARAMETERS, "few", 0)  # no check reads them
+    await writer.add("n", [MemoryInput(id=f"new{at}", text=f"Boat {at} is new.") for at in range(5)])
+    index = (await reader._indexes.current("n", lambda _: ())).index
+    mine, other, alone = (QueryVectors(reader._pool, index) for _ in range(3))
+    old, new, read = range(12), range(12, 17), vectors.read
+
+    async def slow(*args: Any, **options: Any) -> Any:
+        monkeypatch.undo()
+        found = await read(*args, **options)
+        await other.read(new[:2])
+        await mine.read(new[:2])
+        return found
+
+    monkeypatch.setattr(vectors, "read", slow)
+    for some in (new, old):
+        await mine.read(some)
+    await alone.read([*old, *new])
+    for kind in ("context_vectors", "text_vectors"):
+        got, expected = (getattr(each, kind)[each.rows_of([*old, *new])] for each in (mine, alone))
+        np.testing.assert_array_equal(got, expected)
