@@ -129,6 +129,8 @@ def pack(
             )
             for number, (one, entry) in enumerate(zip(in_order, entries, strict=True), 1)
         ]
+        here = {item.id for item in items}  # also turns that came along though they were dropped by themselves
+        dropped = [each for each in dropped if each.id not in here]
         return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
     return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
 

@@ -22,7 +22,7 @@ from retrieval.answer.pack_formats import PackCandidate
 from retrieval.answer.selection import Limits, RankedMemory, within_cap
 from retrieval.answer.token_counter import TokenCounter
 from retrieval.answer.utterances import is_mere_question, is_short_reply
-from retrieval.index.columns import NEVER, Columns
+from retrieval.index.columns import NEVER, Columns, microseconds
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import SearchView
 from retrieval.ranking.relevance import check_relevance, is_relevant
@@ -103,11 +103,12 @@ class Packer:
         for entity, name in sorted(names, key=lambda row: (-sum(shared[row[0]].values()), row[1])):
             for doc in shared[entity]:
                 names_of[doc].append(name)
+        as_of = NEVER - 1 if request.as_of is None else microseconds(request.as_of)
         details = {
             doc: {
                 "place": place_of.get(ordinal, 0),
                 "entities": tuple(names_of[doc]),
-                "superseded": bool(memories.superseded[doc] != NEVER),
+                "superseded": bool(memories.superseded[doc] <= as_of),
             }
             for doc, ordinal in zip(docs, ordinals, strict=True)
         }

@@ -93,6 +93,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Memories prefetched before the final order is known."""
         return self.read_at_once + PREFETCH_EXTRA * rescores
 
+    def are_met(self, memories: Sequence[HydratedMemory]) -> bool:
+        """Whether `top_k` of some distinct memories are within the cap of their source."""
+        if self.source_cap is None:
+            return len(memories) >= self.top_k
+        counts = Counter(source_of(each.document_id, each.session_id) for each in memories)
+        within = sum(n if source is None else min(n, self.source_cap) for source, n in counts.items())
+        return within >= self.top_k
+
     @property
     def _chooses(self) -> bool:
         """Whether the order is not by relevance alone."""
@@ -110,7 +118,7 @@ async def select_above_noise(
 ) -> tuple[list[RankedMemory], Mapping[Leg, LegRanking]]:
     """Select from what is better than noise; returns also the rankings that were fused.
 
-    Duplicates may leave too few memories; then the hits that were cut make up for them.
+    Duplicates and caps of sources may leave too few memories; then the hits that were cut make up for them.
     """
     every, time = ordering.candidates.rankings, ordering.named_time
     rankings: Mapping[Leg, LegRanking] = every
@@ -121,7 +129,7 @@ async def select_above_noise(
             order = ordering.of(rankings)
         with stopwatch.span("hydrate"):
             selected = await select(reader, order, ordering.candidates, rankings, vectors, limits, ordering.rescored)
-        if len(selected) >= limits.top_k or rankings == every:
+        if limits.are_met([each.memory for each in selected]) or rankings == every:
             return selected, rankings
         rankings = every
 
@@ -212,7 +220,9 @@ async def _distinct(
     texts: dict[str, _Read] = {}
     kept: list[DuplicateGroup] = []
     position = 0
-    while position < len(order.numbers) and len(kept) < limits.wanted:
+    while position < len(order.numbers) and (
+        len(kept) < limits.wanted or not limits.are_met([texts[each.id].memory for each in kept])
+    ):
         batch = order.numbers[position : position + limits.read_at_once]
         rows = await reader.read([candidates.docs[number] for number in batch], candidates.ids(batch))
         texts |= {memory.id: _Read(memory, place) for place, memory in enumerate(rows, position) if memory is not None}

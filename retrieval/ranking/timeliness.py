@@ -171,7 +171,7 @@ def joined(everything: LegRanking, of_time: LegRanking, count: int) -> LegRankin
     docs = np.concatenate([of_time.docs, everything.docs[others]])
     scores = np.concatenate([of_time.scores, everything.scores[others]])
     order = best_first(docs, scores, everything.ids)
-    return replace(everything, docs=docs[order], scores=scores[order])
+    return replace(everything, docs=docs[order], scores=scores[order], paths={**everything.paths, **of_time.paths})
 
 
 def _of_periods(created: NDArray[np.int64], periods: Sequence[Period], grace: timedelta) -> Mask:

@@ -9,10 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec import structs
 
 from retrieval.engine import Trivet
 from retrieval.profiles.schema import ProfileInput
-from retrieval.types.memory import MemoryInput, MemoryPatch
+from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, Mode, SearchRequest, SearchResponse, SearchResult
 from tests.serving import problem_of, served
 
@@ -373,6 +374,20 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
         yield opened
 
 
+async def test_what_is_found_of_a_named_time_has_its_path(trivet: Trivet) -> None:
+    """Too many others mention the entity for it to be found but for the time."""
+    caroline, later = [EntityInput(name="Caroline", type="person")], datetime(2024, 5, 1, tzinfo=UTC)
+    said = [MemoryInput(id="old", text="Caroline bought the green kayak.", created_at=datetime(2024, 3, 1, tzinfo=UTC))]
+    said += [MemoryInput(id=f"m{at}", text=f"Caroline saw number {at}.", created_at=later) for at in range(150)]
+    said = [structs.replace(each, entities=caroline, speaker="Caroline") for each in said]
+    said += [MemoryInput(id=f"w{at}", text=f"The weather of {at} was fine.", created_at=later) for at in range(50)]
+    await add(trivet, said)
+    for mode in (Mode.GRAPH, Mode.ADAPTIVE):
+        answer = await asked(trivet, "What did Caroline do on 1 March 2024?", mode=mode)
+        [found] = [each for each in answer.results if each.id == "old"]
+        assert found.legs["graph"].path
+
+
 def source(id_: str) -> str:
     return id_.partition("-")[0]
 
@@ -399,6 +414,22 @@ async def test_the_cap_lets_in_what_matches_less(trivet: Trivet) -> None:
         found = [source(id_) for id_ in ids(await asked(trivet, BOATS, mode=mode, top_k=5, source_cap=2))]
         assert len(found) == 5
         assert found.count("s") == 2, mode
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_the_cap_reads_on_past_many_of_one_source(trivet: Trivet, mode: Mode) -> None:
+    """Which are more than an answer is usually chosen from."""
+    manual = [
+        MemoryInput(id=f"m-{at}", text=f"The blue boat of captain {'abcdefghij'[at % 10] * 5}{at} sails.",
+                    document_id="manual", kind="chunk") for at in range(30)
+    ]  # fmt: skip
+    others = [
+        MemoryInput(id=f"o-{at}", text="Somebody once saw a boat near the harbour, on a long day with "
+                    f"{at} people around who ate bread.", document_id=f"o{at}", kind="chunk") for at in range(8)
+    ]  # fmt: skip
+    await add(trivet, [*manual, *others])
+    found = [source(id_) for id_ in ids(await asked(trivet, "blue boat sails", mode=mode, top_k=5, source_cap=2))]
+    assert (len(found), found.count("m")) == (5, 2)
 
 
 async def test_a_context_says_what_the_cap_left_out(client: httpx.AsyncClient) -> None:

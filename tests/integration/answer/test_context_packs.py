@@ -152,6 +152,18 @@ async def test_superseded_facts_are_left_out_or_marked(trivet: Trivet) -> None:
     assert "[2] 2 October 2024: Ann is afraid of open water. (superseded)" in pack.context
 
 
+@pytest.mark.parametrize("format", ["markdown", "xml", "json"])
+async def test_what_was_superseded_later_still_holds_before(trivet: Trivet, format: Any) -> None:
+    day = DAY + timedelta(days=400)
+    await trivet.add(NS, [MemoryInput(id="new", text="Ann likes open water.", supersedes="fact", created_at=day)])
+    query = "Is Ann afraid of open water?"
+    pack = await context(trivet, query, as_of=day - timedelta(days=1), format=format)
+    assert "fact" in shown(pack)
+    assert "superseded" not in pack.context
+    now = await context(trivet, query, as_of=day, include_superseded=True, format=format)
+    assert "superseded" in now.context
+
+
 async def test_a_turn_that_was_changed_stays_in_its_place(trivet: Trivet) -> None:
     """Turns of one moment are in the order of their session, not in that of the last writes."""
     await trivet.patch(NS, "hello", MemoryPatch(text="Good morning! The train to Porto was late again."))

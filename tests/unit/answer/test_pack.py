@@ -157,6 +157,17 @@ def test_a_turn_comes_alone_if_what_it_needs_does_not_fit() -> None:
     assert ids(packed(answer, max_tokens=50)) == ["answer"]
 
 
+@pytest.mark.parametrize("question", ["Really? You too?", "Where did you buy the boat?"])
+def test_a_turn_that_comes_along_is_not_among_the_dropped(question: str) -> None:
+    """Though it was left out by itself, as small talk or as a duplicate."""
+    asked = turn("asked", question, speaker="Bob")
+    again = turn("again", "Where did you buy the boat?", speaker="Bob", duplicates=("asked",))
+    for first in (asked, again):
+        result = packed(first, turn("answer", "In Porto.", needs=asked))
+        assert "asked" in ids(result)
+        assert "asked" not in reasons(result)
+
+
 def test_small_talk_is_left_out_unless_it_answers() -> None:
     asked = turn("asked", "Shall we go to Porto?", speaker="Bob", place=1)
     result = packed(turn("ah", "Ah."), turn("yes", "Yes please!", place=2, needs=asked), memory("fact", "Yes."))
