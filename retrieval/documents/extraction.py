@@ -54,8 +54,10 @@ _STRUCTURES: Mapping[Form, Structure] = {"markdown": "markdown", "html": "markdo
 
 _ENCODINGS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
-_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
-_MARKDOWN = re.compile(r"^(?:#{1,6} \S|```|\s*[-*] \[.+\]\(.+\)|\|.+\|\s*\n\|[-:| ]+\|)", re.MULTILINE)
+_HTML = re.compile(rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_MARKDOWN = re.compile(
+    r"^(?:#{1,6} \S|```|[ \t]*[-*] \[[^\]\n]+\]\([^)\n]+\)|\|.+\|[ \t]*\r?\n\|[-:| ]+\|)", re.MULTILINE
+)
 _BINARY: Mapping[bytes, str] = {
     b"PK\x03\x04": "a zip archive, as .docx, .xlsx and .epub files are",
     b"\xd0\xcf\x11\xe0": "an old Office file",
@@ -136,6 +138,7 @@ def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
     encoding = next((name for mark, name in _ENCODINGS if content.startswith(mark)), default)
     try:
         text = content.decode(encoding)
+        text.encode()  # some encodings can say half a surrogate pair
     except (LookupError, UnicodeError) as exc:
         told = "another one is told by the media type, as in `text/plain; charset=latin-1`"
         raise InvalidInput(f"cannot be read in the encoding {encoding}: {exc}; {told}") from exc

@@ -27,7 +27,7 @@ MAX_HEADINGS, MAX_HEADING_CHARS = 8, 200
 """Most headings that a chunk is said to be under, the innermost ones, and most characters of each."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*$")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _RULER = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _DEFINITION = re.compile(
@@ -130,7 +130,7 @@ def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
         elif fence:
             pass
         elif atx := _ATX.match(line):
-            yield _heading(start, end, len(atx[1]), atx[2])
+            yield _heading(start, end, len(atx[1]), atx[2].rstrip().rstrip("#").rstrip() or atx[2])
             before = ""
         elif (ruler := _SETEXT.match(line)) and before:
             yield _heading(start - len(before), end, 1 if ruler[1][0] == "=" else 2, before)

@@ -76,6 +76,18 @@ async def test_each_kind_is_told_by_its_content() -> None:
     assert (found.text, found.title, found.media_type) == ("Green tea\n\nBlack tea", "Tea", "application/pdf")
 
 
+@pytest.mark.parametrize(
+    "text", ["<!---->" * 140 + "x", "\n" * 90_000 + "x", "- [" + "](" * 40_000, "- [" * 30_000, "|" * 90_000]
+)
+async def test_telling_the_kind_ends_soon(text: str) -> None:
+    """Expressions that try every way to divide these would take hours."""
+    assert (await extract(text.encode(), None)).media_type == "text/plain"
+
+
+async def test_a_page_may_begin_with_comments() -> None:
+    assert (await extract(b"<!-- a -->\n<!-- b > -- c -->" + PAGE, None)).media_type == "text/html"
+
+
 async def test_each_kind_is_read_as_its_media_type_says() -> None:
     assert (await extract(b"# a comment\n", "text/x-python")).structure == "code"
     assert (await extract(b"<p>tea", "text/plain")).text == "<p>tea"
@@ -99,6 +111,8 @@ async def test_each_kind_is_read_as_its_media_type_says() -> None:
         (b"caf\xe9", None, "utf-8"),
         (b"tea", "text/plain; charset=klingon", "klingon"),
         (b"te\x00a", None, "binary"),
+        (b"+2AA- tea", "text/plain; charset=utf-7", "utf-7"),
+        (b"<html>\\ud800 tea", "text/html; charset=unicode_escape", "unicode_escape"),
         (b" \n ", None, "no text"),
         (b"<html><script>x</script></html>", None, "no text"),
         (pdf("", ""), None, "2 pages are pictures"),

@@ -69,6 +69,12 @@ def test_what_is_no_heading() -> None:
     assert [each.title for each in headings("```\n~~~\n# no\n```\n# yes #\n", "markdown")] == ["yes"]
 
 
+def test_a_heading_with_many_spaces_is_read_at_once() -> None:
+    """An expression that tries every way to divide them would take an hour."""
+    [found] = headings("# a" + " " * 20_000 + "b  ##  \n", "markdown")
+    assert found.title.startswith("a")
+
+
 def test_definitions_of_source_code_are_nested_by_their_indentation(splitter: DocumentSplitter) -> None:
     body = "\n".join(f"        self.part_{number} = number + {number}" for number in range(40))
     code = (
