@@ -16,19 +16,21 @@ class KeyedFifo:
         self._running: defaultdict[Hashable, list[asyncio.Event]] = defaultdict(list)
 
     @contextmanager
-    def enter(self, keys: Collection[Hashable]) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
+    def enter(self, keys: Collection[Hashable]) -> Iterator[Callable[[], Coroutine[Any, Any, bool]]]:
         """Queue behind all running calls that share one of these keys, which must be unique.
 
-        Yields a function that waits until the calls before are done, whether or not they failed.
+        Yields a function that waits until the calls before are done, whether or not they failed, and returns whether
+        there were any.
         """
         before = {event for key in keys for event in self._running.get(key, ())}
         done = asyncio.Event()
         for key in keys:
             self._running[key].append(done)
 
-        async def turn() -> None:
+        async def turn() -> bool:
             for event in before:
                 await event.wait()
+            return bool(before)
 
         try:
             yield turn

@@ -241,6 +241,10 @@ class Ingest:
                 if draft.id in known and known[draft.id].fingerprint == draft.fingerprint
             }
             if len(kept) == len(drafts) == len(known):
+                if await turn():
+                    async with self._pool.connection() as conn:
+                        if await documents.versions(conn, namespace.ns, document_id) != known:
+                            raise Collided("a call before this one changed the document")
                 return "unchanged"
             changed = [draft for draft in drafts if draft.id not in kept]
             analysed = await self._analyse(changed, namespace.settings)
@@ -287,7 +291,7 @@ class Ingest:
         self,
         name: str,
         drafts: Sequence[Draft],
-        turn: Callable[[], Awaitable[None]],
+        turn: Callable[[], Awaitable[bool]],
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
             namespace = await namespaces.find_or_create(conn, name)
@@ -321,7 +325,7 @@ class Ingest:
         namespace: Namespace,
         drafts: Sequence[Draft],
         known: Mapping[str, MemoryVersion],
-        turn: Callable[[], Awaitable[None]],
+        turn: Callable[[], Awaitable[bool]],
         *,
         expected: Mapping[str, bytes] = NOTHING,
         embeddings: Mapping[str, NDArray[np.float32]] = NOTHING,
@@ -341,7 +345,12 @@ class Ingest:
                 sessions=_present([*(old.session_id for old in before), *map(session_of, now)]),
                 superseded=_superseded([*before, *now]),
             )
-            await turn()
+        if await turn() and unchanged:
+            async with self._pool.connection() as conn:
+                stored = await locking.versions(conn, namespace.ns, [draft.id for draft in unchanged])
+            if any(draft.id not in stored or stored[draft.id].fingerprint != draft.fingerprint for draft in unchanged):
+                raise Collided("a call before this one changed the same memory")
+        if changed:
             written = await self._writes.store(namespace, batch)
             results |= {draft.position: _stored(draft, written) for draft in changed}
         return results
@@ -399,8 +408,9 @@ def _input_of(stored: Memory) -> MemoryInput:
     return MemoryInput(**{name: getattr(stored, name) for name in MemoryInput.__struct_fields__})
 
 
-async def _no_wait() -> None:
+async def _no_wait() -> bool:
     """Do not wait."""
+    return False
 
 
 def _stored(draft: Draft, written: Written) -> AddResult:

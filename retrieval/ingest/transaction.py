@@ -33,7 +33,7 @@ from retrieval.store.namespaces import Namespace
 from retrieval.text.analysis import TermBag
 from retrieval.types.search import Filters
 
-# A document may have thousands of chunks.
+# A document may have thousands of chunks, and what is deleted at once may be a large part of a namespace.
 _ALLOW_LONG_STATEMENTS = "set local statement_timeout = '10min'"
 
 
@@ -149,6 +149,7 @@ async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) 
     needed is locked.
     """
     async with conn.transaction():
+        await conn.execute(_ALLOW_LONG_STATEMENTS)
         ns = await _hold(conn, name)
         known = await locking.versions(conn, ns, ids)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
@@ -167,6 +168,7 @@ async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filter
     needed is locked.
     """
     async with conn.transaction():
+        await conn.execute(_ALLOW_LONG_STATEMENTS)
         ns = await _hold(conn, name)
         sessions, superseded = await locking.named_by_matching(conn, ns, filters)
         await _lock(conn, ns, sessions, written=(), superseded=superseded)

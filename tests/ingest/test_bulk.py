@@ -120,6 +120,7 @@ async def test_an_import_is_taken_up_where_it_was(database_url: str, tmp_path: P
     assert (await run_import(database_url, str(file)))["counts"] == {"created": 260}
     file.write_bytes(lines(*rows))
     assert (await run_import(database_url, str(file)))["counts"] == {"unchanged": 260, "created": 43, "updated": 1}
+    await run_import(database_url, str(file))
     with psycopg.connect(database_url) as db:
         assert db.execute("select count(*), count(distinct text) from memory").fetchone() == (303, 302)
         assert db.execute("select text from memory where id = 'a'").fetchone() == ("second",)

@@ -91,6 +91,16 @@ async def test_the_later_call_with_an_id_wins(ingest: Ingest, database_url: str)
         assert db.execute("select text from memory").fetchall() == [("version 3",)]
 
 
+async def test_a_later_call_that_restores_what_is_stored_wins(ingest: Ingest, database_url: str) -> None:
+    """Though nothing differs from the stored version when it begins."""
+    old, new = turn("a", None, "the old text"), turn("a", None, "the new text")
+    await ingest.add("n", [old])
+    answers = await asyncio.gather(ingest.add("n", [new]), ingest.add("n", [old]))
+    assert [answer[0].status for answer in answers] == ["updated", "updated"]
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select text from memory").fetchall() == [("the old text",)]
+
+
 async def test_small_batches_that_wait_share_a_transaction(
     pool: Pool, transactions: list[list[str]], database_url: str
 ) -> None:
@@ -184,17 +194,17 @@ async def test_precedence_waits_for_all_before_and_none_else() -> None:
     """One in the middle that ends early does not let those behind it pass the first."""
     order = KeyedFifo()
     with order.enter(["a"]) as first, order.enter(["b"]) as other:
-        await first()
-        await other()
+        assert not await first()
+        assert not await other()
         with order.enter(["a", "b"]):
             pass
         with order.enter(["b"]) as last:
             waiting = asyncio.create_task(last())
             await asyncio.sleep(0.01)
             assert not waiting.done()
-    await asyncio.wait_for(waiting, 60)
+    assert await asyncio.wait_for(waiting, 60)
     with order.enter(["a", "b"]) as anew:
-        await asyncio.wait_for(anew(), 60)
+        assert not await asyncio.wait_for(anew(), 60)
 
 
 async def test_a_large_batch_is_checked_beside_the_event_loop(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
