@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from retrieval.errors import InvalidInput
@@ -32,10 +32,10 @@ _SPOKEN = {"Default", "Reply", "ThreadStarterMessage", "0", "19", "21"}
 class _Channel:
     """The channel that is being read; it comes before its messages."""
 
+    positions: Positions
     id: str = ""
     name: str = ""
     guild: str = ""
-    positions: Positions = field(default_factory=Positions)
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
@@ -45,8 +45,9 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The messages, channel by channel; a day is a session."""
+    positions = Positions()  # a channel may come in several files
     for part in source.parts(*FILES):
-        channel, number = _Channel(), 0
+        channel, number = _Channel(positions=positions), 0
         try:
             for where, value in values_at(part.decoded(context), {"guild", "channel", "messages.item"}):
                 if where == "guild":

@@ -94,12 +94,12 @@ class LifeCycle:
             found = await namespaces.find(conn, namespace)
             await namespaces.count_written(conn, found.ns, header.written)
         undone = []
-        for key, alias in header.aliases:
-            async with self._pool.connection() as conn, conn.transaction():
-                if not await entities.name_by_hand(conn, found.ns, key, alias):
-                    undone.append(f"alias {alias!r} of {key!r}")
         for key, target in header.merges:
             async with self._pool.connection() as conn, conn.transaction():
                 if not await entities.merge_by_key(conn, found.ns, key, target, uuid7()):
                     undone.append(f"merge of {key!r} into {target!r}")
+        for key, alias in header.aliases:  # which may be the name of one that is merged
+            async with self._pool.connection() as conn, conn.transaction():
+                if not await entities.name_by_hand(conn, found.ns, key, alias):
+                    undone.append(f"alias {alias!r} of {key!r}")
         return undone

@@ -29,8 +29,8 @@ _COUNT: LiteralString = "select count(*) from memory where ns = %(ns)s"
 _ALL: LiteralString = (
     """
     select m.text, m.id, m.kind, m.title, m.speaker, m.session_id,
-        case when t.place is null then m.position else least(t.place, %(most_position)s) end::integer, m.document_id,
-        m.created_at, m.expires_at, m.tags, m.metadata, m.entities, m.relations, """
+        (case when t.place > %(most_position)s then null else coalesce(t.place, m.position) end)::integer,
+        m.document_id, m.created_at, m.expires_at, m.tags, m.metadata, m.entities, m.relations, """
     + SUPERSEDED
     + """ as supersedes
     from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
@@ -46,6 +46,7 @@ async def snapshot(conn: AsyncConnection[Any], name: str) -> AsyncIterator[Names
     The connection is used for nothing else before or after.
     """
     await conn.execute(_PATIENCE)
+    await conn.execute("set timezone = 'UTC'")
     set_json_loads(orjson.loads, conn)
     await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     await conn.set_read_only(True)

@@ -65,6 +65,8 @@ _LARGEST = "select name from namespace where next_doc >= %(least)s order by next
 
 _LOCK = "select ns from namespace where name = %(name)s for update"
 
+_ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
+
 _DELETE = {
     "supersessions": "delete from supersession where ns = %(ns)s",
     "memories": "delete from memory where ns = %(ns)s",
@@ -223,6 +225,7 @@ async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:
 async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
     """Delete a namespace and everything in it, in one transaction; raises NotFound if it does not exist."""
     async with conn.transaction():
+        await conn.execute(_ALLOW_LONG_STATEMENTS)
         row = await (await conn.execute(_LOCK, {"name": name})).fetchone()
         if row is None:
             raise NotFound(f"there is no namespace {name!r}")

@@ -48,6 +48,7 @@ _SESSION = """
     select set_config('statement_timeout', %(statement_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
            set_config('jit', 'off', false),
+           set_config('timezone', 'UTC', false),
            set_config('plan_cache_mode', 'force_generic_plan', false)
 """
 

@@ -195,6 +195,7 @@ async def roll_back(conn: Connection, name: str) -> int | None:
         return None
     version, before = row
     await conn.execute(_PROMOTE, {"name": name, "version": version, "by": "rollback", "before": before})
+    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
     return int(version)
 
 

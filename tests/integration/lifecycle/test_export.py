@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 from click.testing import Result
+from psycopg import sql
 
+from graph.names import entity_id
 from retrieval.api import bulk
 from retrieval.engine import Trivet
+from retrieval.entities.view import entity_code
+from retrieval.lifecycle.export import read_header
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
@@ -162,6 +167,45 @@ async def test_an_export_is_of_one_moment(trivet: Trivet) -> None:
     lines = b"".join([piece async for piece in pieces]).splitlines()
     assert msgspec.json.decode(header)["memories"] == 300
     assert [msgspec.json.decode(line)["id"] for line in lines] == [f"m{number:03}" for number in range(300)]
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+async def test_times_are_told_in_utc(database_url: str, zone: str) -> None:
+    """Offsets of other zones had seconds once, which RFC 3339 cannot say."""
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(sql.SQL("alter database {} set timezone = {}").format(sql.Identifier(db.info.dbname), zone))
+    async with Trivet.open(settings_for(database_url)) as trivet:
+        times = [datetime(year, 1, 1, tzinfo=UTC) for year in (2, 1850, 2024)]
+        await trivet.add("own", [MemoryInput(id=f"{at.year}", text="It rained.", created_at=at) for at in times])
+        _, *lines = (await _export(trivet, "own")).splitlines()
+        assert [msgspec.json.decode(line, type=MemoryInput).created_at for line in lines] == times
+        assert all(msgspec.json.decode(line)["created_at"].endswith("Z") for line in lines)
+        assert [(await trivet.get("own", f"{at.year}")).created_at for at in times] == times
+
+
+async def test_turns_after_the_last_position_keep_their_order(trivet: Trivet) -> None:
+    await trivet.add("own", [MemoryInput(id="z", text="First turn.", session_id="s", position=2**31 - 1)])
+    for id_ in "yxw":
+        await trivet.add("own", [MemoryInput(id=id_, text=f"Turn {id_}.", session_id="s")])
+    _, *lines = (await _export(trivet, "own")).splitlines()
+    await trivet.add("copy", [msgspec.json.decode(line, type=MemoryInput) for line in lines])
+    places = "select array_agg(t.id order by t.place, t.id) from turn t join namespace n using (ns) group by n.name"
+    async with trivet._pool.connection() as conn:
+        found = await (await conn.execute(places)).fetchall()
+    assert found == [(["z", "y", "x", "w"],)] * 2
+
+
+async def test_an_alias_may_be_the_name_of_what_was_merged(trivet: Trivet) -> None:
+    said = {"a": "Robert Smith", "b": "Bobby"}
+    await trivet.add("own", [MemoryInput(id=id_, text="x", entities=[EntityInput(name=said[id_])]) for id_ in said])
+    robert, bobby = (entity_code(entity_id(key)) for key in ("robert smith", "bobby"))
+    await trivet.entities.merge("own", bobby, robert)
+    await trivet.entities.change_aliases("own", robert, AliasChange(add=["Bobby"]))
+    header, *lines = (await _export(trivet, "own")).splitlines()
+    await trivet.add("copy", [msgspec.json.decode(line, type=MemoryInput) for line in lines])
+    assert await trivet.lifecycle.complete_import("copy", read_header(header)) == []
+    copied = read_header((await _export(trivet, "copy")).splitlines()[0])
+    assert [*copied.aliases] == [("robert smith", "Bobby")]
 
 
 async def test_over_http_it_is_the_same(database_url: str) -> None:

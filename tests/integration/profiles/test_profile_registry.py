@@ -282,6 +282,14 @@ async def test_a_promoted_shadow_is_none_any_more(profile_registry: ProfileRegis
         await profile_registry.set_shadow("default", 4, 0.5)
 
 
+async def test_a_shadow_that_is_live_again_is_none_any_more(profile_registry: ProfileRegistry) -> None:
+    await measured(profile_registry, 0.5)
+    await profile_registry.promote("default", 4)
+    await profile_registry.set_shadow("default", 3, 1.0)
+    assert (await profile_registry.rollback("default")).version == 3
+    assert await profile_registry.shadow("default") is None
+
+
 async def test_shadows_that_cannot_be(profile_registry: ProfileRegistry) -> None:
     await profile_registry.put("support", ProfileInput(shrink=0.5))
     with pytest.raises(Conflict, match="no version of profile 'support' is live"):

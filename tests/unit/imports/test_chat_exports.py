@@ -159,3 +159,18 @@ def test_references_of_chatgpts_tools_are_left_out() -> None:
     }
     (memory,) = Imported(as_json([conversation(mapping=mapping, current_node="a")])).memories
     assert (memory.text, memory.id) == ("Rain tomorrow.", "chatgpt:c:a")
+
+
+def test_a_discord_channel_in_several_files_is_one_session() -> None:
+    """As DiscordChatExporter divides a large one."""
+
+    def part(*numbers: int) -> bytes:
+        messages = [
+            {"id": f"{at}", "type": "Default", "timestamp": f"2024-03-04T10:{at}:00+00:00", "content": f"Message {at}.",
+             "author": {"name": "Ana"}} for at in numbers
+        ]  # fmt: skip
+        return as_json({"guild": {"name": "g"}, "channel": {"id": "7", "name": "c"}, "messages": messages})
+
+    read = Imported(zipped({"c [part 1].json": part(10, 11), "c [part 2].json": part(12, 13)}), "discord")
+    assert len({memory.session_id for memory in read.memories}) == 1
+    assert [memory.position for memory in read.memories] == [0, 1, 2, 3]
