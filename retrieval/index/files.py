@@ -50,6 +50,8 @@ class IndexFiles:
     def __init__(self, cache: Path, origin: str) -> None:
         """Those in `cache` of the database whose `store.index_files.origin` is given; its folder may not exist yet."""
         self._folder, self._origin = cache / hashlib.sha256(origin.encode()).hexdigest()[:16], origin
+        self._unusable: set[Path] = set()
+        """Files that cannot be used and cannot be removed."""
 
     @classmethod
     async def open(cls, cache: Path, conn: Connection) -> IndexFiles:
@@ -78,7 +80,8 @@ class IndexFiles:
 
     def path(self, ns: int) -> Path | None:
         """The file of a namespace; the latest, if a process ended before it removed the former one."""
-        return max(self._folder.glob(f"{ns}.*.index"), key=_token, default=None)
+        found = set(self._folder.glob(f"{ns}.*.index")) - self._unusable
+        return max(found, key=_token, default=None)
 
     async def load(self, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
         """The index of a namespace by its file, up to date; None if there is none that can be used."""
@@ -90,7 +93,11 @@ class IndexFiles:
             async with namespace_index.one_snapshot(conn):
                 if await self.catch_up(conn, index):
                     return index
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as exc:
+            log.warning("the index file %s is of no use and cannot be removed: %s", path, exc)
+            self._unusable.add(path)
         return None
 
     async def map(self, path: Path, ns: int, generation: int) -> NamespaceIndex | None:

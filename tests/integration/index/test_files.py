@@ -507,6 +507,23 @@ async def test_where_too_much_has_changed_everything_is_read(start: Start) -> No
 # --- damage
 
 
+async def test_a_file_that_cannot_be_used_or_removed_is_left_alone(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    [path] = files_in(tmp_path)
+    path.unlink()
+    path.mkdir()  # nobody can remove it as a file
+    fresh = await start()
+    assert not (await fresh.loaded()).file
+    await assert_right(fresh)
+    assert "cannot be removed" in caplog.text
+    assert await fresh.save()
+    assert (await (await start()).loaded()).file
+
+
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
