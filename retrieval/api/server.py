@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -28,7 +29,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS
 from native.malloc import trim_heap
 from retrieval.errors import SettingsError, StoreUnavailable
 from retrieval.settings import Settings, variable_of
-from retrieval.store.embedded.instance import EmbeddedPostgres
+from retrieval.store.embedded.instance import EmbeddedPostgres, sigterm_raises
 
 logger = logging.getLogger(__name__)
 
@@ -200,8 +201,10 @@ def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None
     with ExitStack() as stack:
         postgres = EmbeddedPostgres(settings.data_dir) if settings.uses_embedded else None
         if postgres is not None:  # started before the workers, which share it
+            stack.enter_context(sigterm_raises())  # until the workers' supervisor handles it
             stack.callback(postgres.stop)
-            postgres.start()
+            with ThreadPoolExecutor(max_workers=1) as beside:  # SIGTERM must not end it half-way
+                beside.submit(postgres.start).result()
         folder = stack.enter_context(TemporaryDirectory(prefix="trivet-metrics-"))
         os.environ.update({**as_environment(settings), SHARED_FOLDER: folder})
         uvicorn._subprocess.spawn = multiprocessing.get_context(START_METHOD)  # type: ignore[assignment]

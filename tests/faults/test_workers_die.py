@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -62,3 +64,19 @@ def test_the_last_worker_stops_postgres_where_their_parent_was_killed(server: Se
     finally:
         with suppress(ProcessLookupError):
             os.killpg(server.process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seen", ["postgres/postmaster.pid", "postgres/trivet.conf"])
+def test_a_server_that_is_told_to_stop_while_it_starts_leaves_nothing(data_dir: Path, seen: str) -> None:
+    command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "TRIVET_DATA_DIR": str(data_dir)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    until((data_dir / seen).exists)
+    process.terminate()
+    assert process.wait(PATIENCE_S) in (0, 128 + signal.SIGTERM, -signal.SIGTERM)
+    until(lambda: postgres_in(data_dir) == [])

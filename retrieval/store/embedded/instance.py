@@ -142,7 +142,7 @@ class EmbeddedPostgres:
 
         Yields the libpq URL of its database, which is not migrated yet; raises as `start` and `stop` do.
         """
-        with _sigterm_raises():
+        with sigterm_raises():
             try:
                 yield await asyncio.to_thread(self.start)
             finally:
@@ -255,7 +255,7 @@ def running(data_dir: Path, *, settings: Mapping[str, str] | None = None) -> Abs
 
 
 @contextmanager
-def _sigterm_raises() -> Iterator[None]:
+def sigterm_raises() -> Iterator[None]:
     """Turn SIGTERM into SystemExit unless a handler is set, so that `finally` blocks run."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
