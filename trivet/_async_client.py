@@ -53,8 +53,9 @@ class AsyncClient:
         """
         self._namespace = namespace
         self._retries = retries
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {api_key}"} if api_key else {})
-        self._http = httpx.AsyncClient(base_url=base_url, headers=headers, timeout=timeout_s, transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=base_url, headers=calls.headers_of(api_key), timeout=timeout_s, transport=transport
+        )
 
     async def __aenter__(self) -> Self:
         return self

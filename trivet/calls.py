@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -90,8 +91,13 @@ class Call(Generic[T]):
 
     @property
     def content(self) -> bytes | None:
-        """The body as JSON."""
-        return None if self.body is None else msgspec.json.encode(self.body)
+        """The body as JSON; half a surrogate pair is escaped, so that the server can say where it is."""
+        if self.body is None:
+            return None
+        try:
+            return msgspec.json.encode(self.body)
+        except UnicodeEncodeError:
+            return json.dumps(msgspec.to_builtins(self.body)).encode()
 
     def result(self, response: httpx.Response) -> T:
         """The answer.
@@ -102,6 +108,16 @@ class Call(Generic[T]):
         if response.status_code >= 400:
             raise error_of(response)
         return msgspec.json.decode(response.content or b"null", type=self.answer)
+
+
+def headers_of(api_key: str | None) -> dict[bytes, bytes]:
+    """The headers of every request; raises InvalidInput for a key that no header can hold, without showing it."""
+    headers = {b"Content-Type": b"application/json"}
+    if api_key:
+        if not api_key.isprintable():
+            raise InvalidInput("must not contain a line break or another control character", loc=("api_key",))
+        headers[b"Authorization"] = f"Bearer {api_key}".encode()
+    return headers
 
 
 def error_of(response: httpx.Response) -> TrivetError:

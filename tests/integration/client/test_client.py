@@ -265,3 +265,12 @@ def test_more_than_one_batch_may_supersede(ana: trivet.Client) -> None:
     new = {"id": "new", "text": "The bagpipe rehearsal left the Ravenscourt hall for the barn."}
     assert ana.add(new, may_supersede=True)[0].may_supersede == ["old"]
     assert ana.add({"text": "Slugs ate the lettuce."})[0].may_supersede is msgspec.UNSET
+
+
+def test_half_a_surrogate_pair_is_refused_and_takes_nothing_along(ana: trivet.Client) -> None:
+    good, bad = ana.add(["good", "a\udcffb"])
+    assert (good.status, bad.status) == ("created", "rejected")
+    assert "half a surrogate pair" in str(bad.error)
+    with pytest.raises(trivet.InvalidInput) as raised:
+        ana.search("\ud800")
+    assert raised.value.loc == ("query",)

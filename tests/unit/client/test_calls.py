@@ -148,6 +148,25 @@ def test_many_memories_are_sent_in_batches_as_they_come() -> None:
     assert len({result.id for result in results}) == 450
 
 
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
+    with pytest.raises(trivet.InvalidInput) as raised:
+        trivet.Client(api_key="secret-key\n")
+    assert raised.value.loc == ("api_key",)
+    assert "secret" not in f"{raised.value!r}"
+
+
+def test_a_key_may_have_any_letters() -> None:
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(dict(request.headers.raw)[b"Authorization"])
+        return httpx.Response(401, json={"detail": "A valid key is needed"})
+
+    with pytest.raises(trivet.Unauthorized):
+        client(answer, api_key="clé").search("x")
+    assert seen == ["Bearer clé".encode()]
+
+
 def test_the_key_travels_and_is_not_shown() -> None:
     seen = []
 
