@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO
@@ -16,6 +16,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import example, namespace_option, settings_options
 from retrieval.cli.output import progress
 from retrieval.engine import Trivet
+from retrieval.errors import InvalidInput
 from retrieval.lifecycle.export import read_header
 from retrieval.settings import Settings
 
@@ -24,8 +25,8 @@ from retrieval.settings import Settings
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Where to write it, all or nothing.  [default: standard output]",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True, resolve_path=True, path_type=Path),
+    help="Where to write it, to a file all or nothing; - is standard output.  [default: -]",
 )
 @namespace_option
 @settings_options
@@ -37,15 +38,15 @@ def command(output: Path | None, namespace: str, settings: Settings) -> None:
     """
 
     async def write(engine: Trivet) -> int:
-        pieces = engine.lifecycle.export(namespace)
-        header = await anext(pieces)
-        found = read_header(header)
-        with _file(output) as file, progress("export", found.memories) as advance:
-            file.write(header)
-            async for piece in pieces:
-                file.write(piece)
-                advance(piece.count(b"\n"))
-        return found.memories
+        async with aclosing(engine.lifecycle.export(namespace)) as pieces:
+            header = await anext(pieces)
+            found = read_header(header)
+            with _file(output) as file, progress("export", found.memories) as advance:
+                file.write(header)
+                async for piece in pieces:
+                    file.write(piece)
+                    advance(piece.count(b"\n"))
+            return found.memories
 
     memories = with_engine(settings, write)
     click.echo(f"{memories} memories of {namespace}", err=True)
@@ -53,15 +54,21 @@ def command(output: Path | None, namespace: str, settings: Settings) -> None:
 
 @contextmanager
 def _file(path: Path | None) -> Iterator[IO[bytes]]:
-    """The file to write; it takes the place of an older one when it is complete."""
-    if path is None:
+    """The file to write; it takes the place of an older one when it is complete. Pipes and devices are written to."""
+    if path is None or path == Path("-"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with NamedTemporaryFile(dir=path.absolute().parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
             yield file
+        return
+    if not path.parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent}", loc=("output",))
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as made:
+        try:
+            yield made
         except BaseException:
-            os.unlink(file.name)
+            os.unlink(made.name)
             raise
-    os.replace(file.name, path)
+    os.replace(made.name, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from retrieval.errors import InvalidInput
 from retrieval.ids import uuid7
@@ -28,7 +28,7 @@ class LifeCycle:
         self._ingest = ingest
         self._url = url
 
-    async def export(self, namespace: str) -> AsyncIterator[bytes]:
+    async def export(self, namespace: str) -> AsyncGenerator[bytes]:
         """A namespace as JSON lines in some pieces: a header, then all memories in the order of insertion.
 
         It is read as it stood at the first piece, over a connection of its own, which a slow reader may hold.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -206,6 +208,25 @@ async def test_an_alias_may_be_the_name_of_what_was_merged(trivet: Trivet) -> No
     assert await trivet.lifecycle.complete_import("copy", read_header(header)) == []
     copied = read_header((await _export(trivet, "copy")).splitlines()[0])
     assert [*copied.aliases] == [("robert smith", "Bobby")]
+
+
+def test_where_an_export_is_written(trivet_command: Callable[..., Result], tmp_path: Path) -> None:
+    """What a link names is replaced and not the link; a pipe is written to; without a folder it says so in a line."""
+    trivet_command("add", "-n", "own", "Ines moved to Porto.")
+    link, pipe, read = tmp_path / "link", tmp_path / "pipe", []
+    link.symlink_to(tmp_path / "target")
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    for path in (link, pipe):
+        trivet_command("export", "-n", "own", "-o", path)
+    reader.join()
+    assert link.is_symlink()
+    assert pipe.is_fifo()
+    assert (tmp_path / "target").read_bytes() == read[0]
+    assert trivet_command("export", "-n", "own", "-o", "-").stdout_bytes == read[0]
+    nowhere = trivet_command("export", "-n", "own", "-o", tmp_path / "none" / "x", status=1)
+    assert nowhere.stderr == f"Error: output: there is no folder {tmp_path}/none\n"
 
 
 async def test_over_http_it_is_the_same(database_url: str) -> None:
