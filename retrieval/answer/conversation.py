@@ -66,10 +66,9 @@ class Conversation:
 def _readings(content: str) -> Iterator[str]:
     """A message, folded; also without the escapes of XML and JSON, as an earlier pack in it may have some."""
     yield _folded(content)
-    if "&" in content:
-        yield _folded(unescape(content))
-    if "\\" in content:
-        yield _folded(_JSON_ESCAPE.sub(" ", content))
+    for plain in (unescape(content), _JSON_ESCAPE.sub(" ", content)):
+        if plain != content:
+            yield _folded(plain)
 
 
 def _folded(text: str) -> str:
