@@ -18,6 +18,8 @@ from classifier.traits import pack_traits
 from graph.extraction import extract
 from graph.statements import find_relations
 from graph.store import DocGraph, GivenEntity, GivenRelation
+from postgres.arrays import array_text
+from postgres.prepared import Parameters
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import CircularSupersession, Collided, Conflict, InvalidInput, NotFound
 from retrieval.ingest import transaction
@@ -26,11 +28,11 @@ from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.sessions import session_name, session_of
 from retrieval.ingest.transaction import Analysed, Written
-from retrieval.store import documents, locking, memories, namespaces, vectors
+from retrieval.store import documents, locking, memories, namespaces, turns, vectors
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Pool
+from retrieval.store.pool import Connection, Pool
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import calendar_terms
@@ -58,6 +60,10 @@ TITLE_WEIGHT = 3
 """Weight of a title's terms in BM25, relative to 1 for the text's."""
 
 _ATTEMPTS = 4
+
+_OF_SESSIONS = frozenset({"session_id", "kind", "document_id"})
+"""Fields that say in which session a memory is a turn."""
+
 
 _ANALYSED_AT_ONCE = 32
 
@@ -171,6 +177,8 @@ class Ingest:
                     stored = await memories.of_ids(conn, namespace.ns, ids)
                 else:
                     stored = await memories.page(conn, namespace.ns, filters, after=-1, limit=MOST_UPDATED + 1)
+                if _OF_SESSIONS & changes.keys():
+                    stored = await _as_said(conn, namespace.ns, stored)
             if len(stored) > MOST_UPDATED:
                 raise InvalidInput(f"more than {MOST_UPDATED:,} memories match", loc=("filters",))
             drafts = [_changed(each, changes, position=place) for place, each in enumerate(stored)]
@@ -397,15 +405,27 @@ class Ingest:
 
 
 def _changed(stored: StoredMemory, changes: Mapping[str, Any], *, position: int) -> Draft:
-    """A stored memory with some fields changed; raises InvalidInput if it is invalid then."""
-    changed = canonical(replace(_input_of(stored.memory), **changes))
+    """A stored memory with some fields changed; raises InvalidInput if it is invalid then.
+
+    One that stays as it is keeps its fingerprint, which may be of less than is stored: callers leave out times.
+    """
+    before = _input_of(stored.memory)
+    changed = canonical(replace(before, **changes))
     check_meaning(changed)
-    return Draft(position=position, id=stored.memory.id, input=changed, fingerprint=fingerprint(changed))
+    mark = stored.fingerprint if changed == canonical(before) else fingerprint(changed)
+    return Draft(position=position, id=stored.memory.id, input=changed, fingerprint=mark)
 
 
 def _input_of(stored: Memory) -> MemoryInput:
     """A stored memory as a caller would send it."""
     return MemoryInput(**{name: getattr(stored, name) for name in MemoryInput.__struct_fields__})
+
+
+async def _as_said(conn: Connection, ns: int, stored: Sequence[StoredMemory]) -> Sequence[StoredMemory]:
+    """Memories in the order of their sessions, in which they arrive in others; one written anew has a later ordinal."""
+    placed: Parameters = {"ns": ns, "docs": array_text([each.doc for each in stored])}
+    places = dict(await turns.PLACES.rows(conn, placed))
+    return sorted(stored, key=lambda each: (each.memory.session_id or "", places.get(each.doc, 0), each.doc))
 
 
 async def _no_wait() -> bool:

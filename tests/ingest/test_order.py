@@ -23,6 +23,7 @@ from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.service import Ingest
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch, SharedPatch
+from retrieval.types.search import Filters
 from tests.turns import HashedEmbedder, check_turns, hashed, own_vector, sessions_of, stored_turns, uncached
 
 
@@ -99,6 +100,29 @@ async def test_a_later_call_that_restores_what_is_stored_wins(ingest: Ingest, da
     assert [answer[0].status for answer in answers] == ["updated", "updated"]
     with psycopg.connect(database_url) as db:
         assert db.execute("select text from memory").fetchall() == [("the old text",)]
+
+
+async def test_turns_move_to_another_session_in_their_order(pool: Pool, database_url: str) -> None:
+    """Though one of them has been written anew, and so after the others."""
+    ingest = Ingest(pool, hashed())
+    ids = [f"m{at}" for at in range(4)]
+    await ingest.add("n", [turn(memory_id, "s") for memory_id in ids])
+    await ingest.patch("n", "m0", MemoryPatch(tags=["x"]))
+    await ingest.update("n", SharedPatch(session_id="t"), filters=Filters(session_id=["s"]))
+    turns = check_turns(database_url, {memory_id: f"text of {memory_id}" for memory_id in ids})
+    assert [one.id for one in sessions_of(turns.values())["t"]] == ids
+
+
+async def test_a_change_that_changes_nothing_writes_nothing(pool: Pool, database_url: str) -> None:
+    """Though the caller left out the time, which is stored."""
+    ingest = Ingest(pool, hashed())
+    await ingest.add("n", [MemoryInput(id="a", text="x", tags=["t"])])
+    for memories in ({"ids": ["a"]}, {"filters": Filters(tags_all=["t"])}):
+        receipt = await ingest.update("n", SharedPatch(tags=["t"]), **memories)
+        assert (receipt.matched, receipt.updated) == (1, 0)
+    await ingest.patch("n", "a", MemoryPatch(text="x"))
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select doc from memory").fetchall() == [(0,)]
 
 
 async def test_small_batches_that_wait_share_a_transaction(
