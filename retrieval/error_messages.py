@@ -178,7 +178,8 @@ def _described(types: _Types) -> str:
 def _in_words(type_: inspect.Type) -> str:
     match type_:
         case inspect.StrType():
-            return "text" + _within(" of", type_.min_length, type_.max_length, " characters")
+            matching = f" that matches {type_.pattern}" if type_.pattern else ""
+            return "text" + _within(" of", type_.min_length, type_.max_length, " characters") + matching
         case inspect.IntType():
             return "a whole number" + _within("", type_.ge, type_.le)
         case inspect.FloatType():

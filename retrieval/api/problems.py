@@ -187,7 +187,7 @@ def logging_failures(settings: Settings) -> Callable[[Exception, Scope], Awaitab
     """What an application does after every exception: those that are the server's fault are logged."""
 
     async def log(error: Exception, scope: Scope) -> None:
-        if describe(error).status_code >= 500:
+        if describe(error).status_code >= 500 and not isinstance(error, NotReady):  # which is no failure
             log_failure(error, scope["state"].get("request_id", "-"), settings.secrets)
 
     return log

@@ -68,7 +68,9 @@ class NamedTime:
         eligible = view.eligible.copy()
         size = eligible.size
         if terms.session:
-            eligible &= _of_session(memories, view.visible, terms.session.number)
+            # The last one is the last that may be found: the running session may be stored, and excluded.
+            counted = view.eligible if terms.session.number == LAST else view.visible
+            eligible &= _of_session(memories, counted, terms.session.number)
         if terms.periods:
             created = memories.created.values[:size]
             eligible &= _of_periods(created, terms.periods, timedelta(0) if alone else GRACE)
@@ -192,15 +194,15 @@ def _since(moment: datetime | None, side: int, grace: timedelta = timedelta(0)) 
     return microseconds(moment) + grace // timedelta(microseconds=1)
 
 
-def _of_session(memories: Columns, visible: Mask, number: int) -> Mask:
+def _of_session(memories: Columns, counted: Mask, number: int) -> Mask:
     """Which memories are of the session that is at a place in the order of the sessions' first memories."""
-    codes, created = memories.sessions.codes.values[: visible.size], memories.created.values[: visible.size]
-    docs = np.flatnonzero(visible & (codes != NONE))
+    codes, created = memories.sessions.codes.values[: counted.size], memories.created.values[: counted.size]
+    docs = np.flatnonzero(counted & (codes != NONE))
     sessions, start = np.unique(codes[docs], return_inverse=True)
     begins = np.full(sessions.size, np.iinfo(np.int64).max)
     np.minimum.at(begins, start, created[docs])
     at = number if number == LAST else number - 1
     if at >= sessions.size or not sessions.size:
-        return np.zeros(visible.size, np.bool_)
+        return np.zeros(counted.size, np.bool_)
     mask: Mask = codes == sessions[np.argsort(begins, kind="stable")[at]]
     return mask

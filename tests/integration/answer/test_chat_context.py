@@ -14,7 +14,7 @@ from msgspec import structs
 from retrieval.engine import Trivet
 from retrieval.profiles.schema import ProfileInput
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch
-from retrieval.types.search import Filters, Mode, SearchRequest, SearchResponse, SearchResult
+from retrieval.types.search import Exclude, Filters, Mode, SearchRequest, SearchResponse, SearchResult
 from tests.serving import problem_of, served
 
 NS = "chat"
@@ -372,6 +372,19 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
         added = await opened.post(f"{URL}/memories", json={"memories": [*sessions, *chunks]})
         assert added.status_code == 201, added.text
         yield opened
+
+
+async def test_the_last_session_is_the_last_that_may_be_found(trivet: Trivet) -> None:
+    """The running one is stored already, and left out."""
+    said = [
+        turn(f"Topic {number} {at} of gardens and boats.", "Ann", AUTUMN + timedelta(days=number, minutes=at),
+             id=f"s{number}-{at}", session=f"s{number}") for number in range(4) for at in range(4)
+    ]  # fmt: skip
+    await add(trivet, said)
+    query = "What did we talk about in our last session?"
+    found = await asked(trivet, query, exclude=Exclude(session_id=["s3"]), top_k=4)
+    assert {source(id_) for id_ in ids(found)} == {"s2"}
+    assert {source(id_) for id_ in ids(await asked(trivet, query, top_k=4))} == {"s3"}
 
 
 async def test_what_is_found_of_a_named_time_has_its_path(trivet: Trivet) -> None:
