@@ -78,6 +78,17 @@ def serving(environment: Mapping[str, str], *, workers: int = 1) -> Iterator[Ser
             process.wait()
 
 
+def unheard(*command: str | Path, **environment: str) -> subprocess.Popen[bytes]:
+    """A Python program that nobody listens to."""
+    return subprocess.Popen(
+        (sys.executable, *command),
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def _address(output: Path, process: subprocess.Popen[bytes]) -> str | None:
     said = output.read_text(encoding="utf-8")
     assert process.poll() is None, said

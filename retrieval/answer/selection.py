@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import count
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, count, repeat
 from typing import NamedTuple
 
 import msgspec
@@ -95,11 +95,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     def are_met(self, memories: Sequence[HydratedMemory]) -> bool:
         """Whether `top_k` of some distinct memories are within the cap of their source."""
-        if self.source_cap is None:
-            return len(memories) >= self.top_k
-        counts = Counter(source_of(each.document_id, each.session_id) for each in memories)
-        within = sum(n if source is None else min(n, self.source_cap) for source, n in counts.items())
-        return within >= self.top_k
+        return sum(_are_within(memories, self.source_cap)) >= self.top_k
 
     @property
     def _chooses(self) -> bool:
@@ -162,17 +158,22 @@ async def select(
 
 def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) -> Sequence[RankedMemory]:
     """The shortest prefix with `top_k` memories within the cap of their source, including those above the cap."""
-    if cap is None:
-        return found[:top_k]
-    shown: Counter[tuple[str, str] | None] = Counter()
-    within = 0
-    for position, each in enumerate(found, 1):
-        source = source_of(each.memory.document_id, each.memory.session_id)
-        shown[source] += 1
-        within += source is None or shown[source] <= cap
+    for position, within in enumerate(accumulate(_are_within([each.memory for each in found], cap)), 1):
         if within == top_k:
             return found[:position]
     return found
+
+
+def _are_within(memories: Sequence[HydratedMemory], cap: int | None) -> Iterator[bool]:
+    """Whether each of some memories, in order, is within the cap of its source."""
+    if cap is None:
+        yield from repeat(True, len(memories))
+        return
+    shown: Counter[tuple[str, str] | None] = Counter()
+    for each in memories:
+        source = source_of(each.document_id, each.session_id)
+        shown[source] += 1
+        yield source is None or shown[source] <= cap
 
 
 class Ranks:

@@ -65,7 +65,8 @@ _LARGEST = "select name from namespace where next_doc >= %(least)s order by next
 
 _LOCK = "select ns from namespace where name = %(name)s for update"
 
-_ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
+# With a million memories what concerns all of them takes longer than other statements may.
+ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
 
 _DELETE = {
     "supersessions": "delete from supersession where ns = %(ns)s",
@@ -225,7 +226,7 @@ async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:
 async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
     """Delete a namespace and everything in it, in one transaction; raises NotFound if it does not exist."""
     async with conn.transaction():
-        await conn.execute(_ALLOW_LONG_STATEMENTS)
+        await conn.execute(ALLOW_LONG_STATEMENTS)
         row = await (await conn.execute(_LOCK, {"name": name})).fetchone()
         if row is None:
             raise NotFound(f"there is no namespace {name!r}")

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from postgres.arrays import array_text
 from retrieval.errors import NotFound
 from retrieval.ingest.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
-from retrieval.store.namespaces import Namespace
+from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.types.namespace import EmbedderName
 
 # A changed memory has a new ordinal, so whatever was written since is missing.
@@ -41,9 +41,6 @@ _ADD = """
     for key share of m skip locked
     on conflict (ns, doc) do update set model = excluded.model, embedding = excluded.embedding
 """
-
-# With a million memories this takes longer than other statements may, and so may waiting for all writers.
-_ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
 
 _LOCK = "select generation from namespace where ns = %(ns)s for update"
 
@@ -110,7 +107,7 @@ async def add(
 
 async def lock(conn: AsyncConnection[Any], namespace: Namespace) -> None:
     """Wait for the namespace's writers and keep new ones out until the transaction ends."""
-    await conn.execute(_ALLOW_LONG_STATEMENTS)
+    await conn.execute(ALLOW_LONG_STATEMENTS)
     if await (await conn.execute(_LOCK, {"ns": namespace.ns})).fetchone() is None:
         raise NotFound(f"namespace {namespace.name!r} was deleted")
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from tests.processes import ROOT, new_data_dir, until
+from tests.processes import ROOT, new_data_dir, unheard, until
 
 START = """
 import sys
@@ -34,13 +31,7 @@ EmbeddedPostgres(Path(sys.argv[1])).start()
 def test_the_next_start_succeeds(begun: str) -> None:
     """At once: what the killed one had started may still be at work."""
     with new_data_dir() as data_dir:
-        process = subprocess.Popen(
-            (sys.executable, "-c", START, str(data_dir)),
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        process = unheard("-c", START, data_dir, PYTHONPATH=str(ROOT))
         until((data_dir / begun).exists)
         process.kill()
         process.wait()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +12,7 @@ import psutil
 import pytest
 
 from tests.faults.test_embedded_dies import add, found
-from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, serving, until
+from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, serving, unheard, until
 
 
 @pytest.fixture
@@ -68,14 +66,8 @@ def test_the_last_worker_stops_postgres_where_their_parent_was_killed(server: Se
 
 @pytest.mark.parametrize("seen", ["postgres/postmaster.pid", "postgres/trivet.conf"])
 def test_a_server_that_is_told_to_stop_while_it_starts_leaves_nothing(data_dir: Path, seen: str) -> None:
-    command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, "TRIVET_DATA_DIR": str(data_dir)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    command = ("-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
+    process = unheard(*command, TRIVET_DATA_DIR=str(data_dir))
     until((data_dir / seen).exists)
     process.terminate()
     assert process.wait(PATIENCE_S) in (0, 128 + signal.SIGTERM, -signal.SIGTERM)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -206,23 +206,34 @@ async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
     assert Leg.VECTOR in legs(answer)["new"]
 
 
-async def test_legs_that_read_the_same_vectors_at_once_both_have_them(
-    servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def readers_of_new_vectors(
+    servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch, count: int
+) -> list[QueryVectors]:
+    """The vectors of so many queries to an index of twelve memories to which five have come, whose vectors it lacks."""
     writer, reader = servers
     monkeypatch.setitem(rows.PARAMETERS, "few", 0)  # no check reads them
     await writer.add("n", [MemoryInput(id=f"new{at}", text=f"Boat {at} is new.") for at in range(5)])
     index = (await reader._indexes.current("n", lambda _: ())).index
-    known, alone = QueryVectors(reader._pool, index), QueryVectors(reader._pool, index)
+    return [QueryVectors(reader._pool, index) for _ in range(count)]
+
+
+def assert_same(ours: QueryVectors, expected: QueryVectors, docs: Sequence[int]) -> None:
+    for kind in ("context_vectors", "text_vectors"):
+        got, wanted = (getattr(each, kind)[each.rows_of(docs)] for each in (ours, expected))
+        np.testing.assert_array_equal(got, wanted)
+
+
+async def test_legs_that_read_the_same_vectors_at_once_both_have_them(
+    servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, alone = await readers_of_new_vectors(servers, monkeypatch, 2)
     new = list(range(12, 17))
     assert known.take(new)
     assert known.unread(np.array(new)).tolist() == new  # that the index lacks them does not say that there are none
     await asyncio.gather(known.read(new[:3]), known.read(new), known.read(new[2:]))
     await known.read(list(range(12)))
     await alone.read(list(range(17)))
-    docs = list(range(17))
-    for ours, expected in ((known.context_vectors, alone.context_vectors), (known.text_vectors, alone.text_vectors)):
-        np.testing.assert_array_equal(ours[known.rows_of(docs)], expected[alone.rows_of(docs)])
+    assert_same(known, alone, range(17))
 
 
 async def test_a_memory_that_expires_while_a_search_waits_is_not_shown(
@@ -248,11 +259,7 @@ async def test_vectors_that_another_leg_takes_meanwhile_keep_their_rows(
     servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another search has put them into the index while the first leg waits for the database."""
-    writer, reader = servers
-    monkeypatch.setitem(rows.PARAMETERS, "few", 0)  # no check reads them
-    await writer.add("n", [MemoryInput(id=f"new{at}", text=f"Boat {at} is new.") for at in range(5)])
-    index = (await reader._indexes.current("n", lambda _: ())).index
-    mine, other, alone = (QueryVectors(reader._pool, index) for _ in range(3))
+    mine, other, alone = await readers_of_new_vectors(servers, monkeypatch, 3)
     old, new, read = range(12), range(12, 17), vectors.read
 
     async def slow(*args: Any, **options: Any) -> Any:
@@ -266,6 +273,4 @@ async def test_vectors_that_another_leg_takes_meanwhile_keep_their_rows(
     for some in (new, old):
         await mine.read(some)
     await alone.read([*old, *new])
-    for kind in ("context_vectors", "text_vectors"):
-        got, expected = (getattr(each, kind)[each.rows_of([*old, *new])] for each in (mine, alone))
-        np.testing.assert_array_equal(got, expected)
+    assert_same(mine, alone, [*old, *new])
