@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import ipaddress
 import logging
@@ -39,6 +40,9 @@ SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 START_METHOD = "fork" if sys.platform == "linux" else "spawn"
 """How workers start: elsewhere the system's libraries may not be forked."""
+
+_PR_SET_PDEATHSIG = 1
+"""Linux's `prctl`: the signal that a process gets when its parent ends."""
 
 GRACE_S = 10
 """How long requests under way may take to end once the server is told to stop."""
@@ -245,6 +249,7 @@ def _share_with_forks(postgres: EmbeddedPostgres | None) -> None:
 
 
 def _restore_signals(blocked: Collection[signal.Signals]) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # or a killed parent would leave workers on its port
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.faults.test_embedded_dies import add, found
-from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, serving, unheard, until
+from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, serving, status, unheard, until
 
 
 @pytest.fixture
@@ -50,14 +50,12 @@ def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postg
     assert postgres_in(data_dir) == []
 
 
-def test_the_last_worker_stops_postgres_where_their_parent_was_killed(server: Serving, data_dir: Path) -> None:
+def test_workers_end_with_their_parent_and_the_last_stops_postgres(server: Serving, data_dir: Path) -> None:
     """As every process that uses it would: none holds a lock that is not its own."""
-    left = workers(server)
     try:
         server.process.kill()
         server.process.wait()
-        for worker in left:
-            worker.terminate()
+        until(lambda: status(f"{server.url}/health/live") is None)
         until(lambda: postgres_in(data_dir) == [])
     finally:
         with suppress(ProcessLookupError):
