@@ -54,7 +54,10 @@ _STRUCTURES: Mapping[Form, Structure] = {"markdown": "markdown", "html": "markdo
 
 _ENCODINGS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
-_HTML = re.compile(rb"\s*(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(
+    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 _MARKDOWN = re.compile(
     r"^(?:#{1,6} \S|```|[ \t]*[-*] \[[^\]\n]+\]\([^)\n]+\)|\|.+\|[ \t]*\r?\n\|[-:| ]+\|)", re.MULTILINE
 )
@@ -109,9 +112,10 @@ def _form(content: bytes, media_type: str | None) -> Form:
         if is_pdf:
             return "pdf"
         _refuse_binary(content)
-        if _HTML.match(content[:_SNIFFED_BYTES]):
+        head = content[:100_000].decode(_marked_encoding(content) or "utf-8", "ignore")
+        if _HTML.match(head[:_SNIFFED_BYTES]):
             return "html"
-        return "markdown" if _MARKDOWN.search(content.decode("utf-8", "ignore")[:100_000]) else "text"
+        return "markdown" if _MARKDOWN.search(head) else "text"
     name = media_type.partition(";")[0].strip().lower()
     form = MEDIA_TYPES.get(name) or ("code" if name.startswith("text/") else None)
     if form is None:
@@ -134,8 +138,7 @@ def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
     declared = _CHARSET.search(media_type or "")
     if declared is None and form == "html":
         declared = _CHARSET.search(content[:_SNIFFED_BYTES].decode("latin-1"))
-    default = declared[1] if declared else "utf-8"
-    encoding = next((name for mark, name in _ENCODINGS if content.startswith(mark)), default)
+    encoding = _marked_encoding(content) or (declared[1] if declared else "utf-8")
     try:
         text = content.decode(encoding)
         text.encode()  # some encodings can say half a surrogate pair
@@ -145,6 +148,10 @@ def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
     if "\x00" in text:
         raise InvalidInput("cannot be read: it is binary")
     return text
+
+
+def _marked_encoding(content: bytes) -> str | None:
+    return next((name for mark, name in _ENCODINGS if content.startswith(mark)), None)
 
 
 def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import codecs
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -214,7 +215,7 @@ def _content_of(document: DocumentInput) -> bytes:
     if (document.text is None) == (document.content_base64 is None):
         raise InvalidInput("give one of `text` and `content_base64`", loc=("text",))
     if document.text is not None:
-        return document.text.encode()
+        return codecs.BOM_UTF8 + document.text.removeprefix("\ufeff").encode()  # whatever encoding the text names
     try:
         content = base64.b64decode(document.content_base64 or "", validate=True)
     except (binascii.Error, ValueError) as exc:

@@ -29,6 +29,8 @@ MAX_HEADINGS, MAX_HEADING_CHARS = 8, 200
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_ITEM = re.compile(r" {0,3}(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])")
+_KEY = re.compile(r"[\w-]+:")
 _RULER = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _DEFINITION = re.compile(
     r"([ \t]*)((?:[a-z]+ ){0,3}?(?:class|def|enum|fn|func|function|impl|interface|module|namespace|struct|trait)"
@@ -118,8 +120,9 @@ def _heading(start: int, end: int, level: int, title: str) -> Heading:
 
 
 def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
-    start, fence, before = 0, "", ""
-    for line in lines:
+    skipped = _front_matter(lines)
+    start, fence, before = sum(map(len, lines[:skipped])), "", ""
+    for line in lines[skipped:]:
         end = start + len(line)
         if mark := _FENCE.match(line):
             if not fence:
@@ -136,8 +139,15 @@ def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
             yield _heading(start - len(before), end, 1 if ruler[1][0] == "=" else 2, before)
             before = ""
         else:
-            before = line if line.strip() else ""
+            before = line if line.strip() and not _ITEM.match(line) else ""
         start = end
+
+
+def _front_matter(lines: Sequence[str]) -> int:
+    """How many lines at the beginning of a page say what it is, as static site generators have them."""
+    if [line.rstrip() for line in lines[:1]] != ["---"] or not _KEY.match("".join(lines[1:2])):
+        return 0
+    return next((number for number, line in enumerate(lines[1:], start=2) if line.rstrip() == "---"), 0)
 
 
 def _of_text(lines: Sequence[str]) -> Iterator[Heading]:

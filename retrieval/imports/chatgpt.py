@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
@@ -20,6 +23,7 @@ from retrieval.imports.records import (
     memory_record,
     source_id,
     text_of,
+    text_of_part,
 )
 
 FILES = ("conversations*.json",)
@@ -28,8 +32,8 @@ _SPEAKERS = {"user": "user", "assistant": "ChatGPT"}
 _SPOKEN = ("text", "multimodal_text")
 """Types of content that were said; others are code, tools' output, thoughts and settings."""
 
-_MARKERS = re.compile("\ue200[^\ue201]*\ue201|【\\d+[^】]*†[^】]*】")
-"""References to what a tool found, which only the web page can resolve."""
+_MARKERS = re.compile("\ue200([^\ue201\ue202]*)\ue202?([^\ue201]*)\ue201|[\ue200-\ue206]|【\\d+[^】]*†[^】]*】")
+"""Names, links and references to what a tool found: the kind and the rest of it; and signs around what they are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ def _message(node: Mapping[str, Any], node_id: str, place: str, context: ImportC
         return SkippedRecord(place=place, reason=f"{role or 'nameless'} message")
     if kind not in _SPOKEN or message.get("recipient", "all") != "all":
         return SkippedRecord(place=place, reason="tool call, code or thought")
-    text = _MARKERS.sub("", "\n".join(filter(None, map(_part, list_of(content.get("parts")))))).strip()
+    text = _MARKERS.sub(_shown, "\n".join(filter(None, map(text_of_part, list_of(content.get("parts")))))).strip()
     if not text:
         return SkippedRecord(place=place, reason="message without text")
     return _Said(
@@ -117,9 +121,15 @@ def _message(node: Mapping[str, Any], node_id: str, place: str, context: ImportC
     )
 
 
-def _part(part: Any) -> str:
-    """The text of a part; what was spoken has its transcript, an image has none."""
-    return part if isinstance(part, str) else text_of(mapping_of(part).get("text"))
+def _shown(marker: re.Match[str]) -> str:
+    """What is shown in a marker's place: a link's label, an entity's name, nothing for what a tool found."""
+    kind, rest = marker[1], marker[2]
+    if kind == "url":
+        return str(rest.partition("\ue202")[0])
+    if kind == "entity":
+        with suppress(msgspec.DecodeError):
+            return "".join(msgspec.json.decode(rest, type=list[str])[1:2])
+    return ""
 
 
 def _time(value: Any, context: ImportContext) -> datetime | None:

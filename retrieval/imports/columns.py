@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from retrieval.errors import InvalidInput
-from retrieval.imports.records import ImportContext, RepeatableIds, SourceRecord, memory_record, refused
+from retrieval.imports.records import ImportContext, RepeatableIds, SourceRecord, memory_record, refused, text_of_part
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "text": ("text", "content", "message", "body", "memory", "note", "fact", "value"),
@@ -34,6 +34,8 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "supersedes": ("supersedes",),
 }
 """Column names by field, the likeliest first; compared without case, with spaces and hyphens as underscores."""
+
+_TEXTS = ("text", "title", "speaker", "session_id")
 
 _SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ ,T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
 
@@ -73,7 +75,7 @@ def memory_of_row(
         columns = columns_of(row, context.columns)
         values = {field: row[column] for field, column in columns.items() if row[column] not in (None, "")}
         fields: dict[str, Any] = {
-            **{name: str(values[name]) for name in ("text", "title", "speaker", "session_id") if name in values},
+            **{name: _text(name, values[name]) for name in _TEXTS if name in values},
             "supersedes": _supersedes(values.get("supersedes")),
             "created_at": _time(values.get("created_at"), context),
             "expires_at": _time(values.get("expires_at"), context),
@@ -97,6 +99,15 @@ def memory_of_row(
 
 def _plain(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
+def _text(field: str, value: Any) -> str:
+    """A value as text; the parts of a message, as chat models have them, are joined."""
+    if isinstance(value, list) and value and all(isinstance(part, str | Mapping) for part in value):
+        return "\n".join(filter(None, map(text_of_part, value)))
+    if isinstance(value, list | Mapping):
+        raise InvalidInput("is no text; --map names another column", loc=(field,))
+    return str(value)
 
 
 def _time(value: Any, context: ImportContext) -> datetime | None:

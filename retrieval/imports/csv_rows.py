@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -46,6 +47,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     header = next(rows, None)
     if header is None or isinstance(header, InvalidInput):
         raise header or InvalidInput("the file is empty")
+    if twice := [name for name, count in Counter(header).items() if name and count > 1]:
+        raise InvalidInput(f"the header names a column twice: {', '.join(twice)}")
     if "text" not in columns_of(dict.fromkeys(header, ""), context.columns):
         raise InvalidInput(f"no column has the text: {', '.join(header)}; name it with --map text=COLUMN")
     ids = RepeatableIds("csv")

@@ -77,12 +77,13 @@ class ImportFile:
 
     @cached_property
     def members(self) -> list[str]:
-        """The names in the zip, sorted; empty for a file.
+        """The names in the zip, sorted, without what macOS's Finder adds; empty for a file.
 
         Raises:
             InvalidInput: the zip is damaged.
         """
-        return sorted(self._archive.namelist()) if self.is_zip else []
+        names = self._archive.namelist() if self.is_zip else []
+        return sorted(name for name in names if not name.startswith("__MACOSX/"))
 
     def parts(self, *patterns: str) -> Iterator[FilePart]:
         """The zip's members that match one of the patterns, in order of their names, or the file itself.
@@ -225,22 +226,27 @@ def _latin1(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error("trivet.latin1", _latin1)
 
 
-class _Member(io.RawIOBase):
-    """A zip's member whose damage is InvalidInput."""
-
-    def __init__(self, member: IO[bytes]) -> None:
-        self._member = member
+class _Borrowed(io.RawIOBase):
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._member.read(len(buffer))
-        except _BROKEN_ZIP as exc:
-            raise InvalidInput(f"is damaged: {exc}") from exc
+        data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+
+class _Member(_Borrowed):
+    """A zip's member whose damage is InvalidInput."""
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            return super().readinto(buffer)
+        except _BROKEN_ZIP as exc:
+            raise InvalidInput(f"is damaged: {exc}") from exc
 
 
 class _Transcoded(io.RawIOBase):
@@ -270,16 +276,3 @@ class _Unclosed(io.BufferedReader):
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(_Borrowed(stream))
-
-
-class _Borrowed(io.RawIOBase):
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)

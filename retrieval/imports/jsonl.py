@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
@@ -16,8 +15,6 @@ from retrieval.imports.records import ImportContext, Records, RepeatableIds, Sou
 from retrieval.lifecycle.export import MARK
 from retrieval.types.memory import MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, parse_memory
-
-_FROM_FILES = uuid5(NAMESPACE_URL, "trivet:import")
 
 FILES = ("*.jsonl", "*.ndjson")
 
@@ -48,15 +45,12 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 
 
 def read_memories(source: ImportFile, context: ImportContext) -> Records:
-    """Memories as the API takes them; a memory without an id gets one from the file's name, its line and its content.
-
-    On standard input, where there is no name, it gets a new one each time.
-    """
+    """Memories as the API takes them; a memory without an id gets one from its content."""
+    ids = RepeatableIds("jsonl")
     for number, raw in _lines(source, context):
         memory = parse_memory(raw, number)
-        if isinstance(memory, MemoryInput) and memory.id is None and source.name is not None:
-            content = f"{source.name}\n{number}\n{raw.decode().strip()}"
-            memory = msgspec.structs.replace(memory, id=str(uuid5(_FROM_FILES, content)))
+        if isinstance(memory, MemoryInput) and memory.id is None:
+            memory = msgspec.structs.replace(memory, id=ids.next(raw.decode().strip()))
         yield SourceRecord(place=f"line {number}", line=number, memory=memory, size=len(raw))
 
 

@@ -39,7 +39,10 @@ _MAX_HEADER_CHARS = 20_000
 _MAX_HTML_CHARS = 1_000_000
 _FROM_LINE = re.compile(rb"From \S.*\d{2}:\d{2}.*\d{4}")
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
-_FORWARDED = re.compile(r"(-{2,} ?(Original Message|Ursprüngliche Nachricht|Message d'origine) ?-{2,}|_{20,})")
+_FORWARDED = re.compile(
+    r"-{2,} ?(Original Message|Forwarded message|Ursprüngliche Nachricht|Message d'origine) ?-{2,}|_{20,}"
+    r"|Begin forwarded message:$"
+)
 _BLANKS = re.compile(r"\n{3,}")
 
 
@@ -129,8 +132,8 @@ def _record(
         text = said(_body(mail))
     except RecursionError:
         return refused(place, "its parts are nested too deeply")
-    sender = _header(mail, "From")
-    name, address = next(iter(getaddresses([sender])), ("", ""))
+    sender = _raw_header(mail, "From")
+    name, address = next(iter(getaddresses([sender])), ("", ""))  # before decoding: a name may have a comma
     subject = re.sub(r"\s+", " ", _header(mail, "Subject")).strip()
     if re.search(r"\b(Spam|Trash)\b", _header(mail, "X-Gmail-Labels")):
         return SkippedRecord(place=f"{place} ({subject})", reason="mail in spam or trash")
@@ -144,7 +147,7 @@ def _record(
         text=text,
         kind="message",
         title=subject or None,
-        speaker=name or address or sender or None,
+        speaker=_decoded(name or address or sender) or None,
         session_id=source_id("mbox", envelope.thread),
         position=position,
         created_at=envelope.time,
@@ -155,13 +158,20 @@ def _record(
 
 def _header(mail: Message, name: str) -> str:
     """A header's text; as it stands where it cannot be decoded."""
-    value = mail.get(name)
-    if value is None:
-        return ""
+    return _decoded(_raw_header(mail, name))
+
+
+def _raw_header(mail: Message, name: str) -> str:
+    """A header as it is written; bytes beyond ASCII are UTF-8."""
+    raw = next((str(value) for key, value in mail.raw_items() if key.lower() == name.lower()), "")
+    return raw[:_MAX_HEADER_CHARS].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _decoded(header: str) -> str:
     try:
-        return str(make_header(decode_header(str(value)[:_MAX_HEADER_CHARS])))
+        return str(make_header(decode_header(header)))
     except (MessageError, LookupError, ValueError, TypeError):
-        return str(value)[:_MAX_HEADER_CHARS]
+        return header
 
 
 def _date(headers: Message, from_line: bytes, context: ImportContext) -> datetime | None:
@@ -176,12 +186,24 @@ def _date(headers: Message, from_line: bytes, context: ImportContext) -> datetim
 
 def _body(mail: Message) -> str:
     """The plain text, or the text of the HTML where there is none; attachments are left out."""
-    parts = [part for part in mail.walk() if "attachment" not in str(part.get("Content-Disposition", "")).lower()]
+    parts = list(_own_parts(mail))
     for kind, readable in (("text/plain", str), ("text/html", html_text)):
-        texts = [readable(_text(part)) for part in parts if part.get_content_type() == kind and not part.is_multipart()]
+        texts = [readable(_text(part)) for part in parts if part.get_content_type() == kind]
         if text := "\n".join(texts).strip():
             return text
     return ""
+
+
+def _own_parts(mail: Message) -> Iterator[Message]:
+    """The parts of a mail without what is attached, and without the mails in it, which others may have written."""
+    if mail.get_content_maintype() == "message" or "attachment" in str(mail.get("Content-Disposition", "")).lower():
+        return
+    if not mail.is_multipart():
+        yield mail
+        return
+    for part in mail.get_payload():
+        if isinstance(part, Message):
+            yield from _own_parts(part)
 
 
 def _text(part: Message) -> str:

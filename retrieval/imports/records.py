@@ -214,6 +214,11 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def text_of_part(part: Any) -> str:
+    """The text of a part of a message; what was spoken has its transcript, an image has none."""
+    return part if isinstance(part, str) else text_of(mapping_of(part).get("text"))
+
+
 def mapping_of(value: Any) -> Mapping[str, Any]:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, Mapping) else {}

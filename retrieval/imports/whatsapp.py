@@ -27,11 +27,13 @@ from retrieval.imports.records import (
 FILES = ("_chat.txt", "WhatsApp*.txt", "*.txt")
 
 _HEADER = re.compile(
-    r"\[?(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})\.?,?\s+(?:\D{1,4}\s)?"
+    r"\[?(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})\.?,?\s+(?:(öö|ös|上午|下午|午前|午後|오전|오후)\s?|\D{1,4}\s)?"
     r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s*([ap]\.?\s?m\.?)?(?:\]\s*|\s+[-–]\s+)(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-"""The date's three numbers, hour, minute, second, half of the day, and the rest of the line."""
+"""The date's three numbers, half of the day, hour, minute, second, half of the day, and the rest of the line."""
+
+_AFTERNOON = ("p", "ös", "下午", "午後", "오후")
 
 _MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"))
 _SPACES = {ord(space): " " for space in "\u00a0\u2007\u2009\u202f"}
@@ -132,7 +134,7 @@ def _time(entry: _ChatEntry, day_first: bool) -> datetime:
         day, month, year = (first, second, third) if day_first else (second, first, third)
     hour, minute, second_ = entry.clock
     if entry.half:
-        hour = hour % 12 + 12 * (entry.half == "p")
+        hour = hour % 12 + 12 * entry.half.startswith(_AFTERNOON)
     return datetime(year + 2000 * (year < 100), month, day, hour, minute, second_)
 
 
@@ -174,9 +176,9 @@ def _header(line: str) -> _ChatEntry | None:
     if match is None:
         return None
     date = (int(match[1]), int(match[2]), int(match[3]))
-    clock = (int(match[4]), int(match[5]), int(match[6] or 0))
-    rest = match[8] + line[_MAX_HEADER_CHARS:]
-    return _ChatEntry(line=0, date=date, clock=clock, half=(match[7] or "")[:1].lower(), lines=[rest])
+    clock = (int(match[5]), int(match[6]), int(match[7] or 0))
+    rest = match[9] + line[_MAX_HEADER_CHARS:]
+    return _ChatEntry(line=0, date=date, clock=clock, half=(match[4] or match[8] or "").lower(), lines=[rest])
 
 
 def _dated_lines(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from retrieval.errors import InvalidInput
@@ -28,6 +30,8 @@ FILES = ("*.json", "*.jsonl")
 _PLACES = {f"{name}.item" for name in ("edges", "facts", "nodes", "entities", "episodes")}
 _SAID = re.compile(r"([^:\n]{1,60}): (.+)", re.DOTALL)
 
+_FIRST = datetime.min.replace(tzinfo=UTC)
+
 _Node = tuple[str, str]
 
 
@@ -50,13 +54,14 @@ def _signs(start: str) -> set[str]:
 def read(source: ImportFile, context: ImportContext) -> Records:
     """Facts and summaries as memories, episodes as messages; facts name their nodes by the nodes' names."""
     nodes: dict[str, _Node] = {}
-    times: dict[str, list[tuple[str, str]]] = {}
+    times: dict[str, list[tuple[datetime, str]]] = {}
+    first_reading = ImportContext(zone=context.zone)
     for part in source.parts(*FILES):
         try:
-            for entry in _entries(part, ImportContext()):
+            for entry in _entries(part, first_reading):
                 uuid = text_of(entry.get("uuid"))
                 if _is_episode(entry):
-                    times.setdefault(_session(entry), []).append((_said_at(entry), uuid))
+                    times.setdefault(_session(entry), []).append((_sort_key(entry, first_reading), uuid))
                 elif "fact" not in entry:
                     nodes[uuid] = text_of(entry.get("name")), _label(entry)
         except InvalidInput:
@@ -180,6 +185,13 @@ def _session(entry: Mapping[str, Any]) -> str:
 
 def _said_at(entry: Mapping[str, Any]) -> str:
     return text_of(entry.get("valid_at")) or text_of(entry.get("created_at"))
+
+
+def _sort_key(entry: Mapping[str, Any], context: ImportContext) -> datetime:
+    """The time of an episode, which others may write in another zone; first comes what has none."""
+    with suppress(InvalidInput):  # the second reading names it
+        return context.time(_said_at(entry)) or _FIRST
+    return _FIRST
 
 
 def _label(entry: Mapping[str, Any]) -> str:

@@ -69,9 +69,15 @@ _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "1st": 0, "2nd": 
 _FIRST_DAYS = {"first": "1st", "second": "2nd", "third": "3rd", "fourth": "4th"}
 _DAY = re.compile(r"(0?[1-9]|[12][0-9]|3[01])(st|nd|rd|th)?")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}|2100")
+_SHORT_YEAR = re.compile(r"[0-9]{2}")
 _DECADE = re.compile(r"(?:19|20)[0-9]0s")
 _DIGITS = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})(?:[-/.]([0-9]{1,2}))?|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]+)")
 _SOON_DAYS = 31
+
+TO = frozenset({"-", "–", "to", "through"})
+"""What stands between the ends of a range."""
+
+_AND = frozenset({"and", "or", "/", "&"})
 
 
 def date_at(
@@ -135,20 +141,42 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
     after = tokens.after(position + 1, ".") if short else position + 1
     if day := _day_after_month(tokens, after):
         sure = bool(day[2]) or tokens.low(position - 1) in _LEADS_TO_DAYS or led
-        stop, last = after + 1, day
-        if tokens.low(stop) in {"-", "–"} and (to := _DAY.fullmatch(tokens.low(stop + 1))):
-            stop, last = stop + 2, to
+        last, stop = _last_day(tokens, position, after + 1) or (day, after + 1)
+        if tokens.low(tokens.after(stop, "of")) in MONTHS:  # "between May 5 and 8 June"
+            last, stop = day, after + 1
         said = _year_at(tokens, tokens.after(stop, ","), now)
         if not said and (_counts(tokens, stop) or not (sure or _is_named(tokens, position, short))):
             return None
         return _days(month, int(day[1]), int(last[1]), said or (year, stop), now)
     if said := _year_at(tokens, tokens.after(after, ","), now):
         return unit_from(datetime(said[0], month, 1), "month", said[1])
-    if not (led or _is_month(tokens, position, short)):
+    shared = _shared_year(tokens, after, month, now) if _is_named(tokens, position, short) else None
+    if not (led or shared or _is_month(tokens, position, short)):
         return None
+    if tokens.low(after) not in TO:
+        year = shared or year
     if year is not None:
         return unit_from(datetime(year, month, 1), "month", after)
     return Stretch(None, None, after, month=month, yearless=True)
+
+
+def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[str], int] | None:
+    """The last of several days, and the position after it: "-5", "to the 5th", "and 5" after "between" or "on".
+
+    `first` is the position of the first day or its month. None for a number that counts something.
+    """
+    at = tokens.after(position + 1, "the")
+    day = _DAY.fullmatch(tokens.low(at))
+    lead = tokens.low(first - 1 - (tokens.low(first - 1) == "the"))
+    joins = tokens.low(position) in TO or (tokens.low(position) == "and" and lead in {"between", "on"})
+    return (day, at + 1) if day and joins and not _counts(tokens, at + 1) else None
+
+
+def _shared_year(tokens: TimeTokens, position: int, month: int, now: datetime) -> int | None:
+    """The year of a month that has it from the one after it: "January to March 2023", "March and April 2023"."""
+    other = MONTHS.get(tokens.low(position + 1)) if tokens.low(position) in TO | _AND else None
+    said = _year_at(tokens, position + 2, now) if other else None
+    return said[0] - (other < month) if other and said else None
 
 
 def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:
@@ -161,10 +189,8 @@ def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:
 
 def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
     """3 May 2023; the 3rd of May; 3-5 May."""
-    day = last = _DAY.fullmatch(tokens.low(position))
-    after = position + 1
-    if tokens.low(after) in {"-", "–"} and (to := _DAY.fullmatch(tokens.low(after + 1))):
-        after, last = after + 2, to
+    day = _DAY.fullmatch(tokens.low(position))
+    last, after = _last_day(tokens, position, position + 1) or (day, position + 1)
     after = tokens.after(after, "of")
     name = tokens.low(after)
     if not day or not last or name not in MONTHS:
@@ -179,9 +205,12 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
 
 
 def _year_at(tokens: TimeTokens, position: int, now: datetime) -> tuple[int, int] | None:
-    """The year that follows a month or season, and the position after it: "2023", "of 2023", "of last year"."""
+    """The year that follows a month or season, and the position after it: "2023", "of 2023", "'23", "of last year"."""
     position = tokens.after(position, "of")
-    word = tokens.low(position)
+    word, number = tokens.low(position), tokens[position + 1]
+    if word in {"'", "’"} and _SHORT_YEAR.fullmatch(number.low) and tokens[position].end == number.start:
+        year = 2000 + int(number.low)
+        return year - 100 * (year > now.year + 1), position + 2
     if _YEAR.fullmatch(word) and not (tokens.low(position - 1) == "," and _is_counted(tokens, position)):
         return int(word), position + 1
     step = {"last": -1, "this": 0, "next": 1}.get(word) if tokens.low(position + 1) == "year" else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from retrieval.text.time.dates import date_at
-from retrieval.text.time.relative import relative_at
+from retrieval.text.time.relative import DAYS, relative_at
 from retrieval.text.time.tokens import UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
 
 _SIDES = {"before": -1, "after": 1}
+_HALVES = {"hour": ("minute", -30, -30), "year": ("month", -6, -6)}
 _SLACK = {"minute": timedelta(minutes=5), "hour": timedelta(minutes=30)}
 
 
@@ -29,6 +30,11 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     low, high, after = counted
     side = tokens.low(after + 1)
     if side == "ago" and not article and unit not in {"weekend", "quarter"}:
+        if tokens.low(position - 1) == "half":
+            return _away(now, *_HALVES[unit], after + 2) if unit in _HALVES else None
+        if tokens.low(after + 2) in DAYS and unit not in _SLACK and low == high:  # "a year ago today"
+            day = shift(midnight(now), "day", DAYS[tokens.low(after + 2)])
+            return unit_from(shift(day, unit, -low), "day", after + 3)
         return _away(now, unit, -high, -low, after + 2)
     if article and unit == tokens.low(after) and unit not in {"hour", "minute"}:
         return _beside(tokens, after, now, unit)
@@ -118,12 +124,12 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
     else:
         second = _whole(tokens, second_at, now, led=True)
     if second and second.yearless:
-        # The second date is after the first if that has a year, else the last one that has begun.
-        year = now.year if first.yearless or first.start is None else first.start.year
+        # The second date is after the first, or of months without a year the last one that has begun.
+        year = first.start.year if first.start else now.year
         second = date_at(tokens, second_at, now, led=True, year=year)
-        if second and second.start and first.yearless and second.start > now:
+        if second and second.start and first.start is None and second.start > now:
             second = date_at(tokens, second_at, now, led=True, year=year - 1)
-        elif second and second.start and first.start and not first.yearless and second.start < first.start:
+        elif second and second.start and first.start and second.start < first.start:
             second = date_at(tokens, second_at, now, led=True, year=year + 1)
     if first.yearless and second and second.start:
         year = second.start.year

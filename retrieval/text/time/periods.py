@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from graph.dates import MONTHS
+from retrieval.text.time.dates import TO
 from retrieval.text.time.parts import range_at, stretch_at
 from retrieval.text.time.tokens import SEASONS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
 
@@ -190,7 +191,7 @@ def _period_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | No
     if word == "to" and tokens.low(position - 1) == "prior":
         return _open(tokens, position, now)
     first = stretch_at(tokens, position, now)
-    if first and tokens.low(first.stop) == "through":  # "June 6 through July 9", without "from"
+    if first and tokens.low(first.stop) in TO:  # "June 6 through July 9", without "from"
         return range_at(tokens, position - 1, now) or first
     return first
 

@@ -19,7 +19,9 @@ from retrieval.text.time.tokens import (
     unit_from,
 )
 
-_DAYS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
+DAYS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
+"""Days from today, by the word for them."""
+
 _PARTS_OF_DAY = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
 _STEPS = {"last": -1, "past": -1, "this": 0, "next": 1}
 _HABITS = frozenset(words("mornings afternoons evenings nights"))
@@ -41,8 +43,8 @@ def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool =
         return _weekday(tokens, position, now, led)
     if tokens.in_title(position):
         return None
-    if word in _DAYS:
-        return None if _is_code(tokens, position) else _day(now, _DAYS[word], position + 1)
+    if word in DAYS:
+        return None if _is_code(tokens, position) else _day(now, DAYS[word], position + 1)
     if word in {"recently", "lately"}:
         if tokens.low(position - 1) in {"more", "most", "less", "how", "until"}:
             return None
@@ -147,6 +149,9 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
         after = side == "after"
         day = shift(date.end, "day", -1) if after else date.start
         return _day(day, _days_to(day, WEEKDAYS[tokens.low(position)], after), date.stop)
+    if side == "of" and tokens.low(position + 3) == "week" and tokens.low(position + 2) in _STEPS:
+        monday = shift(containing(now, "week"), "week", _STEPS[tokens.low(position + 2)])
+        return _day(monday, WEEKDAYS[tokens.low(position)], position + 4)
     if not (led or tokens.low(position - 1) == "on") or _habitual(tokens, position):
         return None
     date = date_at(tokens, tokens.after(tokens.after(position + 1, ","), "the"), now)

@@ -63,6 +63,15 @@ async def memories_of(trivet: Trivet, namespace: str = "n") -> list[str]:
     return [memory.id for memory in page.memories]
 
 
+async def test_a_text_is_not_decoded_again_by_the_encoding_that_it_names(trivet: Trivet) -> None:
+    """As a page read by another program still names the one that it had."""
+    page = '<html><head><meta charset="iso-8859-1"></head><body><p>Schlüssel</p></body></html>'
+    await trivet.documents.put("n", DocumentInput(id="page", text=page))
+    await trivet.documents.put("n", DocumentInput(id="note", text="Wölken", media_type="text/plain; charset=latin-1"))
+    assert (await trivet.documents.get("n", "page")).text == "Schlüssel"
+    assert (await trivet.documents.get("n", "note")).text == "Wölken"
+
+
 async def test_a_document_is_its_chunks(trivet: Trivet) -> None:
     receipt = await trivet.documents.put(
         "n", DocumentInput(id="h", text=HANDBOOK, metadata={"edition": 3}, tags=["hr"])

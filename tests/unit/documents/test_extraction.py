@@ -88,6 +88,14 @@ async def test_a_page_may_begin_with_comments() -> None:
     assert (await extract(b"<!-- a -->\n<!-- b > -- c -->" + PAGE, None)).media_type == "text/html"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+async def test_the_kind_is_told_behind_a_byte_order_mark(encoding: str) -> None:
+    page = '<?xml version="1.0"?>\n<!DOCTYPE html><html><body><p>café</p></body></html>'
+    found = await extract(page.encode(encoding), None)
+    assert (found.text, found.media_type) == ("café", "text/html")
+    assert (await extract("# Café\n".encode(encoding), None)).media_type == "text/markdown"
+
+
 async def test_each_kind_is_read_as_its_media_type_says() -> None:
     assert (await extract(b"# a comment\n", "text/x-python")).structure == "code"
     assert (await extract(b"<p>tea", "text/plain")).text == "<p>tea"

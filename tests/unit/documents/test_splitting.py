@@ -66,7 +66,18 @@ def test_what_is_no_heading() -> None:
     """A table's ruler, a code block's comment, a short underline, a line of a list."""
     assert [*headings("a | b\n--- | ---\n", "text"), *headings("Longer than that\n---\n", "text")] == []
     assert [*headings("```\n# no\n```\n#no\n\n---\n", "markdown"), *headings("classes of tea\n", "code")] == []
+    assert [*headings("- item\n---\n1. item\n---\n> said\n---\n", "markdown")] == []
     assert [each.title for each in headings("```\n~~~\n# no\n```\n# yes #\n", "markdown")] == ["yes"]
+
+
+def test_front_matter_is_no_heading() -> None:
+    page = "---\ntitle: Tea\ndraft: false\n---\n\n# Green\n"
+    assert [(each.title, page[each.start : each.end]) for each in headings(page, "markdown")] == [
+        ("Green", "# Green\n")
+    ]
+    ruled = "---\n\n# Green\n\n---\n"
+    assert [each.title for each in headings(ruled, "markdown")] == ["Green"]
+    assert [each.title for each in headings("---\nnote: never closed\n\n# Green\n", "markdown")] == ["Green"]
 
 
 def test_a_heading_with_many_spaces_is_read_at_once() -> None:

@@ -64,6 +64,15 @@ def test_trees_without_an_end_or_a_root_are_read_as_far_as_they_go() -> None:
     assert len(Imported(as_json([conversation(mapping=chain, current_node="19999")])).texts) == 20_000
 
 
+def test_names_and_links_of_chatgpts_answers_are_kept_and_its_references_are_not() -> None:
+    name = '\ue200entity\ue202["people","Ana \\"Nani\\" Silva","chef"]\ue201'
+    link = "\ue200url\ue202Casa Verde\ue202https://casa.example\ue201"
+    answer = f"\ue203Ask {name}\ue204 at {link}.\ue200cite\ue202turn0search1\ue201\ue206 \ue200entity\ue202[\ue201"
+    mapping = {"a": node("a", None, said("assistant", answer, TURNS[0].time, id="m"))}
+    read = Imported(as_json([conversation(mapping=mapping, current_node="a")]))
+    assert read.texts == ['Ask Ana "Nani" Silva at Casa Verde.']
+
+
 def test_json_nested_without_end_is_refused_and_what_precedes_it_is_in() -> None:
     data = as_json([conversation()])[:-1] + b"," + b'[{"mapping":' * 100_000
     read = Imported(data)

@@ -73,6 +73,13 @@ def test_episodes_are_ordered_by_their_times_not_by_the_file() -> None:
         assert times == sorted(times)
 
 
+def test_episodes_of_other_zones_and_precisions_are_in_order() -> None:
+    times = ["2024-01-30T10:00:00.123Z", "2024-01-30T10:00:00.12Z", "2024-01-30T11:30:00+02:00", None]
+    rows = [{"uuid": f"{n}", "content": f"{n}", "source_description": "", "valid_at": at} for n, at in enumerate(times)]
+    episodes = Imported(as_json({"episodes": rows})).memories
+    assert [memory.text for memory in sorted(episodes, key=lambda each: each.position or 0)] == ["3", "2", "1", "0"]
+
+
 def test_messages_of_zeps_threads_have_their_speakers() -> None:
     message = {
         "uuid": "m",

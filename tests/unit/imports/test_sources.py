@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from datetime import UTC, datetime
 from unittest.mock import ANY
@@ -110,6 +111,10 @@ MAIL = """From nora@example.org Tue Jan 30 21:50:07 2024
 """
 
 
+def as_lines(*rows: object) -> bytes:
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
 def mail(headers: str, body: str) -> Imported:
     return Imported(MAIL.format(headers=headers, body=body).encode("latin-1"))
 
@@ -126,6 +131,20 @@ def test_broken_headers_and_unknown_charsets_are_read_as_they_are() -> None:
     assert memory.session_id is not None
 
 
+@pytest.mark.parametrize(
+    ("sender", "name", "address"),
+    [
+        ("=?utf-8?q?M=C3=BCller=2C_J=C3=BCrgen?= <j@x.org>", "Müller, Jürgen", "j@x.org"),
+        ("=?utf-8?q?Nora_=40_Caf=C3=A9?= <n@x.org>", "Nora @ Café", "n@x.org"),
+        ('"Müller, Jürgen" <j@x.org>', "Müller, Jürgen", "j@x.org"),
+        ("n@x.org", "n@x.org", "n@x.org"),
+    ],
+)
+def test_names_of_senders_may_have_any_letters_and_commas(sender: str, name: str, address: str) -> None:
+    (memory,) = Imported(MAIL.format(headers=f"From: {sender}\nSubject: Grüße", body="Hi").encode()).memories
+    assert (memory.speaker, memory.metadata["from"], memory.title) == (name, address, "Grüße")
+
+
 def test_the_text_of_html_alone_is_read_without_quotations() -> None:
     body = "<p>Bread &amp; salt</p><script>x()</script><p>Two<br>lines</p><blockquote>Earlier</blockquote>"
     assert mail("Subject: s\nContent-Type: text/html", body).texts == ["Bread & salt\n\nTwo\nlines"]
@@ -135,7 +154,8 @@ def test_attachments_are_not_text() -> None:
     headers = "Subject: s\nContent-Type: multipart/mixed; boundary=x"
     parts = (
         "--x\nContent-Type: text/plain\n\nThe body\n"
-        "--x\nContent-Type: text/plain\nContent-Disposition: attachment; filename=a.txt\n\nThe attachment\n--x--"
+        "--x\nContent-Type: text/plain\nContent-Disposition: attachment; filename=a.txt\n\nThe attachment\n"
+        "--x\nContent-Type: message/rfc822\nContent-Disposition: attachment\n\nSubject: t\n\nThe words of others\n--x--"
     )
     assert mail(headers, parts).texts == ["The body"]
 
@@ -144,6 +164,8 @@ def test_quotations_and_signatures_are_left_out() -> None:
     assert said("New\n> old\n> older\nNewer\n-- \nNora") == "New\nNewer"
     assert said("New\n\nAm 3. Mai 2021 um 10:00 schrieb Ana\n<ana@example.org>:\n> old") == "New"
     assert said("New\n-----Original Message-----\nFrom: Ana\n\nold") == "New"
+    assert said("New\n---------- Forwarded message ---------\nFrom: Ana\n\nold") == "New"
+    assert said("New\n\nBegin forwarded message:\n\nFrom: Ana\n\nold") == "New"
     assert said("On Monday I wrote: a letter") == "On Monday I wrote: a letter"
 
 
@@ -166,6 +188,8 @@ def test_rows_of_tables_are_refused_one_by_one() -> None:
         "line 4": "has 2 columns where the header has 3",
     }
     assert read.skips == {"line 5": "empty row"}
+    with pytest.raises(InvalidInput, match="a column twice: date"):
+        Imported("author,content,date,date\nNora,Hello,2024-01-30,2024-01-31\n")
 
 
 def test_lines_with_the_apis_fields_are_memories_as_ever() -> None:
@@ -179,6 +203,20 @@ def test_lines_with_the_apis_fields_are_memories_as_ever() -> None:
         ("user", "message", {}),
     ]
     assert guessed.errors == {"line 2": "is not a JSON object"}
+
+
+def test_lines_may_have_the_parts_of_chat_models_but_no_other_objects_as_text() -> None:
+    parts = [{"type": "text", "text": "One"}, {"type": "image_url"}, "Two"]
+    read = Imported(as_lines({"role": "user", "content": parts}, {"role": "user", "content": {"a": 1}}))
+    assert read.texts == ["One\nTwo"]
+    assert read.errors == {"line 2": "is no text; --map names another column"}
+
+
+def test_lines_without_ids_are_the_same_wherever_they_stand() -> None:
+    first = Imported(as_lines({"text": "One"}, {"text": "One"})).memories
+    later = Imported(as_lines({"text": "New"}, {"text": "One"}, {"text": "One"})).memories
+    assert [memory.id for memory in later[1:]] == [memory.id for memory in first]
+    assert len({memory.id for memory in later}) == 3
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -216,6 +254,8 @@ def test_all_mailboxes_of_a_zip_are_read_but_one_table_alone() -> None:
         f"Takeout/Mail/{n}.mbox": MAIL.format(headers=f"Message-ID: <{n}@x>", body=f"{n}").encode() for n in range(3)
     }
     assert Imported(zipped(boxes)).texts == ["0", "1", "2"]
+    finders = {"__MACOSX/Takeout/Mail/._0.mbox": b"\x00\x05\x16\x07"}
+    assert Imported(zipped(boxes | finders)).texts == ["0", "1", "2"]
     tables = {f"{n}.csv": EXPORTS["csv"]() for n in range(2)}
     assert len(Imported(zipped({"a.csv": tables["0.csv"]})).texts) == 220
     with pytest.raises(InvalidInput, match="one by one"):

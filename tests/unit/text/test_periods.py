@@ -43,6 +43,15 @@ ONE_PERIOD = [
     ("Who was born on February 29?", "February 29", "2020-02-29/2020-03-01"),
     ("the workshop of May 3-5, 2022", "May 3-5, 2022", "2022-05-03/2022-05-06"),
     ("the workshop of 3–5 May 2022", "3–5 May 2022", "2022-05-03/2022-05-06"),
+    ("the workshop of May 3 to 5, 2022", "May 3 to 5, 2022", "2022-05-03/2022-05-06"),
+    ("the workshop of 3 to 5 May 2022", "3 to 5 May 2022", "2022-05-03/2022-05-06"),
+    ("the workshop of the 3rd to the 5th of May 2022", "3rd to the 5th of May 2022", "2022-05-03/2022-05-06"),
+    ("Who came on May 3 and 4, 2022?", "May 3 and 4, 2022", "2022-05-03/2022-05-05"),
+    ("Who came between May 3 and 5, 2022?", "May 3 and 5, 2022", "2022-05-03/2022-05-06"),
+    ("Who came between May 3 and 5 June 2022?", "between May 3 and 5 June 2022", "2022-05-03/2022-06-06"),
+    ("Who drove on May 3 to 8 people?", "May 3", "2023-05-03/2023-05-04"),
+    ("Who came on 3 May '22?", "3 May '22", "2022-05-03/2022-05-04"),
+    ("What happened on 4 July \u201976?", "4 July \u201976", "1976-07-04/1976-07-05"),
     ("Where were we on Tuesday, May 2, 2023?", "May 2, 2023", "2023-05-02/2023-05-03"),
     ("Was the treaty signed on July 4, 1776?", "July 4, 1776", "1776-07-04/1776-07-05"),
     # Months, quarters, seasons, years
@@ -71,6 +80,13 @@ ONE_PERIOD = [
     ("runs from November to February", "from November to February", "2022-11-01/2023-03-01"),
     ("runs from May 2022 to January", "from May 2022 to January", "2022-05-01/2023-02-01"),
     ("essays written between 1973–1977", "between 1973–1977", "1973-01-01/1978-01-01"),
+    ("runs of May 30 \u2013 June 2, 2022", "May 30 \u2013 June 2, 2022", "2022-05-30/2022-06-03"),
+    ("runs of 2022-05-01 to 2022-05-10", "2022-05-01 to 2022-05-10", "2022-05-01/2022-05-11"),
+    ("runs from June 20 to July 4", "from June 20 to July 4", "2023-06-20/2023-07-05"),
+    ("runs from December 20 to January 4", "from December 20 to January 4", "2022-12-20/2023-01-05"),
+    ("runs in 2020-2022", "2020-2022", "2020-01-01/2023-01-01"),
+    ("steps of Jan-Mar 2022", "Jan-Mar 2022", "2022-01-01/2022-04-01"),
+    ("steps, December to January 2022", "December to January 2022", "2021-12-01/2022-02-01"),
     ("runs from 2021 to now", "from 2021 to now", "2021-01-01/2023-06-16"),
     # Told from now
     ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
@@ -87,6 +103,9 @@ ONE_PERIOD = [
     ("Who wrote a few days ago?", "a few days ago", "2023-06-10/2023-06-14"),
     ("Who wrote two months ago?", "two months ago", "2023-03-31/2023-05-01"),
     ("Who wrote three years ago?", "three years ago", "2019-12-15/2020-12-16"),
+    ("Who wrote half a year ago?", "a year ago", "2022-11-30/2022-12-31"),
+    ("Who wrote half an hour ago?", "an hour ago", "2023-06-15T17:55/2023-06-15T18:05"),
+    ("Who wrote a year ago today?", "a year ago today", "2022-06-15/2022-06-16"),
     ("Who wrote two hours ago?", "two hours ago", "2023-06-15T16:00/2023-06-15T17:00"),
     ("Which films did we see last week?", "last week", "2023-06-05/2023-06-12"),
     ("Which films did we see this week?", "this week", "2023-06-12/2023-06-19"),
@@ -102,6 +121,7 @@ ONE_PERIOD = [
     ("the week before last", "the week before last", "2023-05-29/2023-06-05"),
     ("What did I tell Eve on Tuesday?", "Tuesday", "2023-06-13/2023-06-14"),
     ("What did I tell Eve on thursday?", "thursday", "2023-06-08/2023-06-09"),
+    ("What did I tell Eve on Wednesday of last week?", "Wednesday of last week", "2023-06-07/2023-06-08"),
     ("What did I tell Eve last Friday?", "last Friday", "2023-06-09/2023-06-10"),
     ("What do I tell Eve this Friday?", "this Friday", "2023-06-16/2023-06-17"),
     ("What do I tell Eve next Thursday?", "next Thursday", "2023-06-22/2023-06-23"),
@@ -243,6 +263,13 @@ def test_each_of_several_times_is_found_in_order() -> None:
         "2023-06-05/2023-06-12",
         "2021-01-01/2023-06-16",
     ]
+
+
+def test_months_share_the_year_of_the_last_one() -> None:
+    periods = find_periods("the rent of December and January 2022, not of a march or May 2021", asked_at=ASKED_AT)
+    assert [interval(p) for p in periods] == [
+        "2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2021-05-01/2021-06-01",
+    ]  # fmt: skip
 
 
 def test_a_day_is_that_of_the_asker() -> None:
