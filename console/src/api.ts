@@ -176,44 +176,63 @@ export class ApiError extends Error {
 
 const KEY = "trivet.key";
 let onRefused: () => void = () => undefined;
+const refused: (() => void)[] = [];
 
-/** Called whenever the server wants a key, or another one. */
+/** Called whenever the server wants a key, or another one; what it refused waits for that and is sent again. */
 export function whenRefused(handler: () => void): void {
   onRefused = handler;
 }
 
 export function rememberKey(key: string): void {
   sessionStorage.setItem(KEY, key);
+  for (const sendAgain of refused.splice(0)) sendAgain();
 }
+
+function newKey(): Promise<void> {
+  return new Promise((resolve) => {
+    refused.push(resolve);
+    onRefused();
+  });
+}
+
+/** A header of any letters: `fetch` takes a string whose characters are the bytes. */
+const bearer = (key: string): string => `Bearer ${String.fromCharCode(...new TextEncoder().encode(key))}`;
 
 export interface Call {
   method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   signal?: AbortSignal;
+  /** A key to try instead of the one that is remembered; if it is refused, so is the call. */
+  key?: string;
 }
 
-async function send(path: string, { method = "GET", query = {}, body, signal }: Call = {}): Promise<Response> {
+async function send(path: string, options: Call = {}): Promise<Response> {
+  const { method = "GET", query = {}, body, signal, key = sessionStorage.getItem(KEY) } = options;
   const url = new URL(path, location.origin);
   for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, String(value));
   const headers: Record<string, string> = {};
-  const key = sessionStorage.getItem(KEY);
-  if (key) headers["authorization"] = `Bearer ${key}`;
+  if (key) headers["authorization"] = bearer(key);
   if (body !== undefined) headers["content-type"] = "application/json";
   const response = await fetch(url, {
     method,
     headers,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
+  }).catch((error: Error) => {
+    throw error instanceof TypeError ? new Error("The server cannot be reached.") : error;
   });
   if (response.ok) return response;
-  if (response.status === 401) onRefused();
+  if (response.status === 401 && options.key === undefined) {
+    const isNewest = key === sessionStorage.getItem(KEY);
+    if (isNewest) await newKey();
+    return send(path, options);
+  }
   const problem = await response.json().catch(() => null);
-  const fields = (problem?.errors ?? []).map((e: { loc: unknown; msg: string }) => `${e.loc}: ${e.msg}`).join("; ");
-  throw new ApiError(response.status, [problem?.detail ?? response.statusText, fields].filter(Boolean).join(" "));
+  throw new ApiError(response.status, problem?.detail ?? response.statusText);
 }
 
-/** Call the API and read its JSON. Throws an ApiError for a refusal, a TypeError where the server cannot be reached. */
+/** Call the API and read its JSON. Throws an ApiError for a refusal, another error where the server cannot be reached. */
 export async function call<T>(path: string, options?: Call): Promise<T> {
   const response = await send(path, options);
   return response.status === 204 ? (undefined as T) : response.json();

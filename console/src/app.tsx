@@ -35,7 +35,7 @@ const VIEWS: readonly { id: string; title: string; view: ComponentType<ViewProps
 export function App() {
   const route = useRoute();
   const [needsKey, setNeedsKey] = useState(false);
-  const loaded = useLoaded((signal) => call<{ namespaces: Namespace[] }>("/v1/namespaces", { signal }), [needsKey]);
+  const loaded = useLoaded((signal) => call<{ namespaces: Namespace[] }>("/v1/namespaces", { signal }), []);
   useEffect(() => whenRefused(() => setNeedsKey(true)), []);
   const namespaces = loaded.data?.namespaces ?? [];
   const namespace = route.namespace || (namespaces[0]?.name ?? "");
@@ -43,50 +43,53 @@ export function App() {
   useEffect(() => {
     document.title = `${current.title}${namespace ? ` · ${namespace}` : ""} · Trivet`;
   }, [current, namespace]);
-  if (needsKey) return <KeyForm onAccepted={() => setNeedsKey(false)} />;
   const View = current.view;
   return (
     <>
-      <a class="skip" href="#main" onClick={focusMain}>
-        Skip to content
-      </a>
-      <header class="bar">
-        <a class="brand" href={href(namespace, "ask")}>
-          <img src="/console/icon.svg" alt="" width="22" height="22" /> Trivet
+      {needsKey && <KeyForm onAccepted={() => setNeedsKey(false)} />}
+      {/* Hidden and not taken away: what somebody is writing there stays. */}
+      <div hidden={needsKey}>
+        <a class="skip" href="#main" onClick={focusMain}>
+          Skip to content
         </a>
-        <nav aria-label="Views">
-          {VIEWS.map(({ id, title }) => (
-            <a key={id} href={href(namespace, id)} aria-current={id === current.id ? "page" : undefined}>
-              {title}
-            </a>
-          ))}
-        </nav>
-        <label class="namespace">
-          <span>Namespace</span>
-          <select value={namespace} onChange={(event) => go(href(event.currentTarget.value, current.id))}>
-            {namespaces.map(({ name }) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
+        <header class="bar">
+          <a class="brand" href={href(namespace, "ask")}>
+            <img src="/console/icon.svg" alt="" width="22" height="22" /> Trivet
+          </a>
+          <nav aria-label="Views">
+            {VIEWS.map(({ id, title }) => (
+              <a key={id} href={href(namespace, id)} aria-current={id === current.id ? "page" : undefined}>
+                {title}
+              </a>
             ))}
-            {namespaces.every(({ name }) => name !== namespace) && <option value={namespace}>{namespace}</option>}
-          </select>
-        </label>
-        <ThemeSwitch />
-      </header>
-      <main id="main" tabIndex={-1}>
-        {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
-        {loaded.data && !namespace && <Empty />}
-        {namespace && (
-          <View
-            key={`${namespace}/${current.id}`}
-            namespace={namespace}
-            route={route}
-            namespaces={namespaces}
-            reload={loaded.reload}
-          />
-        )}
-      </main>
+          </nav>
+          <label class="namespace">
+            <span>Namespace</span>
+            <select value={namespace} onChange={(event) => go(href(event.currentTarget.value, current.id))}>
+              {namespaces.map(({ name }) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ))}
+              {namespaces.every(({ name }) => name !== namespace) && <option value={namespace}>{namespace}</option>}
+            </select>
+          </label>
+          <ThemeSwitch />
+        </header>
+        <main id="main" tabIndex={-1}>
+          {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
+          {loaded.data && !namespace && <Empty />}
+          {namespace && (
+            <View
+              key={`${namespace}/${current.id}`}
+              namespace={namespace}
+              route={route}
+              namespaces={namespaces}
+              reload={loaded.reload}
+            />
+          )}
+        </main>
+      </div>
       <Toasts />
     </>
   );

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { ApiError, call, rememberKey } from "./api";
 
@@ -6,11 +6,13 @@ import { ApiError, call, rememberKey } from "./api";
 export function KeyForm({ onAccepted }: { onAccepted: () => void }) {
   const [key, setKey] = useState("");
   const [error, setError] = useState("");
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.focus(), []);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
-    rememberKey(key.trim());
     try {
-      await call("/v1/namespaces");
+      await call("/v1/namespaces", { key: key.trim() });
+      rememberKey(key.trim());
       onAccepted();
     } catch (failure) {
       const isRefused = failure instanceof ApiError && failure.status === 401;
@@ -32,7 +34,7 @@ export function KeyForm({ onAccepted }: { onAccepted: () => void }) {
             onInput={(event) => setKey(event.currentTarget.value)}
             aria-describedby="key-help"
             aria-invalid={error !== ""}
-            autofocus
+            ref={field}
             required
           />
         </label>

@@ -94,6 +94,32 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(
     postgres_server.drop("browser_key")
 
 
+def test_a_key_of_any_letters_may_be_typed_while_something_is_written(
+    new_console: Callable[..., Console], postgres_server: PostgresServer
+) -> None:
+    """A key that is refused locks nothing, and what is being written when another one is asked for is not lost."""
+    database = postgres_server.create("browser_letters", template=postgres_server.template)
+    with on_a_port(settings_for(database, api_key="ключ")) as address:
+        console = new_console(address)
+        page = console.open("memories/new")
+        page.get_by_label("API key").fill("“ключ”")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("does not accept this key")
+        page.reload()
+        page.get_by_label("API key").fill("ключ")
+        page.keyboard.press("Enter")
+        page.get_by_label("Text").fill("Biscuit is afraid of the lift.")
+        page.evaluate("sessionStorage.clear()")
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.get_by_label("API key")).to_be_focused()
+        expect(page.get_by_label("Text")).to_be_hidden()
+        page.keyboard.type("ключ")
+        page.keyboard.press("Enter")
+        expect(page.get_by_text("Biscuit is afraid of the lift.")).to_be_visible()
+        console.faults[:] = [fault for fault in console.faults if "401" not in fault]
+    postgres_server.drop("browser_letters")
+
+
 def test_the_first_view_is_small(console: Console) -> None:
     sizes: dict[str, int] = {}
     console.page.on("requestfinished", lambda request: sizes.update({request.url: request.sizes()["responseBodySize"]}))
@@ -110,6 +136,9 @@ def test_a_server_that_is_gone_is_said(console: Console) -> None:
     page.unroute("**/v1/**")
     page.get_by_role("button", name="Try again").first.click()
     expect(page.locator(".results")).to_be_visible()
+    page.route("**/feedback", lambda route: route.abort())
+    page.get_by_role("button", name="Relevant", exact=True).first.click()
+    expect(page.locator(".toasts")).to_contain_text("Not stored: The server cannot be reached.")
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 
