@@ -123,7 +123,7 @@ function ThemeSwitch() {
   useEffect(() => {
     document.documentElement.dataset["theme"] = theme;
   }, [theme]);
-  const advance = (): void => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!);
+  const advance = (): void => setTheme(() => THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!);
   return (
     <button type="button" class="theme quiet" onClick={advance} aria-label={`Colours: ${theme}. Change`}>
       {theme === "auto" ? "◐" : theme === "light" ? "○" : "●"}

@@ -3,15 +3,18 @@
 import { useState } from "preact/hooks";
 
 /** State that outlives the view; a value of another shape than expected is dropped. */
-export function useStored<T>(storage: Storage, name: string, initial: T): [T, (value: T) => void] {
-  const [value, setValue] = useState<T>(() => {
+export function useStored<T>(storage: Storage, name: string, initial: T): [T, (change: (stored: T) => T) => void] {
+  const read = (): T => {
     try {
       return (JSON.parse(storage.getItem(`trivet.${name}`) ?? "null") as T | null) ?? initial;
     } catch {
       return initial;
     }
-  });
-  const store = (next: T): void => {
+  };
+  const [value, setValue] = useState<T>(read);
+  // Read again: another tab may have changed it.
+  const store = (change: (stored: T) => T): void => {
+    const next = change(read());
     storage.setItem(`trivet.${name}`, JSON.stringify(next));
     setValue(next);
   };

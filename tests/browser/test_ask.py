@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console
 
@@ -95,6 +96,61 @@ def test_judgements_arrive_as_feedback(console: Console) -> None:
     assert all(one["search_id"] for one in of_these)
 
 
+def test_results_are_of_the_question_above_them(console: Console) -> None:
+    """Those of the question before go at once, also if this one fails or gets no answer; then the next is asked."""
+    page = console.open(ASKED)
+    held: list[Route] = []
+
+    def answer(route: Route) -> None:
+        query = (route.request.post_data_json or {})["query"]
+        if query == "held":
+            held.append(route)
+        elif query == "refused":
+            route.fulfill(status=429, json={"detail": "Too many requests."})
+        else:
+            route.continue_()
+
+    page.route("**/context", answer)
+    box = page.get_by_role("searchbox")
+    for question, said in (("refused", "Too many requests."), ("held", "Reading…")):
+        box.fill(question)
+        page.keyboard.press("Enter")
+        expect(page.locator(".ask-how")).to_contain_text(said)
+        expect(page.locator(".result")).to_have_count(0)
+        expect(page.get_by_label("Code of the request")).to_have_count(0)
+        expect(box).to_be_focused()
+    assert len(held) == 1
+    box.fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(page.locator(".result").first).to_be_visible()
+    console.faults[:] = [fault for fault in console.faults if "429" not in fault]
+
+
+def test_an_answer_is_of_the_settings_beside_it(console: Console) -> None:
+    """Also where sides come and go while one of them is being asked."""
+    page = console.open(ASKED)
+    held: list[Route] = []
+    weights = page.locator(".verdict > div").nth(1)
+
+    def only(leg: str) -> Locator:
+        return weights.get_by_role("listitem").filter(has_text=re.compile(f"{leg} ?100%"))
+
+    page.route("**/context", lambda route: held.append(route))
+    page.get_by_label("Mode").select_option("bm25")
+    page.unroute("**/context")
+    page.get_by_role("button", name="Compare two settings").click()
+    expect(only("BM25")).to_be_visible()
+    page.get_by_role("button", name="A", exact=True).click()
+    expect(only("BM25")).to_be_visible()
+
+    page.route("**/context", lambda route: held.append(route))
+    page.get_by_role("button", name="B", exact=True).click()
+    page.get_by_label("Mode").select_option("graph")
+    page.unroute("**/context")
+    page.get_by_role("button", name="Keep B only").click()
+    expect(only("Graph")).to_be_visible()
+
+
 def test_the_request_can_be_copied_and_run(console: Console) -> None:
     """The Python of the request is valid and asks what the page asked."""
     page = console.open(ASKED)
@@ -119,6 +175,25 @@ def test_history_is_kept_and_cleared(console: Console) -> None:
     page.get_by_text("History", exact=True).click()
     page.get_by_role("button", name="Clear the history").click()
     expect(page.get_by_text("History", exact=True)).to_have_count(0)
+
+
+def test_history_has_the_questions_of_all_tabs_that_were_answered(console: Console) -> None:
+    """Not one that is too long, which the server refuses in one sentence."""
+    page = console.open()
+    other = page.context.new_page()
+    other.goto(page.url)
+    for tab, question in ((page, "Who is Biscuit?"), (other, "What is the kettle rota?")):
+        tab.get_by_role("searchbox").fill(question)
+        tab.keyboard.press("Enter")
+        expect(tab.locator(".results")).to_be_visible()
+    page.get_by_role("searchbox").fill("x " * 4_100)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert").get_by_role("paragraph")).to_have_text(
+        "query: must be text of 1 to 8,192 characters or null"
+    )
+    page.get_by_role("link", name="Tune").click()
+    expect(page.get_by_role("region", name="Questions and intents").get_by_role("row")).to_have_count(3)
+    console.faults[:] = [fault for fault in console.faults if "422" not in fault]
 
 
 @pytest.mark.parametrize("query", ["'; drop table memory; --", "<img src=x onerror=alert(1)>", "ß" * 2_000])

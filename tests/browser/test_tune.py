@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from retrieval.cli.demo import sample
 from tests.browser.conftest import NAMESPACE, Console
@@ -61,6 +61,24 @@ def test_too_few_judgements_are_said(console: Console) -> None:
     page.get_by_role("button", name="Evaluate").click()
     expect(page.get_by_role("alert")).to_contain_text("an evaluation needs 10 queries")
     console.faults[:] = [fault for fault in console.faults if "422" not in fault]
+
+
+def test_the_results_to_judge_are_of_the_question_above_them(console: Console) -> None:
+    page = console.open("tune")
+    box = page.get_by_label("Question to judge the results of")
+    box.fill("Who is Biscuit?")
+    page.keyboard.press("Enter")
+    results = page.get_by_role("list", name="Results of: Who is Biscuit?")
+    expect(results.get_by_role("listitem").first).to_be_visible()
+    expect(box).to_be_focused()
+    held: list[Route] = []
+    page.route("**/search", lambda route: held.append(route))
+    box.fill("What is the kettle rota?")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Reading…")).to_be_visible()
+    expect(page.get_by_role("button", name="Relevant", exact=True)).to_have_count(0)
+    held[0].continue_()
+    expect(page.get_by_role("list", name="Results of: What is the kettle rota?")).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "colours"), [(1440, "light"), (375, "dark")])

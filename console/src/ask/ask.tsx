@@ -1,6 +1,6 @@
 import "./ask.css";
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Answer, type EntitySummary, type Settings, call, within } from "../api";
 import type { ViewProps } from "../app";
@@ -20,11 +20,22 @@ import { Verdict } from "./verdict";
 
 export type Side = "A" | "B";
 
-/** What one side is asked with and what it answered; the second side is there while two settings are compared. */
-export interface Asked {
+/** What one side is asked with, and what came of its last request. */
+interface Asked {
   settings: Settings;
+  job?: Job;
   answer?: Answer;
   error?: Error;
+}
+
+/** The second side is there while two settings are compared. */
+type Sides = Partial<Record<Side, Asked>>;
+
+interface Job {
+  side: Side;
+  query: string;
+  settings: Settings;
+  signal: AbortSignal;
 }
 
 const SHOWN = 30;
@@ -34,64 +45,87 @@ export function requestBody(query: string, settings: Settings): Record<string, u
   return { query, top_k: SHOWN, explain: true, ...settings };
 }
 
-interface Job {
-  side: Side;
-  query: string;
-  settings: Settings;
-}
-
 export function Ask({ namespace, route }: ViewProps) {
   const query = route.query.get("q") ?? "";
   const [history, setHistory] = useStored<string[]>(localStorage, `history.${namespace}`, []);
-  const [sides, setSides] = useState<Partial<Record<Side, Asked>>>({ A: { settings: {} } });
+  const [sides, setSides] = useState<Sides>({ A: { settings: {} } });
   const [active, setActive] = useState<Side>("A");
   const [opened, setOpened] = useState<string>();
+  const asking = useRef(new AbortController());
+  const typed = useRef("");
   const feedback = useFeedback(namespace);
 
   const put = (side: Side, change: (before: Asked) => Asked): void =>
     setSides((all) => (all[side] ? { ...all, [side]: change(all[side]) } : all));
-  const run = async ({ side, query, settings }: Job): Promise<void> => {
+  const remember = (question: string): void => {
+    typed.current = "";
+    setHistory((stored) => [question, ...stored.filter((earlier) => earlier !== question)].slice(0, 30));
+  };
+  const run = async (job: Job): Promise<void> => {
+    const { side, query, settings, signal } = job;
     try {
       const body = requestBody(query, settings);
-      const answer = await call<Answer>(within(namespace, "context"), { method: "POST", body });
+      const answer = await call<Answer>(within(namespace, "context"), { method: "POST", body, signal });
       if (answer.reason === "unknown_namespace") throw new Error(`There is no namespace “${namespace}”.`);
-      put(side, ({ settings }) => ({ settings, answer }));
+      put(side, ({ settings }) => ({ settings, job, answer }));
+      if (typed.current === query) remember(query);
     } catch (error) {
-      put(side, (before) => ({ ...before, error: error as Error }));
+      if (signal.aborted) return;
+      put(side, (before) => {
+        const kept = before.job?.query === query ? before : { settings: before.settings };
+        return { ...kept, job, error: error as Error };
+      });
     }
   };
-  const request = { A: useLatest<Job>(run), B: useLatest<Job>(run) };
+  const latest = { A: useLatest<Job>(run), B: useLatest<Job>(run) };
+  const request = (side: Side, settings: Settings): void => {
+    if (query) latest[side]({ side, query, settings, signal: asking.current.signal });
+  };
 
   const change = (side: Side, settings: Settings): void => {
     setSides((all) => ({ ...all, [side]: { ...all[side], settings } }));
-    if (query) request[side]({ side, query, settings });
+    request(side, settings);
   };
   const ask = (question: string): void => {
-    setHistory([question, ...history.filter((earlier) => earlier !== question)].slice(0, 30));
+    typed.current = question;
     if (question === query) askAgain();
     else go(href(namespace, "ask", "", { q: question }));
   };
+  /** Ask with these sides and give up what is under way; without `isAll`, only what has no answer to its settings. */
+  const askWith = (next: Sides, isAll: boolean): void => {
+    asking.current.abort();
+    asking.current = new AbortController();
+    setSides(next);
+    for (const [side, { job, settings }] of Object.entries(next) as [Side, Asked][])
+      if (isAll || job?.query !== query || job.settings !== settings) request(side, settings);
+  };
   const askAgain = (): void => {
     setOpened(undefined);
-    for (const [side, { settings }] of Object.entries(sides) as [Side, Asked][])
-      if (query) request[side]({ side, query, settings });
+    askWith(sides, true);
   };
-  useEffect(askAgain, [query, namespace]);
+  useEffect(() => {
+    askAgain();
+    return () => asking.current.abort();
+  }, [query, namespace]);
 
   const compare = (): void => {
-    setSides({ A: sides.A!, B: sides.A! });
+    askWith({ A: sides.A!, B: sides.A! }, false);
     setActive("B");
   };
   const endComparison = (): void => {
-    setSides({ A: sides[active]! });
+    askWith({ A: sides[active]! }, false);
     setActive("A");
   };
 
   const shown = sides[active]!;
-  const { answer, error } = shown;
+  const answerOf = (asked: Asked | undefined): Answer | undefined =>
+    query && asked?.job?.query === query ? asked.answer : undefined;
+  const answer = answerOf(shown);
+  const [a, b] = [answerOf(sides.A), answerOf(sides.B)];
+  const error = shown.job?.query === query ? shown.error : undefined;
   return (
     <div class="ask">
-      <Question key={query} initial={query} history={history} onAsk={ask} onForget={() => setHistory([])} />
+      <Question asked={query} history={history} onAsk={ask} onForget={() => setHistory(() => [])} />
       <aside class="ask-controls" aria-label="Settings">
         <Controls
           settings={shown.settings}
@@ -106,24 +140,23 @@ export function Ask({ namespace, route }: ViewProps) {
       <div class="ask-how">
         {error && <Failure error={error} onRetry={askAgain} />}
         {!query && <Welcome namespace={namespace} onAsk={ask} />}
-        {answer && query && (
+        {query && !answer && !error && (
+          <p class="soft" role="status">
+            Reading…
+          </p>
+        )}
+        {answer && (
           <>
             <Verdict answer={answer} />
-            {sides.B?.answer && sides.A?.answer ? (
-              <Comparison a={sides.A.answer} b={sides.B.answer} onOpen={setOpened} />
-            ) : (
-              <LegRankings answer={answer} onOpen={setOpened} />
-            )}
+            {a && b ? <Comparison a={a} b={b} onOpen={setOpened} /> : <LegRankings answer={answer} onOpen={setOpened} />}
           </>
         )}
       </div>
       <div class="ask-results">
-        {answer && query && (
-          <Results namespace={namespace} answer={answer} opened={opened} feedback={feedback} query={query} />
-        )}
+        {answer && <Results namespace={namespace} answer={answer} opened={opened} feedback={feedback} query={query} />}
       </div>
       <aside class="ask-pack" aria-label="Context pack">
-        {answer && query && (
+        {answer && (
           <>
             <Pack namespace={namespace} answer={answer} />
             <RequestCode namespace={namespace} query={query} settings={shown.settings} />

@@ -1,15 +1,16 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 interface Props {
-  initial: string;
+  asked: string;
   history: string[];
   onAsk: (question: string) => void;
   onForget: () => void;
 }
 
 /** The question box, and the questions asked before. */
-export function Question({ initial, history, onAsk, onForget }: Props) {
-  const [text, setText] = useState(initial);
+export function Question({ asked, history, onAsk, onForget }: Props) {
+  const [text, setText] = useState(asked);
+  useEffect(() => setText(asked), [asked]);
   const submit = (event: Event): void => {
     event.preventDefault();
     if (text.trim()) onAsk(text.trim());
@@ -26,19 +27,26 @@ export function Question({ initial, history, onAsk, onForget }: Props) {
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         autocomplete="off"
-        autofocus={!initial}
+        autofocus={!asked}
       />
       <button type="submit" class="primary">
         Ask
       </button>
       {history.length > 0 && (
-        <details class="history">
+        <details class="history" key={asked}>
           <summary>History</summary>
           <div class="history-list">
             <ul>
               {history.map((question) => (
                 <li key={question}>
-                  <button type="button" class="quiet" onClick={() => onAsk(question)}>
+                  <button
+                    type="button"
+                    class="quiet"
+                    onClick={() => {
+                      setText(question);
+                      onAsk(question);
+                    }}
+                  >
                     {question}
                   </button>
                 </li>

@@ -42,13 +42,8 @@ export function Judgements({ namespace }: { namespace: string }) {
         Which results answered which question. <code>trivet tune --from-feedback -n {namespace}</code> learns weights from them.
       </p>
       {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
-      <LabelForm
-        key={question}
-        initial={question ?? ""}
-        onAsk={setQuestion}
-        suggestions={open.slice(0, 6)}
-      />
-      {question && <LabelList namespace={namespace} query={question} onStored={loaded.reload} />}
+      <LabelForm onAsk={setQuestion} suggestions={open.slice(0, 6)} />
+      {question && <LabelList key={question} namespace={namespace} query={question} onStored={loaded.reload} />}
       {loaded.data && <FeedbackTable namespace={namespace} feedback={loaded.data} />}
     </section>
   );
@@ -67,13 +62,12 @@ async function allFeedback(namespace: string, signal: AbortSignal): Promise<Feed
 }
 
 interface LabelFormProps {
-  initial: string;
   onAsk: (question: string) => void;
   suggestions: string[];
 }
 
-function LabelForm({ initial, onAsk, suggestions }: LabelFormProps) {
-  const [text, setText] = useState(initial);
+function LabelForm({ onAsk, suggestions }: LabelFormProps) {
+  const [text, setText] = useState("");
   const submit = (event: Event): void => {
     event.preventDefault();
     if (text.trim()) onAsk(text.trim());
@@ -103,7 +97,12 @@ function LabelList({ namespace, query, onStored }: { namespace: string; query: s
     [namespace, query],
   );
   if (error) return <Failure error={error} />;
-  if (!answer) return null;
+  if (!answer)
+    return (
+      <p class="soft" role="status">
+        Reading…
+      </p>
+    );
   if (answer.results.length === 0) return <p class="soft">No results.</p>;
   return (
     <ol class="label-list" aria-label={`Results of: ${query}`}>
