@@ -16,11 +16,12 @@ import { Tune } from "./tune/tune";
 import { Failure } from "./ui/failure";
 import { Toasts } from "./ui/toasts";
 
-/** What each view is given; `reload` reads the namespaces' sizes again after a write. */
+/** What each view is given; `reload` reads the namespaces' sizes again after a write, `isLoading` says that it does. */
 export interface ViewProps {
   namespace: string;
   route: Route;
   namespaces: Namespace[];
+  isLoading: boolean;
   reload: () => void;
 }
 
@@ -44,6 +45,7 @@ export function App() {
     document.title = `${current.title}${namespace ? ` · ${namespace}` : ""} · Trivet`;
   }, [current, namespace]);
   const View = current.view;
+  const isOfNamespace = View !== State;
   return (
     <>
       {needsKey && <KeyForm onAccepted={() => setNeedsKey(false)} />}
@@ -78,13 +80,14 @@ export function App() {
         </header>
         <main id="main" tabIndex={-1}>
           {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
-          {loaded.data && !namespace && <Empty />}
-          {namespace && (
+          {isOfNamespace && loaded.data && !namespace && <Empty />}
+          {(namespace || !isOfNamespace) && (
             <View
-              key={`${namespace}/${current.id}`}
+              key={isOfNamespace ? `${namespace}/${current.id}` : current.id}
               namespace={namespace}
               route={route}
               namespaces={namespaces}
+              isLoading={loaded.isLoading}
               reload={loaded.reload}
             />
           )}

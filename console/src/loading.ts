@@ -26,6 +26,17 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
 }
 
+/** Load again so long after the last answer came, as long as somebody sees the page. */
+export function useReloading({ isLoading, reload }: Pick<Loaded<unknown>, "isLoading" | "reload">, afterMs: number): void {
+  useEffect(() => {
+    if (isLoading) return;
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible") reload();
+    }, afterMs);
+    return () => clearInterval(timer);
+  }, [isLoading, reload, afterMs]);
+}
+
 /**
  * Run at most one request at a time, and then the newest that was asked for meanwhile.
  *

@@ -1,4 +1,4 @@
-"""The State view: jobs."""
+"""The State view: jobs, and a server that is slow and empty."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import httpx
 import psycopg
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console, add_sample
 from tests.conftest import PostgresServer
@@ -40,3 +40,25 @@ def test_a_running_job_is_shown_until_it_is_done(
         assert httpx.get(f"{address}/v1/jobs").json()["jobs"][0]["state"] == "done"
         page.close()  # it asks the server again and again, and must not once that is gone
     postgres_server.drop("browser_jobs")
+
+
+def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], postgres_server: PostgresServer) -> None:
+    """An answer that takes longer than five seconds is waited for, and asked for again only then."""
+    database = postgres_server.create("browser_slow", template=postgres_server.template)
+    with on_a_port(settings_for(database)) as address:
+        page = new_console(address).page
+        held: list[Route] = []
+        page.route("**/v1/state", lambda route: held.append(route))
+        page.clock.install()
+        page.goto(f"{address}/#//state")
+        expect(page.get_by_role("heading", name="Requests")).to_be_visible()
+        page.clock.run_for(20_000)
+        assert len(held) == 1
+        held[0].continue_()
+        expect(page.get_by_text("checks passed")).to_be_visible()
+        with page.expect_request("**/v1/state"):
+            page.clock.run_for(5_000)
+        page.get_by_role("link", name="Ask", exact=True).click()
+        expect(page.get_by_role("heading", name="Nothing stored yet")).to_be_visible()
+        page.close()  # it asks the server again and again, and must not once that is gone
+    postgres_server.drop("browser_slow")

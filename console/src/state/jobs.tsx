@@ -1,8 +1,6 @@
-import { useEffect } from "preact/hooks";
-
 import { call } from "../api";
 import { count, dayAndTime, percent } from "../format";
-import { useLoaded } from "../loading";
+import { useLoaded, useReloading } from "../loading";
 import { Failure } from "../ui/failure";
 import { Head } from "../ui/head";
 import { Scrolling } from "../ui/scrolling";
@@ -18,18 +16,15 @@ interface Job {
   error: string | null;
 }
 
-const REFRESH_MS = 1_000;
+const REFRESH_MS = 5_000;
+const RUNNING_MS = 1_000;
 const SHOWN = 10;
 
-/** What is under way and what was: read again with every tick, and each second while something runs. */
-export function Jobs({ tick }: { tick: number }) {
-  const loaded = useLoaded((signal) => call<{ jobs: Job[] }>("/v1/jobs", { signal }), [tick]);
+/** What is under way and what was: read again every five seconds, and each second while something runs. */
+export function Jobs() {
+  const loaded = useLoaded((signal) => call<{ jobs: Job[] }>("/v1/jobs", { signal }), []);
   const jobs = loaded.data?.jobs ?? [];
-  useEffect(() => {
-    if (loaded.isLoading || !jobs.some(({ state }) => state === "running")) return;
-    const timer = setTimeout(loaded.reload, REFRESH_MS);
-    return () => clearTimeout(timer);
-  }, [loaded.isLoading, loaded.data]);
+  useReloading(loaded, jobs.some(({ state }) => state === "running") ? RUNNING_MS : REFRESH_MS);
   if (loaded.error) return <Failure error={loaded.error} onRetry={loaded.reload} />;
   if (jobs.length === 0) return null;
   return (

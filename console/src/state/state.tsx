@@ -1,11 +1,9 @@
 import "./state.css";
 
-import { useEffect, useState } from "preact/hooks";
-
 import { type Namespace, call, callText } from "../api";
 import type { ViewProps } from "../app";
 import { count, milliseconds, percent } from "../format";
-import { useLoaded } from "../loading";
+import { useLoaded, useReloading } from "../loading";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
 import { Head } from "../ui/head";
@@ -26,18 +24,13 @@ const REFRESH_MS = 5_000;
 const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 /** How the server is: what it checked, what it holds, how fast and how much it answers. */
-export function State({ namespaces, reload }: ViewProps) {
-  const [tick, setTick] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (document.visibilityState === "visible") setTick((n) => n + 1);
-    }, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, []);
-  useEffect(reload, [tick]);
-  const state = useLoaded((signal) => call<ServerState>("/v1/state", { signal }), [tick]);
+export function State({ namespaces, isLoading, reload }: ViewProps) {
+  const state = useLoaded((signal) => call<ServerState>("/v1/state", { signal }), []);
   const version = useLoaded((signal) => call<{ version: string; python: string }>("/version", { signal }), []);
-  const metrics = useLoaded((signal) => callText("/metrics", { signal }).then(parseMetrics), [tick]);
+  const metrics = useLoaded((signal) => callText("/metrics", { signal }).then(parseMetrics), []);
+  useReloading({ isLoading, reload }, REFRESH_MS);
+  useReloading(state, REFRESH_MS);
+  useReloading(metrics, REFRESH_MS);
   const failed = state.error ?? metrics.error ?? version.error;
   return (
     <div class="page state">
@@ -51,7 +44,7 @@ export function State({ namespaces, reload }: ViewProps) {
       </header>
       {failed && <Failure error={failed} onRetry={state.reload} />}
       {state.data && <Findings findings={state.data.findings} />}
-      <Jobs tick={tick} />
+      <Jobs />
       {state.data && <Namespaces namespaces={namespaces} state={state.data} />}
       {metrics.data && <Answers samples={metrics.data} />}
       {metrics.data && <Stages samples={metrics.data} />}
