@@ -207,6 +207,11 @@ export interface Call {
   key?: string;
 }
 
+/** The browser's TypeError for an answer that did not come, or not whole, in words. */
+function unreached(error: Error): never {
+  throw error instanceof TypeError ? new Error("The server cannot be reached.") : error;
+}
+
 async function send(path: string, options: Call = {}): Promise<Response> {
   const { method = "GET", query = {}, body, signal, key = sessionStorage.getItem(KEY) } = options;
   const url = new URL(path, location.origin);
@@ -219,9 +224,7 @@ async function send(path: string, options: Call = {}): Promise<Response> {
     headers,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
-  }).catch((error: Error) => {
-    throw error instanceof TypeError ? new Error("The server cannot be reached.") : error;
-  });
+  }).catch(unreached);
   if (response.ok) return response;
   if (response.status === 401 && options.key === undefined) {
     const isNewest = key === sessionStorage.getItem(KEY);
@@ -235,12 +238,12 @@ async function send(path: string, options: Call = {}): Promise<Response> {
 /** Call the API and read its JSON. Throws an ApiError for a refusal, another error where the server cannot be reached. */
 export async function call<T>(path: string, options?: Call): Promise<T> {
   const response = await send(path, options);
-  return response.status === 204 ? (undefined as T) : response.json();
+  return response.status === 204 ? (undefined as T) : response.json().catch(unreached);
 }
 
 /** The same for what is not JSON. */
 export async function callText(path: string, options?: Call): Promise<string> {
-  return (await send(path, options)).text();
+  return (await send(path, options)).text().catch(unreached);
 }
 
 /** The path of something in a namespace; every part is escaped. */

@@ -18,6 +18,10 @@ function unescaped(part: string): string {
   }
 }
 
+/** Names as one parameter of an address, whatever is in them. */
+export const joined = (names: string[]): string => names.map(encodeURIComponent).join("|");
+export const parted = (names: string): string[] => names.split("|").map(unescaped);
+
 export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const [namespace = "", view = "", ...id] = path.split("/").map(unescaped);

@@ -151,6 +151,16 @@ def test_an_answer_is_of_the_settings_beside_it(console: Console) -> None:
     expect(only("Graph")).to_be_visible()
 
 
+def test_a_name_with_the_mark_between_names_leads_to_the_graph(console: Console) -> None:
+    memory = {"id": "lab", "text": "Mina works at R|D 100% Lab.", "entities": [{"name": "R|D 100% Lab"}]}
+    url = f"{console.url}/v1/namespaces/marks/memories"
+    httpx.post(url, json={"memories": [memory]}, timeout=300).raise_for_status()
+    page = console.open(f"ask?q={quote('Who works at R|D 100% Lab?')}", namespace="marks")
+    page.locator(".path").first.click()
+    expect(page.get_by_text("question →")).to_have_text("question → R|D 100% Lab → lab")
+    expect(page.locator(".entity-list")).to_contain_text("R|D 100% Lab")
+
+
 def test_the_request_can_be_copied_and_run(console: Console) -> None:
     """The Python of the request is valid and asks what the page asked."""
     page = console.open(ASKED)

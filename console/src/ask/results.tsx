@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Answer, LEGS, LEG_NAMES, type Result } from "../api";
 import { dayAndTime, percent } from "../format";
-import { href } from "../route";
+import { href, joined } from "../route";
 import { evidenceSentence } from "./evidence";
 import type { FeedbackState } from "./feedback";
 import { JudgeButtons } from "./judge_buttons";
@@ -100,7 +100,7 @@ function Path({ namespace, result }: { namespace: string; result: Result }) {
   const path = result.legs.graph?.path;
   if (!path?.length) return null;
   return (
-    <a class="path" href={href(namespace, "graph", "", { memory: result.id, path: path.join("|") })}>
+    <a class="path" href={href(namespace, "graph", "", { memory: result.id, path: joined(path) })}>
       <span class="visually-hidden">Show in the graph: </span>
       <span class="path-node">question</span>
       {path.map((name) => (

@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { type EntityEdge, type EntitySummary, type Neighborhood, call, within } from "../api";
 import type { ViewProps } from "../app";
-import { go, href } from "../route";
+import { go, href, parted } from "../route";
 import { Failure } from "../ui/failure";
 import { EntityCard } from "./entity_card";
 import { EntitySearch } from "./entity_search";
@@ -58,7 +58,7 @@ export function Graph({ namespace, route }: ViewProps) {
   useEffect(() => {
     setPath(new Set());
     setPaths(undefined);
-    if (names) void showNames(names.split("|"));
+    if (names) void showNames(parted(names));
     else if (selected && target) void showPaths(selected, target);
     else if (!selected) void overview();
     else if (!graph.nodes.has(selected)) void expand(selected);
@@ -110,7 +110,7 @@ export function Graph({ namespace, route }: ViewProps) {
       <aside class="graph-side" aria-label="Entities">
         <EntitySearch namespace={namespace} />
         {error && <Failure error={error} onRetry={() => void (selected ? expand(selected) : overview())} />}
-        {names && <Way namespace={namespace} names={names.split("|")} memory={memory} />}
+        {names && <Way namespace={namespace} names={parted(names)} memory={memory} />}
         {paths && <PathSteps namespace={namespace} paths={paths} />}
         {selected ? (
           <EntityCard
