@@ -127,9 +127,10 @@ export function Ask({ namespace, route }: ViewProps) {
     <div class="ask">
       <Question asked={query} history={history} onAsk={ask} onForget={() => setHistory(() => [])} />
       <aside class="ask-controls" aria-label="Settings">
+        {/* The sliders stay where the answer before has put them until this one comes. */}
         <Controls
           settings={shown.settings}
-          answer={answer}
+          answer={shown.answer}
           onChange={(settings) => change(active, settings)}
           comparing={sides.B ? active : undefined}
           onSide={setActive}
