@@ -32,7 +32,7 @@ UNKNOWN_TYPE = "unknown"
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write them as queries.jsonl of an evaluation folder, with what feedback calls relevant.",
 )
-@click.option("--redact", "containing", metavar="TEXT", help="Take the text out of the entries that contain TEXT.")
+@click.option("--redact", "containing", metavar="TEXT", help="Take text and filters out of entries that contain TEXT.")
 @click.option("--delete", "deleting", is_flag=True, help="Delete them, after they were exported.")
 @settings_options
 @json_option

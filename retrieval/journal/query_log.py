@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,8 +102,22 @@ _REPLACEMENTS: dict[Redaction, Callable[[str], str]] = {
 
 def redacted_filters(filters: Filters, redactions: Collection[Redaction]) -> Filters | None:
     """The filters unchanged, or None if they contain anything to redact: redacted values would filter differently."""
-    texts = _texts([getattr(filters, name) for name in Filters.__struct_fields__])
-    return filters if all(redact(text, redactions) == text for text in texts) else None
+    return filters if all(redact(text, redactions) == text for text in _filter_texts(filters)) else None
+
+
+def contains(entry: LoggedQuery, part: str) -> bool:
+    """Whether the query or a filter contains `part`, whatever the case and the composition of either."""
+    texts = [entry.query or "", *(_filter_texts(entry.filters) if entry.filters else ())]
+    wanted = _folded(part)
+    return any(wanted in _folded(text) for text in texts)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def _filter_texts(filters: Filters) -> Iterator[str]:
+    return _texts([getattr(filters, name) for name in Filters.__struct_fields__])
 
 
 def _texts(value: Any) -> Iterator[str]:

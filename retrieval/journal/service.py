@@ -21,7 +21,7 @@ from retrieval.journal.feedback import (
     fingerprint,
     judged_by_id,
 )
-from retrieval.journal.query_log import QueryPage
+from retrieval.journal.query_log import QueryPage, contains
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Connection, Pool
@@ -34,6 +34,7 @@ RELEVANT_FROM = 0.5
 
 _LAST_NUMBER = 2**63 - 1
 _MOST_NAMED = 5
+_ENTRIES_AT_ONCE = 1_000
 
 
 class JudgedQuery(NamedTuple):
@@ -123,7 +124,9 @@ class JournalService:
             return await query_log.delete(conn, ns, ids=ids)
 
     async def redact_queries(self, name: str, containing: str) -> int:
-        """Remove the text of entries that contain `containing`, ignoring case; returns the number changed.
+        """Remove text and filters of entries that contain `containing` in either; returns the number changed.
+
+        Neither case nor the encoding of accents matters.
 
         Raises:
             InvalidInput: an empty text.
@@ -131,8 +134,13 @@ class JournalService:
         check_storable(containing, ("redact",))
         if not containing:
             raise InvalidInput("must not be empty", loc=("redact",))
+        after = changed = 0
         async with self._namespace(name) as (conn, ns):
-            return await query_log.redact(conn, ns, query_contains=containing)
+            while rows := await query_log.read(conn, ns, after=after, limit=_ENTRIES_AT_ONCE):
+                found = [row.entry.id for row in rows if contains(row.entry, containing)]
+                changed += await query_log.redact(conn, ns, found)
+                after = rows[-1].number
+        return changed
 
     async def judged_queries(self, name: str) -> list[JudgedQuery]:
         """The queries with an existing memory that feedback judges relevant, each once, those judged last at the end.

@@ -61,9 +61,8 @@ _DELETE: LiteralString = """
 
 _REDACT: LiteralString = """
     update query_log set query = null, query_hash = null, filters = null
-    where ns = %(ns)s and (query is not null or query_hash is not null)
-        and (%(ids)s::text[] is null or id = any(%(ids)s::text[]))
-        and (%(part)s::text is null or strpos(lower(query), lower(%(part)s::text)) > 0)
+    where ns = %(ns)s and id = any(%(ids)s::text[])
+        and (query is not null or query_hash is not null or filters is not null)
 """
 
 _OLDEST: LiteralString = """
@@ -127,15 +126,9 @@ async def delete(conn: AsyncConnection[Any], ns: int, *, ids: Sequence[str] | No
     return (await conn.execute(_DELETE, {"ns": ns, "ids": None if ids is None else list(ids)})).rowcount
 
 
-async def redact(
-    conn: AsyncConnection[Any], ns: int, *, query_contains: str | None = None, ids: Sequence[str] | None = None
-) -> int:
-    """Remove query text, hash and filters from stored entries; returns the number changed.
-
-    Only from entries with `query_contains` in their text, ignoring case, and of the searches `ids`; None for all.
-    """
-    parameters = {"ns": ns, "ids": None if ids is None else list(ids), "part": query_contains}
-    return (await conn.execute(_REDACT, parameters)).rowcount
+async def redact(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> int:
+    """Remove query text, hash and filters from the entries of these searches; returns the number changed."""
+    return (await conn.execute(_REDACT, {"ns": ns, "ids": list(ids)})).rowcount
 
 
 async def trim(conn: AsyncConnection[Any]) -> int:

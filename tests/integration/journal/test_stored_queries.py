@@ -32,7 +32,7 @@ async def namespace(pool: Pool, settings: QueryLogSettings | None, name: str = "
 
 def searched(search_id: str, query: str = "Where?", **fields: Any) -> Searched:
     given = {"profile": "default@3", "intent": "fact_lookup", "ids": ["b", "a"], "scores": [0.5, 0.25], "total_ms": 4.5}
-    return Searched(search_id=search_id, request=SearchRequest(query=query), **{**given, **fields})
+    return Searched(search_id=search_id, **{"request": SearchRequest(query=query), **given, **fields})
 
 
 async def logged(pool: Pool, name: str = "n") -> list[LoggedQuery]:
@@ -159,18 +159,37 @@ async def test_taking_the_text_out_of_what_is_stored(pool: Pool) -> None:
     assert (await logged(pool))[0].query_chars == len(queries[0])
     async with pool.connection() as conn:
         ns = (await namespaces.find(conn, "n")).ns
-        assert await query_log.redact(conn, ns, ids=["s0", "s3"]) == 1
+        assert await query_log.redact(conn, ns, ["s0", "s3"]) == 1
     assert [entry.query for entry in await logged(pool)] == [None, "Where is Berta?", None, None]
     assert [entry.query for entry in await logged(pool, "other")] == queries
     with pytest.raises(InvalidInput, match="empty"):
         await records.redact_queries("n", "")
 
 
+async def test_a_name_is_taken_out_wherever_it_stands(pool: Pool) -> None:
+    """In filters, too, and however its accents are encoded; not what filters are called."""
+    said = {
+        "decomposed": SearchRequest(query="Where is Luci\u0301a?"),
+        "speaker": SearchRequest(query="Where?", filters=Filters(speaker=["Ana", "LUCÍA"])),
+        "quoted": SearchRequest(query="Where?", filters=Filters(metadata={"of": ['the "Lucía"']})),
+        "key": SearchRequest(query="Where?", filters=Filters(metadata={"lucía": True})),
+        "other": SearchRequest(query="Where?", filters=Filters(speaker=["Ana"])),
+    }
+    entries = [searched(search_id, request=request) for search_id, request in said.items()]
+    await write(pool, await namespace(pool, QueryLogSettings()), *entries)
+    records = JournalService(pool, Journal(pool))
+    assert await records.redact_queries("n", '"Lucía"') == 1
+    assert await records.redact_queries("n", "Lucía") == 3
+    assert await records.redact_queries("n", "metadata") == 0
+    found = await logged(pool)
+    assert [(entry.id, entry.query) for entry in found if entry.filters or entry.query] == [("other", "Where?")]
+
+
 async def test_a_hash_goes_with_the_text(pool: Pool) -> None:
     """It would tell whether a text that is tried was asked again."""
     await write(pool, await namespace(pool, QueryLogSettings(redact=("all",))), searched("s1"))
     async with pool.connection() as conn:
-        assert await query_log.redact(conn, (await namespaces.find(conn, "n")).ns, ids=["s1"]) == 1
+        assert await query_log.redact(conn, (await namespaces.find(conn, "n")).ns, ["s1"]) == 1
     assert (await logged(pool))[0].query_hash is None
 
 
