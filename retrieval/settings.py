@@ -37,6 +37,11 @@ def default_data_dir() -> Path:
 DatabaseUrl = Annotated[
     str, Meta(pattern="^(embedded$|postgres(ql)?://)", description="'embedded' or a URL that starts with postgresql://")
 ]
+# A header ends at a line break and is stripped of blanks around it; undecodable bytes cannot be compared.
+ApiKey = Annotated[
+    Annotated[str, Meta(pattern=r"^(?!\s)[^\x00-\x1f\x7f\ud800-\udfff]+(?<!\s)\Z")] | None,
+    Meta(description="one line of text with no blanks around it"),
+]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"], Meta(description="one of debug, info, warning, error")
 ]
@@ -94,7 +99,7 @@ class Settings:
     data_dir: Path = field(default_factory=default_data_dir)
     host: str = "127.0.0.1"
     port: Port = 8321
-    api_key: str | None = None
+    api_key: ApiKey = None
     allowed_hosts: HostNames = ""
     log_level: LogLevel = "info"
     pool_size: PoolSize = 12
@@ -163,5 +168,5 @@ def _converted(variable: str, raw: Any, kind: Any) -> Any:
         return msgspec.convert(raw, kind, strict=False, dec_hook=lambda wanted, value: wanted(value))
     except msgspec.ValidationError as exc:
         (meta,) = kind.__metadata__
-        shown = "" if kind is DatabaseUrl else f", not {raw!r}"  # a URL may hold a password
+        shown = "" if kind in (DatabaseUrl, ApiKey) else f", not {raw!r}"  # a URL may hold a password
         raise SettingsError(f"{variable} must be {meta.description}{shown}") from exc

@@ -48,6 +48,18 @@ def test_a_value_that_cannot_be_used(name: str, value: str, valid: str) -> None:
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("key", ["secret\n", " secret", "secret\t", "\u00a0secret", "sec\nret", "sec\udce9ret", " "])
+def test_a_key_that_no_request_could_carry(key: str) -> None:
+    """It would lock everybody out without a word; it is not shown."""
+    with pytest.raises(SettingsError, match=r"^TRIVET_API_KEY must be one line of text with no blanks around it$"):
+        Settings.from_env({"TRIVET_API_KEY": key})
+
+
+@pytest.mark.parametrize("key", ["k", "two words", "sk_live-42/+==", "clé"])
+def test_a_key_is_any_line(key: str) -> None:
+    assert Settings.from_env({"TRIVET_API_KEY": key}).api_key == key
+
+
 def test_the_bundled_embedder_may_be_named() -> None:
     environ = {"TRIVET_EMBEDDING_PROVIDER": "onnx", "TRIVET_EMBEDDING_MODEL": "all-MiniLM-L6-v2"}
     assert Settings.from_env(environ) == Settings.from_env({})
