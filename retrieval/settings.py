@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_type_hints
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Meta
@@ -71,6 +72,9 @@ _ONE_VALUE: Final[Mapping[str, str]] = {
 }
 """Variables of the public contract that can have one value until there are more embedders."""
 
+_PASSWORD: Final = re.compile(r"//[^:@/]*:([^@/]*)@|[?&](?:ssl)?password=([^&]*)")
+"""A password in a URL as libpq reads it, which takes more than `urlsplit` does."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
@@ -120,9 +124,10 @@ class Settings:
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must never reach a log: the key, the database URL and its password, raw and decoded."""
-        password = urlsplit(self.database_url).password if not self.uses_embedded else None
-        url = None if self.uses_embedded else self.database_url
-        found = {self.api_key, url, password, unquote(password) if password else None}
+        found = {self.api_key}
+        if not self.uses_embedded:
+            passwords = [one[1] or one[2] for one in _PASSWORD.finditer(self.database_url)]
+            found |= {self.database_url, *passwords, *map(unquote, passwords)}
         return tuple(sorted((secret for secret in found if secret), key=len, reverse=True))
 
     @property

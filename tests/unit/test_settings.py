@@ -55,6 +55,21 @@ def test_a_key_that_no_request_could_carry(key: str) -> None:
         Settings.from_env({"TRIVET_API_KEY": key})
 
 
+@pytest.mark.parametrize(
+    ("url", "secrets"),
+    [
+        ("postgres://ann:p%40ss@db/notes", {"p%40ss", "p@ss"}),
+        ("postgres://ann:pa[ss@db/notes", {"pa[ss"}),
+        ("postgres://ann:geheim℀x@/notes", {"geheim℀x"}),
+        ("postgres:///notes?user=ann&password=p%40ss&sslpassword=other", {"p%40ss", "p@ss", "other"}),
+        ("postgres://ann@[::1]:5432/notes?options=-c%20a:b@c", set()),
+    ],
+)
+def test_passwords_are_secrets_however_a_url_has_them(url: str, secrets: set[str]) -> None:
+    """Also one that libpq takes and no other parser of URLs does."""
+    assert set(Settings(database_url=url).secrets) == {url, *secrets}
+
+
 @pytest.mark.parametrize("key", ["k", "two words", "sk_live-42/+==", "clé"])
 def test_a_key_is_any_line(key: str) -> None:
     assert Settings.from_env({"TRIVET_API_KEY": key}).api_key == key
