@@ -31,8 +31,7 @@ def default_data_dir() -> Path:
     """
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return Path("/var/lib/trivet")
-    base = os.environ.get("XDG_DATA_HOME")
-    return Path(base) / "trivet" if base else Path.home() / ".local" / "share" / "trivet"
+    return Path(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "trivet")
 
 
 DatabaseUrl = Annotated[
@@ -116,10 +115,15 @@ class Settings:
     cache_dir: Folder = None
     console: Switch = True
 
+    def __post_init__(self) -> None:
+        for name in ("data_dir", "cache_dir"):
+            if (folder := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Path(os.path.expanduser(folder)))
+
     @property
     def index_dir(self) -> Path | None:
         """The folder of the indexes; None if they are not kept."""
-        return self.cache_dir or (self.data_dir.expanduser() / "index" if self.uses_embedded else None)
+        return self.cache_dir or (self.data_dir / "index" if self.uses_embedded else None)
 
     @property
     def secrets(self) -> tuple[str, ...]:

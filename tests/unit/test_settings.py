@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from retrieval.errors import SettingsError
+from retrieval.errors import EmbeddedPostgresError, SettingsError
 from retrieval.settings import Settings
+from retrieval.store.embedded.instance import EmbeddedPostgres
 
 
 def test_defaults_are_loopback_and_embedded() -> None:
@@ -68,6 +69,24 @@ def test_a_key_that_no_request_could_carry(key: str) -> None:
 def test_passwords_are_secrets_however_a_url_has_them(url: str, secrets: set[str]) -> None:
     """Also one that libpq takes and no other parser of URLs does."""
     assert set(Settings(database_url=url).secrets) == {url, *secrets}
+
+
+def test_folders_may_be_below_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    settings = Settings.from_env({"TRIVET_DATA_DIR": "~/data", "TRIVET_CACHE_DIR": "~/cache"})
+    assert (settings.data_dir, settings.index_dir) == (Path("/home/ann/data"), Path("/home/ann/cache"))
+    assert Settings(data_dir=Path("~/data")).index_dir == Path("/home/ann/data/index")
+
+
+def test_only_the_embedded_database_needs_a_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which users in containers may lack."""
+    for name in ("HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.geteuid", lambda: 54_321)
+    monkeypatch.setattr("os.getuid", lambda: 54_321)
+    assert Settings.from_env({"TRIVET_DATABASE_URL": "postgresql://db/notes"}).index_dir is None
+    with pytest.raises(EmbeddedPostgresError, match="TRIVET_DATA_DIR"):
+        EmbeddedPostgres(Settings.from_env({}).data_dir)
 
 
 @pytest.mark.parametrize("key", ["k", "two words", "sk_live-42/+==", "clé"])

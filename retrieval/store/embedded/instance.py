@@ -62,7 +62,10 @@ class EmbeddedPostgres:
 
         The `settings` of PostgreSQL override the tuned ones, if this process starts the server.
         """
-        self.data_dir = Path(os.path.abspath(data_dir.expanduser()))
+        try:
+            self.data_dir = Path(os.path.abspath(data_dir.expanduser()))
+        except RuntimeError as exc:
+            raise EmbeddedPostgresError(f"There is no home directory for {data_dir}: set TRIVET_DATA_DIR") from exc
         self._cluster = Cluster(self.data_dir / "postgres")
         self._settings = {**tuned_settings(), **(settings or {})}
         self._turn = threading.Lock()
