@@ -28,9 +28,10 @@ class HostCheck:
     def __init__(self, settings: Settings) -> None:
         self._has_key = settings.api_key is not None
         listed = [entry.strip() for entry in settings.allowed_hosts.lower().split(",")]
-        self._answers_all = "*" in listed or (self._has_key and not settings.allowed_hosts)
-        self._names = {"localhost", settings.host.lower(), *map(_name_of, listed)} - {""}
-        self._suffixes = tuple(entry[1:] for entry in listed if entry.startswith("*."))
+        names = {_name_of(entry) or entry for entry in listed}  # an IPv6 address may lack its brackets
+        self._answers_all = "*" in names or (self._has_key and not settings.allowed_hosts)
+        self._names = {"localhost", settings.host.lower(), *names} - {""}
+        self._suffixes = tuple(name[1:] for name in names if name.startswith("*."))
 
     def refusal(self, scope: HTTPScope) -> ProblemDetailsException | None:
         """The problem to refuse a request with: 421, 403, or none."""
