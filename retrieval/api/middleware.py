@@ -25,6 +25,9 @@ access_log = logging.getLogger("retrieval.api.access")
 UNROUTED, OTHER = "unmatched", "other"
 """The labels of requests that no route took, so that made-up paths and methods cannot fill the registry."""
 
+MOUNT = "/mcp"
+"""The route of the one mount, which has no template."""
+
 _REQUEST_ID = re.compile(rb"[\w.:\-]{1,128}", re.ASCII)
 _LIKE_A_ROUTE = re.compile("/memories/(bulk|delete|update)(?=/|$)")
 
@@ -68,7 +71,7 @@ class Gateway(ASGIMiddleware):
                 await response(scope, receive, send_with_id)
         finally:
             seconds = time.perf_counter() - started
-            route = scope.get("path_template", UNROUTED)
+            route = scope.get("path_template", UNROUTED) or MOUNT
             method = OTHER if route == UNROUTED else scope["method"]
             self._state.metrics.observe_request(method, route, status, seconds)
             if access_log.isEnabledFor(logging.DEBUG):

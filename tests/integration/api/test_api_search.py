@@ -171,6 +171,7 @@ async def test_metrics(client: httpx.AsyncClient) -> None:
     await _search(client)
     await client.get(f"{NAMESPACE}/memories/m1")
     await client.get("/made/up/path")
+    await client.get("/mcp/ana", headers={"accept": "text/html"})
     answer = await client.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     values = dict(re.findall(r"^(\S+\{.*\}) (\S+)$", answer.text, re.MULTILINE))
@@ -178,6 +179,7 @@ async def test_metrics(client: httpx.AsyncClient) -> None:
     assert values[count.format("POST", "/v1/namespaces/{ns}/search", 200)] == "2.0"
     assert values[count.format("GET", "/v1/namespaces/{ns}/memories/{memory_id}", 200)] == "1.0"
     assert values[count.format("other", "unmatched", 404)] == "1.0"
+    assert any(key.startswith('trivet_http_request_seconds_count{method="GET",route="/mcp"') for key in values)
     for leg in Leg:
         assert values[f'trivet_stage_seconds_count{{stage="{leg}"}}'] == "2.0"
     assert values['trivet_embedding_cache_total{outcome="hit"}'] == "1.0"
