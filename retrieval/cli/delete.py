@@ -7,10 +7,12 @@ from typing import Any
 import click
 
 from retrieval.cli.engine import with_engine
+from retrieval.cli.group import Failure, message_of
 from retrieval.cli.inputs import convert, filter_options
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import print_json
 from retrieval.engine import Trivet
+from retrieval.errors import InvalidInput, NotFound
 from retrieval.settings import Settings
 from retrieval.types.search import Filters
 
@@ -40,17 +42,24 @@ def command(
         what = f"namespace {namespace!r}" if everything else f"all memories of {namespace!r} that meet the filters"
         click.confirm(f"Delete {what}?", abort=True, err=True)
 
+    failures: list[str] = []
+
     async def delete(engine: Trivet) -> int:
         if everything:
             return (await engine.delete_namespace(namespace)).deleted["memories"]
         if not ids:
             return await engine.delete_matching(namespace, wanted)
         for memory_id in ids:
-            await engine.delete(namespace, memory_id)
-        return len(ids)
+            try:
+                await engine.delete(namespace, memory_id)
+            except (InvalidInput, NotFound) as exc:  # the others go all the same
+                failures.append(message_of(exc))
+        return len(ids) - len(failures)
 
     deleted = with_engine(settings, delete)
     if as_json:
         print_json({"deleted": deleted})
     else:
         click.echo(f"{deleted} deleted")
+    if failures:
+        raise Failure("; ".join(dict.fromkeys(failures)))

@@ -67,8 +67,19 @@ def test_memories_are_deleted_by_ids_or_filters(trivet: Cli) -> None:
     assert _ids(trivet) == ["m2", "m4"]
     done = trivet("delete", "-n", "ana", "--session", "s", "--yes", "--json")
     assert json.loads(done.output) == {"deleted": 2}
+    done = trivet("delete", "-n", "nobody", "m1", "m2", status=1)
+    assert done.output == "0 deleted\nError: there is no namespace 'nobody'\n"
     for arguments in ((), ("m1", "--speaker", "Ben"), ("m1", "--all")):
         assert "Give ids, or filters" in trivet("delete", "-n", "ana", *arguments, status=2).output
+
+
+def test_ids_that_there_are_not_keep_no_other_memory(trivet: Cli) -> None:
+    """They are all told, and what was deleted is counted."""
+    done = trivet("delete", "-n", "ana", "m0", "nope", "m1", "gone", status=1)
+    assert done.stdout == "2 deleted\n"
+    assert "'nope'" in done.stderr
+    assert "'gone'" in done.stderr
+    assert _ids(trivet) == ["m2", "m3", "m4"]
 
 
 def test_what_superseded_a_memory_is_shown(trivet: Cli) -> None:
