@@ -10,7 +10,7 @@ from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import print_json
 from retrieval.settings import Settings
 from retrieval.store.embedded import instance
-from retrieval.store.migrate import migrate, pending
+from retrieval.store.migrate import bundled, migrate, pending
 
 
 @click.command(epilog=example("trivet migrate --database-url postgresql://trivet@db.example/trivet"))
@@ -35,5 +35,7 @@ async def _migrate(settings: Settings, *, check: bool) -> list[int]:
     act = pending if check else migrate
     if not settings.uses_embedded:
         return await act(settings.database_url)
+    if check and not (settings.data_dir / "postgres").exists():  # it would be made
+        return [migration.version for migration in bundled()]
     async with instance.running(settings.data_dir) as url:
         return await act(url)

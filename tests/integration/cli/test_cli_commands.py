@@ -214,6 +214,12 @@ def test_migrate_brings_an_empty_database_up_to_date(empty_database_url: str) ->
     assert run(empty_database_url, "migrate", "--check").stdout == "the schema is up to date\n"
 
 
+def test_checking_makes_no_database(tmp_path: Path) -> None:
+    done = run("embedded", "migrate", "--check", "--data-dir", tmp_path / "data", status=1)
+    assert done.stdout.startswith("outstanding: 0001, ")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_doctor_finds_a_healthy_database(trivet: Cli) -> None:
     """Every finding is fine, in both forms."""
     findings = json.loads(trivet("doctor", "--json").stdout)
