@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from retrieval.types.search import Leg, Mode
-from tests.serving import problem_of, served
+from tests.serving import on_a_port, problem_of, served, settings_for
 
 NAMESPACE = "/v1/namespaces/caroline"
 QUERY = "When did Caroline go to the support group?"
@@ -163,6 +163,14 @@ async def test_health_and_version(client: httpx.AsyncClient) -> None:
     checks = dict.fromkeys(("database", "migrations", "models", "namespaces"), True)
     assert ready == {"status": "ready", "checks": checks}
     assert (await client.get("/version")).json()["name"] == "trivet"
+
+
+def test_a_probe_may_ask_for_the_head(database_url: str) -> None:
+    with on_a_port(settings_for(database_url)) as url, httpx.Client(base_url=url) as client:
+        for path in ("/health/live", "/health/ready", "/version"):
+            answer = client.head(path)
+            assert (answer.status_code, answer.content) == (200, b"")
+            assert answer.headers["content-length"] == client.get(path).headers["content-length"]
 
 
 async def test_metrics(client: httpx.AsyncClient) -> None:
