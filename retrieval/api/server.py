@@ -30,7 +30,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS
 from native.malloc import trim_heap
 from retrieval.errors import SettingsError, StoreUnavailable
 from retrieval.settings import Settings, variable_of
-from retrieval.store.embedded.instance import EmbeddedPostgres, sigterm_raises
+from retrieval.store.embedded.instance import EmbeddedPostgres, signals_raise
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ httpx keeps them for 5 seconds, which is uvicorn's default, too.
 
 
 def run(settings: Settings, workers: int = 1) -> None:
-    """Serve until SIGINT or SIGTERM, then end the requests under way and return.
+    """Serve until SIGINT, SIGTERM or the terminal's end, then end the requests under way and return.
 
     With more than one worker, this process only watches them.
 
@@ -146,7 +146,10 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        former = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        stops = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
+            stops.append(signal.SIGHUP)
+        former = {number: signal.signal(number, self.handle_exit) for number in stops}
         try:
             yield
         finally:
@@ -205,9 +208,9 @@ def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None
     with ExitStack() as stack:
         postgres = EmbeddedPostgres(settings.data_dir) if settings.uses_embedded else None
         if postgres is not None:  # started before the workers, which share it
-            stack.enter_context(sigterm_raises())  # until the workers' supervisor handles it
+            stack.enter_context(signals_raise())  # until the workers' supervisor handles them
             stack.callback(postgres.stop)
-            with ThreadPoolExecutor(max_workers=1) as beside:  # SIGTERM must not end it half-way
+            with ThreadPoolExecutor(max_workers=1) as beside:  # signals must not end it half-way
                 beside.submit(postgres.start).result()
         folder = stack.enter_context(TemporaryDirectory(prefix="trivet-metrics-"))
         os.environ.update({**as_environment(settings), SHARED_FOLDER: folder})

@@ -63,10 +63,15 @@ def test_workers_end_with_their_parent_and_the_last_stops_postgres(server: Servi
 
 
 @pytest.mark.parametrize("seen", ["postgres/postmaster.pid", "postgres/trivet.conf"])
-def test_a_server_that_is_told_to_stop_while_it_starts_leaves_nothing(data_dir: Path, seen: str) -> None:
-    command = ("-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
+@pytest.mark.parametrize(("workers", "stop"), [(1, signal.SIGHUP), (2, signal.SIGTERM)])
+def test_a_server_that_is_told_to_stop_while_it_starts_leaves_nothing(
+    data_dir: Path, seen: str, workers: int, stop: signal.Signals
+) -> None:
+    if signal.getsignal(stop) == signal.SIG_IGN:
+        pytest.skip("the tests were started by nohup")
+    command = ("-m", "retrieval.cli", "serve", "--port", "0", "--workers", str(workers))
     process = unheard(*command, TRIVET_DATA_DIR=str(data_dir))
     until((data_dir / seen).exists)
-    process.terminate()
-    assert process.wait(PATIENCE_S) in (0, 128 + signal.SIGTERM, -signal.SIGTERM)
+    process.send_signal(stop)
+    assert process.wait(PATIENCE_S) in (0, 128 + stop, -stop)
     until(lambda: postgres_in(data_dir) == [])

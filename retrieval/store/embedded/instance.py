@@ -141,11 +141,11 @@ class EmbeddedPostgres:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
-        """Run the server for the duration of the block; SIGTERM, Ctrl-C and cancellation leave the block.
+        """Run the server for the duration of the block; SIGTERM, SIGHUP, Ctrl-C and cancellation leave the block.
 
         Yields the libpq URL of its database, which is not migrated yet; raises as `start` and `stop` do.
         """
-        with sigterm_raises():
+        with signals_raise():
             try:
                 yield await asyncio.to_thread(self.start)
             finally:
@@ -258,20 +258,23 @@ def running(data_dir: Path, *, settings: Mapping[str, str] | None = None) -> Abs
 
 
 @contextmanager
-def sigterm_raises() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit unless a handler is set, so that `finally` blocks run."""
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+def signals_raise() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit unless they are handled or ignored, so that `finally` blocks run."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def leave(signum: int, _frame: FrameType | None) -> NoReturn:
         sys.exit(128 + signum)
 
-    signal.signal(signal.SIGTERM, leave)
+    fatal = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    for number in fatal:
+        signal.signal(number, leave)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in fatal:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _machine() -> bytes:

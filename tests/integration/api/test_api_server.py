@@ -60,10 +60,14 @@ def _wait_until_ready(port: int, process: subprocess.Popen[str]) -> None:
     raise AssertionError(f"the server did not become ready: {process.poll()}")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("workers", "stop"),
+    [(1, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGINT), (2, signal.SIGTERM)],
+)
 def test_start_serve_stop(database_url: str, workers: int, stop: signal.Signals) -> None:
-    """It serves and ends with status 0 at either signal."""
+    """It serves and ends with status 0 at each signal."""
+    if signal.getsignal(stop) == signal.SIG_IGN:
+        pytest.skip("the tests were started by nohup")
     port = _free_port()
     with _process(settings_for(database_url, port=port), workers) as process:
         _wait_until_ready(port, process)
