@@ -68,10 +68,10 @@ def _standard_input() -> str:
     """All of standard input as text.
 
     Raises:
-        UsageError: it is a terminal, so that nobody piped anything.
+        UsageError: it is a terminal or closed, so that nobody piped anything.
         InvalidInput: it is not UTF-8.
     """
-    if sys.stdin.isatty():
+    if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError("Give TEXT, or pipe it in.")
     try:
         return sys.stdin.buffer.read().decode().removesuffix("\n")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -76,20 +78,28 @@ class TrivetGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was named.
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the options of `trivet` itself, `--help` among them, whose text may not be writable."""
+        with _told_as_failures():
+            return super().parse_args(ctx, args)
 
-        Raises:
-            Failure: it failed. A traceback is only let through with TRIVET_LOG_LEVEL=debug.
-        """
-        try:
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named; raises Failure if it failed."""
+        with _told_as_failures():
             return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+
+
+@contextmanager
+def _told_as_failures() -> Iterator[None]:
+    """Make Failures of what is raised. A traceback is only let through with TRIVET_LOG_LEVEL=debug."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
+        raise
+    except Exception as exc:
+        if os.environ.get("TRIVET_LOG_LEVEL") == "debug":
             raise
-        except Exception as exc:
-            if os.environ.get("TRIVET_LOG_LEVEL") == "debug":
-                raise
-            raise Failure(message_of(exc)) from exc
+        raise Failure(message_of(exc)) from exc
 
 
 def message_of(exc: Exception) -> str:

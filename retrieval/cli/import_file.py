@@ -20,7 +20,7 @@ import click
 from retrieval.cli.engine import with_engine
 from retrieval.cli.group import Failure
 from retrieval.cli.import_documents import import_document
-from retrieval.cli.options import checked, example, gathered, json_option, settings_options
+from retrieval.cli.options import checked, example, gathered, input_file, json_option, settings_options
 from retrieval.cli.output import print_json, printable, progress
 from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
@@ -131,7 +131,7 @@ _context_options = gathered(
         'trivet import -n family "WhatsApp Chat with Ana.txt" --timezone Europe/Lisbon',
     )
 )
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=input_file)
 @click.option("-n", "--namespace", help="The namespace.  [default: default; in a corpus each row's own]")
 @click.option(
     "--format",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
@@ -42,6 +43,18 @@ html_option = click.option(
     callback=_drawable,
     help="Write a report with charts there.",
 )
+
+
+class _InputFile(click.File):
+    """A file to read; `-` is standard input, if there is one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "-" and sys.stdin is None:
+            self.fail("standard input is closed", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+input_file = _InputFile("rb")
 namespace_option = click.option("-n", "--namespace", default="default", show_default=True, help="The namespace.")
 
 

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.options import example, input_file, json_option, settings_options
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.engine import Trivet
 from retrieval.profiles.profile import Recipe, parse_label
@@ -86,7 +86,7 @@ def show(label: str, settings: Settings, as_json: bool) -> None:
     )
 )
 @click.argument("name")
-@click.argument("file", type=click.File("rb"), required=False)
+@click.argument("file", type=input_file, required=False)
 @click.option(
     "--intent-model",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

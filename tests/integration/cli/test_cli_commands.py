@@ -88,6 +88,24 @@ def test_bad_usage_is_status_two(arguments: list[str], message: str) -> None:
     assert message in result.output
 
 
+@pytest.mark.parametrize(
+    ("call", "status", "message"),
+    [
+        ("import - <&-", 2, "standard input is closed"),
+        ("profile put p - <&-", 2, "standard input is closed"),
+        ("add - <&-", 2, "Give TEXT, or pipe it in."),
+        ("--help >/dev/full", 1, "No space left on device"),
+        ("--version >/dev/full", 1, "No space left on device"),
+    ],
+)
+def test_streams_that_cannot_be_used_are_told_in_a_line(call: str, status: int, message: str) -> None:
+    command = f"{sys.executable} -m retrieval.cli {call}"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment(NOWHERE), capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert done.stderr.splitlines()[-1].endswith(message)
+    assert "Traceback" not in done.stderr
+
+
 def test_a_data_folder_beside_a_database_url_is_refused(trivet: Cli) -> None:
     """One of the two would silently be ignored."""
     assert "--data-dir" in trivet("classify", "x", "--data-dir", "/tmp/x", status=2).stderr
