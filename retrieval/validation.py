@@ -56,6 +56,7 @@ _CHUNK_BYTES = 64 * 1024
 _DEPTHS = np.zeros(256, np.int32)
 _DEPTHS[list(b"[{")], _DEPTHS[list(b"]}")] = 1, -1
 
+_UNSTORABLE = "must not contain a null byte or half a surrogate pair"
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -308,10 +309,10 @@ def _count_values(value: Any) -> int:
 
 def _check_string(value: str, loc: tuple[str | int, ...]) -> None:
     if "\x00" in value:
-        raise InvalidInput("must not contain a null byte or half a surrogate pair", loc=loc)
+        raise InvalidInput(_UNSTORABLE, loc=loc)
     if value.isascii():
         return
     try:
         value.encode()
     except UnicodeEncodeError as exc:
-        raise InvalidInput("must not contain a lone surrogate", loc=loc) from exc
+        raise InvalidInput(_UNSTORABLE, loc=loc) from exc
