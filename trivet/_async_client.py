@@ -221,14 +221,14 @@ class AsyncClient:
         rest = b""
         try:
             async with self._http.stream(call.method, call.path) as response:
-                if response.status_code >= 400:
+                if not response.is_success:
                     await response.aread()
                     raise calls.error_of(response)
                 async for piece in response.aiter_bytes():
                     *lines, rest = (rest + piece).split(b"\n")
                     for line in lines:
                         yield line + b"\n"
-        except httpx.TransportError as exc:
+        except httpx.RequestError as exc:
             raise calls.unreachable(self._http.base_url, exc) from exc
 
     async def feedback(
@@ -293,18 +293,18 @@ class AsyncClient:
 
     async def _send(self, call: Call[T]) -> T:
         """Send a call, again where that may help, and return its answer."""
-        outcome: httpx.Response | httpx.TransportError
+        outcome: httpx.Response | httpx.RequestError
         timeout = self._http.timeout if call.timeout_s is None else call.timeout_s
         for attempt in count():
             try:
                 outcome = await self._http.request(
                     call.method, call.path, content=call.content, params=call.params, timeout=timeout
                 )
-            except httpx.TransportError as exc:
+            except httpx.RequestError as exc:
                 outcome = exc
             if attempt >= self._retries or not calls.may_succeed(call, outcome):
                 break
             await asyncio.sleep(calls.pause_s(attempt, outcome))
-        if isinstance(outcome, httpx.TransportError):
+        if isinstance(outcome, httpx.RequestError):
             raise calls.unreachable(self._http.base_url, outcome) from outcome
         return call.result(outcome)

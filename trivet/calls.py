@@ -103,11 +103,14 @@ class Call(Generic[T]):
         """The answer.
 
         Raises:
-            TrivetError: the server refused the request or failed.
+            TrivetError: the server refused the request or failed, or it is none of Trivet.
         """
-        if response.status_code >= 400:
+        if not response.is_success:
             raise error_of(response)
-        return msgspec.json.decode(response.content or b"null", type=self.answer)
+        try:
+            return msgspec.json.decode(response.content or b"null", type=self.answer)
+        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+            raise ServerError(f"no answer of Trivet from {response.url}: {exc}") from exc
 
 
 def headers_of(api_key: str | None) -> dict[bytes, bytes]:
@@ -124,7 +127,7 @@ def error_of(response: httpx.Response) -> TrivetError:
     """The error that a response tells of."""
     try:
         problem = msgspec.json.decode(response.content, type=_Problem)
-    except msgspec.DecodeError:  # of a proxy
+    except (msgspec.DecodeError, UnicodeDecodeError):  # of a proxy
         problem = _Problem()
     kind = CLASS_OF.get(response.status_code, ServerError)
     message = problem.detail or problem.title or f"{response.status_code} {response.reason_phrase} from {response.url}"
@@ -133,24 +136,24 @@ def error_of(response: httpx.Response) -> TrivetError:
     return kind(message)
 
 
-def unreachable(base_url: httpx.URL, error: httpx.TransportError) -> Unreachable:
+def unreachable(base_url: httpx.URL, error: httpx.RequestError) -> Unreachable:
     """The error of a server that does not answer; names its address."""
     return Unreachable(f"no answer from {base_url}: {type(error).__name__}{f': {error}' if str(error) else ''}")
 
 
-def may_succeed(call: Call[Any], outcome: httpx.Response | httpx.TransportError) -> bool:
+def may_succeed(call: Call[Any], outcome: httpx.Response | httpx.RequestError) -> bool:
     """Whether to send a call again: after an answer that invites it, or none, if that cannot do it twice.
 
     A request that found nobody listening did nothing.
     """
     if isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout):
         return True
-    return call.is_repeatable and (isinstance(outcome, httpx.TransportError) or outcome.status_code in RETRIED)
+    return call.is_repeatable and (isinstance(outcome, httpx.RequestError) or outcome.status_code in RETRIED)
 
 
-def pause_s(attempt: int, outcome: httpx.Response | httpx.TransportError) -> float:
+def pause_s(attempt: int, outcome: httpx.Response | httpx.RequestError) -> float:
     """Seconds to wait before the next attempt: as the server asks in whole seconds, else doubling from a tenth."""
-    asked = "" if isinstance(outcome, httpx.TransportError) else outcome.headers.get("retry-after", "")
+    asked = "" if isinstance(outcome, httpx.RequestError) else outcome.headers.get("retry-after", "")
     return min(float(asked) if asked.isdecimal() else FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
 
 

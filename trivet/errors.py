@@ -8,7 +8,7 @@ TrivetError
 ├── BodyTooLarge   the request is larger than the server takes (413)
 ├── RateLimited    too many requests (429)
 ├── Unavailable    the server cannot answer now (503)
-├── ServerError    the server failed (any other status)
+├── ServerError    the server failed, or what answered is none (any other status)
 └── Unreachable    no answer came from its address
 """
 
@@ -69,4 +69,4 @@ CLASS_OF: Mapping[int, type[TrivetError]] = {
     429: RateLimited,
     503: Unavailable,
 }
-"""By HTTP status; others are `ServerError`."""
+"""By HTTP status; others are `ServerError`, except those of success."""

@@ -88,6 +88,31 @@ def test_every_status_has_its_error(status: int, kind: type[trivet.TrivetError],
     assert ("what is wrong" if body.startswith(b"{") else f"{status}") in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "encoding"),
+    [
+        (301, b"<html>moved", ""),
+        (308, b"", ""),
+        (200, b"<html>log in", ""),
+        (200, b'{"a": 1}', ""),
+        (200, b'{"id": "\xff"}', ""),
+        (200, b"none of it", "gzip"),
+        (422, b'{"detail": "\xff"}', ""),
+        (502, b"none of it", "gzip"),
+    ],
+)
+def test_what_is_no_answer_of_trivet_is_an_error_of_its_own(status: int, body: bytes, encoding: str) -> None:
+    """As of a proxy that sends elsewhere, wants a login or breaks what it passes on."""
+    stream, headers = httpx.ByteStream(body), {"Content-Encoding": encoding, "Location": "https://x.example/"}
+    made = client(lambda _: httpx.Response(status, headers=headers, stream=stream), retries=0)
+    for call in (made.get, made.search, made.add, made.delete, made.undo_merge):
+        with pytest.raises(trivet.TrivetError, match=r"http://127\.0\.0\.1:8321"):
+            call("m1")
+    if status != 200:
+        with pytest.raises(trivet.TrivetError, match=r"http://127\.0\.0\.1:8321"):
+            next(made.export())
+
+
 def test_an_error_names_the_field() -> None:
     problem = {"detail": "top_k: too large", "errors": [{"loc": ["top_k"], "msg": "too large"}]}
     with pytest.raises(trivet.InvalidInput) as raised:
