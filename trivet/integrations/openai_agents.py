@@ -96,10 +96,8 @@ class TrivetSession(SessionABC):
         """The memories of an item: one, unless it is long."""
         content = json.dumps(item)
         said = said_in(item)
-        parts = range(0, len(content), PART_CHARS)
-        share = -(-len(said) // len(parts))  # a text is never longer than its JSON
-        for number, start in enumerate(parts):
-            spoken = said[number * share : (number + 1) * share].strip()
+        for number, start in enumerate(range(0, len(content), PART_CHARS)):  # a text is never longer than its JSON
+            spoken = said[start : start + PART_CHARS].strip()
             conversation = {"kind": "message", "speaker": item["role"], "session_id": self.session_id} if spoken else {}  # type: ignore[typeddict-item]
             yield {
                 "id": f"{ITEM}-{item_id}-{number:05}",

@@ -94,6 +94,17 @@ async def test_what_was_said_in_a_session_is_found(connection: Connection, datab
             await TrivetSession("s" * 300, client).add_items(ITEMS[:1])
 
 
+async def test_what_is_said_beside_a_picture_stays_one_message(database_url: str) -> None:
+    picture = {"type": "input_image", "image_url": "data:image/png;base64," + "iVBORw0K" * (PART_CHARS // 2)}
+    item: Any = {"role": "user", "content": [{"type": "input_text", "text": "My new boat is the Luna."}, picture]}
+    async with trivet.aopen(database_url=database_url, namespace="ana") as client:
+        session = TrivetSession("s1", client)
+        await session.add_items([item])
+        found = await client.search("What is the boat called?", filters={"kind": ["message"]})
+        assert [each.text for each in found.results] == ["My new boat is the Luna."]
+        assert await session.get_items() == [item]
+
+
 @connections
 async def test_two_that_pop_at_once_get_different_items(connection: Connection, database_url: str) -> None:
     async with connection(database_url) as client:
