@@ -76,13 +76,9 @@ class TrivetSession(SessionABC):
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove and return the last item; None if there is none."""
         while stored := await self._stored():
-            ids, item = stored[-1]
-            try:
-                for memory_id in reversed(ids):
-                    await self._client.delete(memory_id, **self._named)
-            except NotFound:  # another one removed it just now
-                continue
-            return item
+            item_id, item = stored[-1]
+            if await self._client.delete_all(metadata={ITEM: {"item": item_id}}, **self._named):
+                return item  # else another one removed it just now
         return None
 
     async def clear_session(self) -> None:
@@ -108,8 +104,8 @@ class TrivetSession(SessionABC):
                 **conversation,
             }
 
-    async def _stored(self) -> list[tuple[list[str], TResponseInputItem]]:
-        """All items, oldest first, each with the ids of its memories."""
+    async def _stored(self) -> list[tuple[str, TResponseInputItem]]:
+        """All items, oldest first, each with its id."""
         memories: list[StoredMemory] = []
         try:
             async for memory in self._client.get_all(tags_all=[self._tag], **self._named):
@@ -118,10 +114,11 @@ class TrivetSession(SessionABC):
             return []
         memories.sort(key=lambda memory: memory.id)
         items = []
-        for _, group in groupby(memories, key=lambda memory: memory.metadata[ITEM]["item"]):
-            parts = list(group)
-            content = "".join(part.metadata[ITEM]["json"] for part in parts)
-            items.append(([part.id for part in parts], json.loads(content)))
+        for item_id, parts in groupby(memories, key=lambda memory: memory.metadata[ITEM]["item"]):
+            try:
+                items.append((item_id, json.loads("".join(part.metadata[ITEM]["json"] for part in parts))))
+            except ValueError:  # the first parts of one that is being added or removed, or was when that was cut off
+                continue
         return items
 
 

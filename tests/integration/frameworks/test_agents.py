@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 from agents import Agent, ModelResponse, RunConfig, Runner, Usage, function_tool
 from agents.memory.session import Session
@@ -114,6 +115,37 @@ async def test_two_that_pop_at_once_get_different_items(connection: Connection, 
         popped: list[Any] = await asyncio.gather(*(session.pop_item() for _ in range(8)))
         assert sorted(item["content"] for item in popped if item) == [item["content"] for item in items]
         assert popped.count(None) == 2
+
+
+async def test_a_long_item_is_popped_whole_or_not_at_all(database_url: str) -> None:
+    class Flaky(httpx.AsyncHTTPTransport):
+        removals = 0
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if request.method == "DELETE" or request.url.path.endswith("/delete"):
+                self.removals += 1
+                if self.removals == 2:
+                    raise httpx.ReadError("cut off")
+            return await super().handle_async_request(request)
+
+    with on_a_port(settings_for(database_url)) as url:
+        async with trivet.AsyncClient(url, namespace="ana", transport=Flaky()) as client:
+            session = TrivetSession("s1", client)
+            await session.add_items([*ITEMS[:3], ITEMS[2]])
+            assert await session.pop_item() == ITEMS[2]
+            with pytest.raises(trivet.Unreachable):
+                await session.pop_item()
+            assert await session.get_items() == ITEMS[:3]
+
+
+async def test_an_item_of_which_the_end_is_not_there_is_left_out(database_url: str) -> None:
+    """Another one adds or removes it, or was cut off."""
+    async with trivet.aopen(database_url=database_url, namespace="ana") as client:
+        session = TrivetSession("s1", client)
+        await session.add_items(ITEMS[:3])
+        await client.delete(max([each.id async for each in client.get_all()]))
+        assert await session.get_items() == ITEMS[:2]
+        assert await session.pop_item() == ITEMS[1]
 
 
 @connections
