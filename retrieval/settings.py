@@ -121,6 +121,15 @@ class Settings:
                 object.__setattr__(self, name, Path(os.path.expanduser(folder)))
 
     @property
+    def address(self) -> str:
+        """Where the server listens, as a URL.
+
+        >>> Settings(host="::1").address
+        'http://[::1]:8321'
+        """
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    @property
     def index_dir(self) -> Path | None:
         """The folder of the indexes; None if they are not kept."""
         return self.cache_dir or (self.data_dir / "index" if self.uses_embedded else None)

@@ -102,7 +102,7 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
         exception_handlers={ValidationException: bad_parameter},
         after_exception=[logging_failures(settings)],
         plugins=[PROBLEMS, schemas],
-        openapi_config=config([html, json], f"http://{settings.host}:{settings.port}", with_key=with_key),
+        openapi_config=config([html, json], settings.address, with_key=with_key),
         state=State({"api": api}),
         logging_config=None,
     )

@@ -66,11 +66,10 @@ class _Tools:
 
             from trivet import AsyncClient
 
-            base_url = f"http://{self._settings.host}:{self._settings.port}"
             transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)  # type: ignore[arg-type]
             async with (
-                AsyncClient(base_url, self._settings.api_key, retries=0, transport=transport) as client,
-                mcp.serving_http(client, base_url) as tools,
+                AsyncClient(self._settings.address, self._settings.api_key, retries=0, transport=transport) as client,
+                mcp.serving_http(client, self._settings.address) as tools,
             ):
                 self._made.set_result(tools)
                 await asyncio.Event().wait()

@@ -197,7 +197,7 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
     async def serve() -> None:
         async with Trivet.open(settings) as engine:
             server = _Server(_config(create_app(settings, engine), settings, workers=1), engine.postgres)
-            logger.info("Listening on http://%s:%d", settings.host, settings.port)
+            logger.info("Listening on %s", settings.address)
             await server.serve(sockets=[listener])
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -218,7 +218,7 @@ def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None
         if START_METHOD == "fork":
             _share_with_forks(postgres)
         config = _config(APP, settings, workers)
-        logger.info("Listening on http://%s:%d with %d workers", settings.host, settings.port, workers)
+        logger.info("Listening on %s with %d workers", settings.address, workers)
         supervisor = _Workers(config, listener, postgres)
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):

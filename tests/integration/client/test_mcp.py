@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 
 import trivet
 import trivet.mcp
-from tests.serving import on_a_port, settings_for
+from tests.serving import on_a_port, served, settings_for
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
@@ -108,16 +108,26 @@ async def test_a_bad_argument_is_a_tools_error(database_url: str) -> None:
     assert "must not be blank" in str(failed.content)
 
 
+RECALL = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "recall", "arguments": {"query": "x"}},
+}
+"""A call in the way of the older protocol."""
+
+ACCEPTED = {"Accept": "application/json, text/event-stream"}
+
+
 def call(url: str, path: str = "/mcp", **headers: str) -> httpx.Response:
-    """Ask for the recall of nothing in the way of the older protocol."""
-    body = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "recall", "arguments": {"query": "x"}},
-    }
-    accepted = {"Accept": "application/json, text/event-stream"}
-    return httpx.post(f"{url}{path}", json=body, headers=accepted | headers, timeout=60)
+    """Ask for the recall of nothing."""
+    return httpx.post(f"{url}{path}", json=RECALL, headers=ACCEPTED | headers, timeout=60)
+
+
+async def test_a_server_may_listen_on_an_ipv6_address(database_url: str) -> None:
+    async with served(database_url, host="::1", port=8321) as client:
+        assert (await client.post("/mcp/ana", json=RECALL, headers=ACCEPTED)).status_code == 200
+        assert (await client.get("/docs/openapi.json")).json()["servers"] == [{"url": "http://[::1]:8321"}]
 
 
 def test_the_namespace_of_a_request_is_its_path_or_a_header(database_url: str) -> None:
