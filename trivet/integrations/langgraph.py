@@ -118,13 +118,21 @@ class TrivetStore(BaseStore):
 
     async def _write(self, client: AsyncClient | _Immediate, ops: Iterable[PutOp]) -> None:
         memories = [self._stored_as(op, op.value) for op in ops if op.value is not None]
-        added = await client.add(memories, **self._named) if memories else []
+        added: list[AddResult] = []
+        refusal: InvalidInput | None = None
+        try:
+            if memories:
+                added = await client.add(memories, **self._named)
+        except InvalidInput as exc:  # all of them are bad; deletions are good
+            refusal = exc
         for op in ops:
             if op.value is None:
                 try:
                     await client.delete(_memory_id(op.namespace, op.key), **self._named)
                 except NotFound:
                     continue
+        if refusal is not None:
+            raise refusal
         for memory, result in zip(memories, added, strict=True):
             if result.status == "rejected":
                 raise InvalidInput(f"the item {memory['metadata'][ITEM]} was not stored: {result.error}")

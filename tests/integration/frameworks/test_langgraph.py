@@ -113,6 +113,9 @@ def test_what_cannot_be_stored_is_said_and_the_rest_is_stored(client: trivet.Cli
         store.batch([PutOp(("a.b",), "k", {})])
     with pytest.raises(ValueError, match=r"\$in"):
         store.search((), filter={"n": {"$in": [1]}})
+    with pytest.raises(trivet.InvalidInput, match="metadata"):
+        store.batch([bad, PutOp(ANA, "good", None)])
+    assert store.get(ANA, "good") is None
     with pytest.raises(TypeError, match="asynchronous"):
         TrivetStore(trivet.AsyncClient()).get(ANA, "k")
 
