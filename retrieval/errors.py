@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
+
+NO_SUCH_PATH: Final = "Nothing is at this path"
+"""What the HTTP API says with a 404 that is not about a namespace or what is in it."""
 
 
 class TrivetError(Exception):

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from retrieval.documents.files import document_of
+from retrieval.errors import NO_SUCH_PATH
 from retrieval.ids import uuid7
 from retrieval.types.document import Document, DocumentPage, DocumentReceipt
 from retrieval.types.entity import EntityAliases, EntityList, EntityPage, EntityPaths, MergeReceipt, Neighborhood
@@ -30,7 +31,7 @@ from retrieval.types.memory import (
 )
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
-from trivet.errors import CLASS_OF, InvalidInput, ServerError, TrivetError, Unreachable
+from trivet.errors import CLASS_OF, InvalidInput, NotFound, ServerError, TrivetError, Unreachable
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class _Fault(Struct, frozen=True):
 class _Problem(Struct, frozen=True):
     """An error of the server (RFC 9457), or as much of one as an intermediary sends."""
 
+    type: str = ""
     detail: str = ""
     title: str = ""
     errors: list[_Fault] | UnsetType = UNSET
@@ -130,6 +132,8 @@ def error_of(response: httpx.Response) -> TrivetError:
     except (msgspec.DecodeError, UnicodeDecodeError):  # of a proxy
         problem = _Problem()
     kind = CLASS_OF.get(response.status_code, ServerError)
+    if kind is NotFound and (problem.type != "/docs#not-found" or problem.detail == NO_SUCH_PATH):
+        return ServerError(f"no API of Trivet at {response.url}")
     message = problem.detail or problem.title or f"{response.status_code} {response.reason_phrase} from {response.url}"
     if kind is InvalidInput and problem.errors:
         return InvalidInput(message, loc=tuple(problem.errors[0].loc))

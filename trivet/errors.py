@@ -3,7 +3,7 @@
 TrivetError
 ├── InvalidInput   the request is refused; `loc` names the field (422, and 400, 415, 421)
 ├── Unauthorized   a key is missing or wrong (401, 403)
-├── NotFound       no such namespace or memory (404)
+├── NotFound       no such namespace or memory (404 of the API)
 ├── Conflict       it conflicts with what is stored (409)
 ├── BodyTooLarge   the request is larger than the server takes (413)
 ├── RateLimited    too many requests (429)
@@ -69,4 +69,4 @@ CLASS_OF: Mapping[int, type[TrivetError]] = {
     429: RateLimited,
     503: Unavailable,
 }
-"""By HTTP status; others are `ServerError`, except those of success."""
+"""By HTTP status; others are `ServerError`."""

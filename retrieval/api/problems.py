@@ -18,6 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from retrieval.error_messages import invalid_input
 from retrieval.errors import (
+    NO_SUCH_PATH,
     AllLegsFailed,
     Conflict,
     EmbeddedPostgresError,
@@ -96,7 +97,7 @@ TITLES: Mapping[int, str] = {
 }
 
 _ROUTER_DETAILS: Mapping[int, str] = {
-    404: "Nothing is at this path",
+    404: NO_SUCH_PATH,
     405: "This path does not take this method; the header Allow names those that it takes",
     413: "The body is longer than the server takes; add large amounts in several batches or by the bulk path",
 }

@@ -198,6 +198,14 @@ def test_what_is_wrong_is_said_in_the_words_of_the_server(ana: trivet.Client) ->
         ana.add({"text": ""})
 
 
+def test_another_path_than_the_servers_is_no_empty_namespace(url: str) -> None:
+    with (
+        trivet.Client(f"{url}/v1", namespace="ana") as lost,
+        pytest.raises(trivet.ServerError, match=f"at {url}/v1/v1"),
+    ):
+        lost.search("anything")
+
+
 def test_a_key_is_asked_for(database_url: str) -> None:
     with on_a_port(settings_for(database_url, api_key="correct-key")) as url:
         with trivet.Client(url, "correct-key", "ana") as client:

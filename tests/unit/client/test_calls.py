@@ -68,7 +68,6 @@ def test_a_call_needs_a_namespace() -> None:
     [
         (400, trivet.InvalidInput),
         (401, trivet.Unauthorized),
-        (404, trivet.NotFound),
         (409, trivet.Conflict),
         (413, trivet.BodyTooLarge),
         (422, trivet.InvalidInput),
@@ -111,6 +110,25 @@ def test_what_is_no_answer_of_trivet_is_an_error_of_its_own(status: int, body: b
     if status != 200:
         with pytest.raises(trivet.TrivetError, match=r"http://127\.0\.0\.1:8321"):
             next(made.export())
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        ({"type": "/docs#not-found", "detail": "there is no namespace 'ana'"}, trivet.NotFound),
+        ({"type": "/docs#not-found", "detail": "Nothing is at this path"}, trivet.ServerError),
+        ({"detail": "Not Found"}, trivet.ServerError),
+        ({}, trivet.ServerError),
+    ],
+)
+def test_only_trivet_says_what_it_does_not_have(problem: dict[str, str], kind: type[trivet.TrivetError]) -> None:
+    """Another server, a proxy or another path than the API's knows nothing of memories."""
+    made = client(lambda _: httpx.Response(404, json=problem), base_url="http://memory.example/v1")
+    with pytest.raises(trivet.TrivetError) as raised:
+        made.get("m1")
+    assert type(raised.value) is kind
+    told = problem["detail"] if kind is trivet.NotFound else "http://memory.example/v1/v1/namespaces/ana/memories/m1"
+    assert told in str(raised.value)
 
 
 def test_an_error_names_the_field() -> None:
