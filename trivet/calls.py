@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -13,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from retrieval.documents.files import document_of
 from retrieval.errors import NO_SUCH_PATH
@@ -39,7 +38,10 @@ NewMemory = str | Mapping[str, Any] | MemoryInput | Memory
 """What `add` takes: a text, the fields of a memory, or a memory."""
 
 BATCH = 200
-"""Memories sent in one request."""
+"""Most memories sent in one request."""
+
+BATCH_BYTES = 2 * 1024 * 1024
+"""A request ends with the memory that passes it: with the longest one it is below the 16 MiB that servers take."""
 
 PAGE = 200
 """Memories read in one request."""
@@ -93,13 +95,8 @@ class Call(Generic[T]):
 
     @property
     def content(self) -> bytes | None:
-        """The body as JSON; half a surrogate pair is escaped, so that the server can say where it is."""
-        if self.body is None:
-            return None
-        try:
-            return msgspec.json.encode(self.body)
-        except UnicodeEncodeError:
-            return json.dumps(msgspec.to_builtins(self.body)).encode()
+        """The body as JSON."""
+        return None if self.body is None else _as_json(self.body)
 
     def result(self, response: httpx.Response) -> T:
         """The answer.
@@ -161,10 +158,18 @@ def pause_s(attempt: int, outcome: httpx.Response | httpx.RequestError) -> float
     return min(float(asked) if asked.isdecimal() else FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
 
 
-def with_ids(memories: NewMemory | Iterable[NewMemory], most: int = BATCH) -> Iterator[list[dict[str, Any]]]:
+def with_ids(memories: NewMemory | Iterable[NewMemory], most: int = BATCH) -> Iterator[list[Raw]]:
     """Batches of memories as JSON objects. Those without an id get one here, so that a batch may be sent twice."""
-    each = iter([memories] if isinstance(memories, str | Mapping | Struct) else memories)
-    while batch := [_with_id(memory) for memory in islice(each, most)]:
+    batch: list[Raw] = []
+    size = 0
+    for memory in [memories] if isinstance(memories, str | Mapping | Struct) else memories:
+        encoded = _as_json(_with_id(memory))
+        batch.append(Raw(encoded))
+        size += len(encoded)
+        if len(batch) == most or size > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
         yield batch
 
 
@@ -180,7 +185,15 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
     return fields
 
 
-def add(namespace: str, memories: Sequence[Mapping[str, Any]], *, may_supersede: bool) -> Call[_AddResponse]:
+def _as_json(value: Any) -> bytes:
+    """A value as JSON; half a surrogate pair is escaped, so that the server can say where it is."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value)).encode()
+
+
+def add(namespace: str, memories: Sequence[Raw], *, may_supersede: bool) -> Call[_AddResponse]:
     """Add or replace memories that have ids."""
     params = {"may_supersede": "true"} if may_supersede else {}
     return Call("POST", _path(namespace, "memories"), _AddResponse, {"memories": memories}, params)

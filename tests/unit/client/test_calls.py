@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import trivet
+from retrieval.settings import Settings
 from trivet.generate import FOLDER, TARGET, synchronous
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -189,6 +190,21 @@ def test_many_memories_are_sent_in_batches_as_they_come() -> None:
     assert sizes == [200, 200, 50]
     assert progress == [(200, 1), (400, 2), (450, 3)]
     assert len({result.id for result in results}) == 450
+
+
+@pytest.mark.parametrize(("count", "chars"), [(17, 990_000), (200, 100_000)])
+def test_long_memories_are_sent_in_smaller_batches(count: int, chars: int) -> None:
+    sent: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        memories = msgspec.json.decode(request.content)["memories"]
+        assert len(request.content) <= Settings().max_body_bytes
+        sent.extend(each["id"] for each in memories)
+        return httpx.Response(201, json={"results": [{"id": each["id"], "status": "created"} for each in memories]})
+
+    ids = [f"m{number}" for number in range(count)]
+    results = client(answer).add({"id": each, "text": "x" * chars} for each in ids)
+    assert sent == [result.id for result in results] == ids
 
 
 def test_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
