@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from click.testing import Result
 
@@ -80,6 +82,21 @@ def test_an_importing_process_does_not_import_networkx(database_url: str, tmp_pa
     )
     assert "1 created" in done.stdout
     assert done.stdout.endswith("True False\n")
+
+
+def test_rows_of_a_table_are_imported_as_the_page_on_sql_says(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+    """Their ids are numbers, and their times have no zone."""
+    page = (Path(__file__).parents[3] / "docs/migrate/pgvector.md").read_text(encoding="utf-8")
+    statement: Any = re.search('"(select .*?)"', page)[1]  # type: ignore[index]
+    with psycopg.connect(database_url) as db:
+        db.execute("create table items (id bigserial, content text, created_at timestamp)")
+        db.execute("insert into items (content, created_at) values ('The kettle' || chr(10) || 'is copper.', now())")
+        rows = [json.dumps(row) for (row,) in db.execute(statement)]
+    file = tmp_path / "items.jsonl"
+    file.write_text("\n".join(rows), encoding="utf-8")
+    assert summary(trivet, file)["counts"] == {"created": 1}
+    [memory] = stored(database_url, "mine")
+    assert (memory.id, memory.text) == ("1", "The kettle\nis copper.")
 
 
 @pytest.mark.parametrize("name", EXPORTS)
