@@ -54,7 +54,7 @@ class AsyncClient:
         self._namespace = namespace
         self._retries = retries
         self._http = httpx.AsyncClient(
-            base_url=base_url, headers=calls.headers_of(api_key), timeout=timeout_s, transport=transport
+            base_url=calls.url_of(base_url), headers=calls.headers_of(api_key), timeout=timeout_s, transport=transport
         )
 
     async def __aenter__(self) -> Self:
@@ -220,7 +220,7 @@ class AsyncClient:
         call = calls.export(self._named(namespace))
         rest = b""
         try:
-            async with self._http.stream(call.method, call.path) as response:
+            async with self._http.stream(call.method, call.url) as response:
                 if not response.is_success:
                     await response.aread()
                     raise calls.error_of(response)
@@ -297,9 +297,7 @@ class AsyncClient:
         timeout = self._http.timeout if call.timeout_s is None else call.timeout_s
         for attempt in count():
             try:
-                outcome = await self._http.request(
-                    call.method, call.path, content=call.content, params=call.params, timeout=timeout
-                )
+                outcome = await self._http.request(call.method, call.url, content=call.content, timeout=timeout)
             except httpx.RequestError as exc:
                 outcome = exc
             if attempt >= self._retries or not calls.may_succeed(call, outcome):

@@ -54,7 +54,7 @@ class Client:
         self._namespace = namespace
         self._retries = retries
         self._http = httpx.Client(
-            base_url=base_url, headers=calls.headers_of(api_key), timeout=timeout_s, transport=transport
+            base_url=calls.url_of(base_url), headers=calls.headers_of(api_key), timeout=timeout_s, transport=transport
         )
 
     def __enter__(self) -> Self:
@@ -218,7 +218,7 @@ class Client:
         call = calls.export(self._named(namespace))
         rest = b""
         try:
-            with self._http.stream(call.method, call.path) as response:
+            with self._http.stream(call.method, call.url) as response:
                 if not response.is_success:
                     response.read()
                     raise calls.error_of(response)
@@ -292,9 +292,7 @@ class Client:
         timeout = self._http.timeout if call.timeout_s is None else call.timeout_s
         for attempt in count():
             try:
-                outcome = self._http.request(
-                    call.method, call.path, content=call.content, params=call.params, timeout=timeout
-                )
+                outcome = self._http.request(call.method, call.url, content=call.content, timeout=timeout)
             except httpx.RequestError as exc:
                 outcome = exc
             if attempt >= self._retries or not calls.may_succeed(call, outcome):

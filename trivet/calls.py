@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx
 import msgspec
@@ -94,6 +94,19 @@ class Call(Generic[T]):
     timeout_s: float | None = None
 
     @property
+    def url(self) -> httpx.URL:
+        """The path with the parameters.
+
+        Raises:
+            InvalidInput: together they are longer than an address may be.
+        """
+        query = urlencode(self.params, doseq=True, errors="surrogatepass")
+        try:
+            return httpx.URL(f"{self.path}?{query}" if query else self.path)
+        except httpx.InvalidURL as exc:
+            raise InvalidInput(f"{exc}: give fewer or shorter values") from exc
+
+    @property
     def content(self) -> bytes | None:
         """The body as JSON."""
         return None if self.body is None else _as_json(self.body)
@@ -110,6 +123,14 @@ class Call(Generic[T]):
             return msgspec.json.decode(response.content or b"null", type=self.answer)
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise ServerError(f"no answer of Trivet from {response.url}: {exc}") from exc
+
+
+def url_of(base_url: str) -> httpx.URL:
+    """The address of a server; raises InvalidInput for one that cannot be read."""
+    try:
+        return httpx.URL(base_url)
+    except httpx.InvalidURL as exc:
+        raise InvalidInput(f"is no address: {exc}", loc=("base_url",)) from exc
 
 
 def headers_of(api_key: str | None) -> dict[bytes, bytes]:
@@ -221,7 +242,7 @@ def get(namespace: str, memory_id: str) -> Call[Memory]:
 
 def page(namespace: str, filters: Mapping[str, Any], cursor: str | None) -> Call[MemoryPage]:
     """Read one page of memories."""
-    params = {"limit": str(PAGE), "filters": msgspec.json.encode(filters).decode()}
+    params = {"limit": str(PAGE), "filters": _as_json(filters).decode()}
     if cursor is not None:
         params["cursor"] = cursor
     return Call("GET", _path(namespace, "memories"), MemoryPage, params=params)
@@ -356,12 +377,15 @@ def _param(value: Any) -> str | list[str]:
         return value
     if isinstance(value, list | tuple):
         return list(value)
-    return msgspec.json.encode(value).decode().strip('"')
+    return _as_json(value).decode().strip('"')
 
 
 def _path(namespace: str, *parts: str) -> str:
-    """The path of a namespace or of what is in it; no id can leave its place in it."""
+    """The path of a namespace or of what is in it; no id can leave its place in it.
+
+    The server refuses half a surrogate pair.
+    """
     for name in (namespace, *parts):
         if name in ("", ".", ".."):
             raise InvalidInput(f"{name!r} is no name of a namespace or of what is in it")
-    return "/".join(("/v1/namespaces", *(quote(name, safe="") for name in (namespace, *parts))))
+    return "/".join(("/v1/namespaces", *(quote(name, safe="", errors="surrogatepass") for name in (namespace, *parts))))

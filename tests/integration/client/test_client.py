@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -279,6 +279,14 @@ def test_half_a_surrogate_pair_is_refused_and_takes_nothing_along(ana: trivet.Cl
     good, bad = ana.add(["good", "a\udcffb"])
     assert (good.status, bad.status) == ("created", "rejected")
     assert "half a surrogate pair" in str(bad.error)
-    with pytest.raises(trivet.InvalidInput) as raised:
-        ana.search("\ud800")
-    assert raised.value.loc == ("query",)
+    calls: dict[str, Callable[[], object]] = {
+        "query": lambda: ana.search("\ud800"),
+        "id": lambda: ana.get("\ud800"),
+        "namespace": lambda: next(ana.export(namespace="\ud800")),
+        "filters": lambda: next(ana.get_all(session_id=["\ud800"])),
+        "query_string": lambda: next(ana.entities(q="\ud800")),
+    }
+    for field, call in calls.items():
+        with pytest.raises(trivet.InvalidInput) as raised:
+            call()
+        assert raised.value.loc[0] == field

@@ -59,6 +59,21 @@ def test_names_that_paths_cannot_carry_are_refused(name: str) -> None:
         client(lambda _: httpx.Response(204)).delete(name)
 
 
+def test_what_is_too_long_for_an_address_is_said() -> None:
+    made = client(lambda _: httpx.Response(200, json=PAGE))
+    sessions = [f"{number:067}" for number in range(1_000)]
+    for call in (made.get_all(session_id=sessions), made.entities(filters={"session_id": sessions})):
+        with pytest.raises(trivet.InvalidInput, match="too long: give fewer or shorter values"):
+            next(call)
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "http://localhost\n"])
+def test_an_address_that_cannot_be_read_is_refused(url: str) -> None:
+    with pytest.raises(trivet.InvalidInput) as raised:
+        trivet.Client(url)
+    assert raised.value.loc == ("base_url",)
+
+
 def test_a_call_needs_a_namespace() -> None:
     with pytest.raises(trivet.InvalidInput, match="name a namespace"):
         trivet.Client().get("m1")
