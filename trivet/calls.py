@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -12,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 import httpx
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from retrieval.documents.files import document_of
 from retrieval.errors import NO_SUCH_PATH
@@ -54,6 +55,9 @@ RETRIED = frozenset({429, 503})
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
+
+_STRING_OR_NOT_FINITE = re.compile(r'("(?:[^"\\]|\\.)*")|NaN|-?Infinity')
+"""In what Python takes for JSON; the group is a string."""
 
 
 class _AddResponse(Struct, frozen=True):
@@ -108,8 +112,8 @@ class Call(Generic[T]):
 
     @property
     def content(self) -> bytes | None:
-        """The body as JSON."""
-        return None if self.body is None else _as_json(self.body)
+        """The body as JSON, which bytes are already."""
+        return self.body if isinstance(self.body, bytes | None) else _as_json(self.body)
 
     def result(self, response: httpx.Response) -> T:
         """The answer.
@@ -179,14 +183,13 @@ def pause_s(attempt: int, outcome: httpx.Response | httpx.RequestError) -> float
     return min(float(asked) if asked.isdecimal() else FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
 
 
-def with_ids(memories: NewMemory | Iterable[NewMemory], most: int = BATCH) -> Iterator[list[Raw]]:
+def with_ids(memories: NewMemory | Iterable[NewMemory], most: int = BATCH) -> Iterator[list[bytes]]:
     """Batches of memories as JSON objects. Those without an id get one here, so that a batch may be sent twice."""
-    batch: list[Raw] = []
+    batch: list[bytes] = []
     size = 0
     for memory in [memories] if isinstance(memories, str | Mapping | Struct) else memories:
-        encoded = _as_json(_with_id(memory))
-        batch.append(Raw(encoded))
-        size += len(encoded)
+        batch.append(_as_json(_with_id(memory)))
+        size += len(batch[-1])
         if len(batch) == most or size > BATCH_BYTES:
             yield batch
             batch, size = [], 0
@@ -207,17 +210,21 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> bytes:
-    """A value as JSON; half a surrogate pair is escaped, so that the server can say where it is."""
+    """A value as JSON, so that the server can say where half a surrogate pair is, or a number that is not finite."""
     try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value)).encode()
+        encoded = msgspec.json.encode(value)
+        if b"null" in encoded:  # which such a number has become, too
+            json.dumps(msgspec.to_builtins(value), allow_nan=False)
+        return encoded
+    except ValueError:
+        text = json.dumps(msgspec.to_builtins(value))
+        return _STRING_OR_NOT_FINITE.sub(lambda found: found[1] or "1e999", text).encode()
 
 
-def add(namespace: str, memories: Sequence[Raw], *, may_supersede: bool) -> Call[_AddResponse]:
+def add(namespace: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[_AddResponse]:
     """Add or replace memories that have ids."""
     params = {"may_supersede": "true"} if may_supersede else {}
-    return Call("POST", _path(namespace, "memories"), _AddResponse, {"memories": memories}, params)
+    return Call("POST", _path(namespace, "memories"), _AddResponse, b'{"memories":[%s]}' % b",".join(memories), params)
 
 
 def search(namespace: str, fields: Mapping[str, Any]) -> Call[SearchResponse]:

@@ -275,11 +275,16 @@ def test_more_than_one_batch_may_supersede(ana: trivet.Client) -> None:
     assert ana.add({"text": "Slugs ate the lettuce."})[0].may_supersede is msgspec.UNSET
 
 
-def test_half_a_surrogate_pair_is_refused_and_takes_nothing_along(ana: trivet.Client) -> None:
+def test_what_json_cannot_hold_is_refused_and_takes_nothing_along(ana: trivet.Client) -> None:
     good, bad = ana.add(["good", "a\udcffb"])
     assert (good.status, bad.status) == ("created", "rejected")
     assert "half a surrogate pair" in str(bad.error)
+    good, bad = ana.add([{"text": 'not "NaN"', "title": None}, {"text": "a", "metadata": {"n": [1, float("nan")]}}])
+    assert (good.status, bad.status) == ("created", "rejected")
+    assert "must be a finite number" in str(bad.error)
+    assert ana.get(str(good.id)).text == 'not "NaN"'
     calls: dict[str, Callable[[], object]] = {
+        "min_relevance": lambda: ana.search("a", min_relevance=-float("inf")),
         "query": lambda: ana.search("\ud800"),
         "id": lambda: ana.get("\ud800"),
         "namespace": lambda: next(ana.export(namespace="\ud800")),

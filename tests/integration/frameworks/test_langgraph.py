@@ -109,6 +109,8 @@ def test_what_cannot_be_stored_is_said_and_the_rest_is_stored(client: trivet.Cli
         store.batch([good, bad])
     assert store.get(ANA, "good") is not None
     assert store.get(ANA, "bad") is None
+    with pytest.raises(trivet.InvalidInput, match="finite number"):
+        store.put(ANA, "bad", {"n": float("nan")})
     with pytest.raises(InvalidNamespaceError):
         store.batch([PutOp(("a.b",), "k", {})])
     with pytest.raises(ValueError, match=r"\$in"):
