@@ -42,7 +42,7 @@ class Tools:
         Args:
             client: does the work.
             namespace_of: the namespace of a request, which no argument of a tool can choose.
-            base_url: what the addresses of memories begin with in `search` and `fetch`.
+            base_url: what the addresses of memories begin with in `search` and `fetch`, unless an HTTP request tells.
         """
         self._client = client
         self._namespace_of = namespace_of
@@ -82,7 +82,7 @@ class Tools:
     async def fetch(self, ctx: Context, id: str) -> str:
         """One memory in full, by its id."""
         memory = await self._client.get(id, namespace=self._namespace_of(ctx))
-        known: dict[str, Any] = {"created_at": memory.created_at, "speaker": memory.speaker, **memory.metadata}
+        known = {**memory.metadata, "created_at": memory.created_at, "speaker": memory.speaker}
         row = {
             "id": memory.id,
             "title": memory.title or memory.text[:80],
@@ -100,8 +100,10 @@ class Tools:
             return []
 
     def _address(self, ctx: Context, memory_id: str) -> str:
+        request: Any = ctx.request_context.request
+        base_url = (self._base_url if request is None else str(request.base_url)).rstrip("/")
         namespace = quote(self._namespace_of(ctx), safe="")
-        return f"{self._base_url}/v1/namespaces/{namespace}/memories/{quote(memory_id, safe='')}"
+        return f"{base_url}/v1/namespaces/{namespace}/memories/{quote(memory_id, safe='')}"
 
 
 def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_url: str = "trivet:") -> MCPServer:
@@ -143,13 +145,13 @@ async def serve_stdio(
 
 
 @asynccontextmanager
-async def serving_http(client: AsyncClient, base_url: str) -> AsyncIterator[Starlette]:
+async def serving_http(client: AsyncClient) -> AsyncIterator[Starlette]:
     """An application that answers at `/`, whatever path the request had before, for the length of a block.
 
     The server around it has checked the request's key, host and origin.
     """
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    tools = server(client, namespace_of_request, base_url=base_url)
+    tools = server(client, namespace_of_request)
     app = tools.streamable_http_app(
         streamable_http_path="/", json_response=True, stateless_http=True, transport_security=unchecked
     )
@@ -164,7 +166,7 @@ def namespace_of_request(context: Context) -> str:
         InvalidInput: by neither.
     """
     request: Any = context.request_context.request
-    path = request.scope["raw_path"].decode("latin-1").removeprefix(PATH).strip("/")
+    path = request.scope["raw_path"].decode("latin-1").partition(PATH)[2].strip("/")
     name: str | None = unquote(path) or request.headers.get(NAMESPACE_HEADER)
     if not name:
         raise InvalidInput(f"name a namespace: {PATH}/NAMESPACE, or the header {NAMESPACE_HEADER}")

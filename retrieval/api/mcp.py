@@ -20,7 +20,7 @@ from retrieval.tasks import cancel
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
     """Hand over what is below `/mcp`."""
     tools: ASGIApp | None = scope["litestar_app"].state["api"].tools
-    if tools is None:
+    if tools is None or not scope["path"].startswith("/"):  # as that of /mcpx
         raise NotFoundException
     await tools({**scope, "path": "/"}, receive, send)  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ class _Tools:
             transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)  # type: ignore[arg-type]
             async with (
                 AsyncClient(self._settings.address, self._settings.api_key, retries=0, transport=transport) as client,
-                mcp.serving_http(client, self._settings.address) as tools,
+                mcp.serving_http(client) as tools,
             ):
                 self._made.set_result(tools)
                 await asyncio.Event().wait()

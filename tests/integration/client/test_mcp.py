@@ -142,6 +142,32 @@ def test_the_namespace_of_a_request_is_its_path_or_a_header(database_url: str) -
         assert "Of Ben" not in call(url, "/mcp/ana@home", **header).text
         assert "name a namespace" in call(url).text
         assert "must be 1 to 128 letters" in call(url, "/mcp/ana/ben").text
+        assert "Of Ana" in call(url, "//mcp/ana@home").text
+        assert call(url, "/mcpana@home").status_code == 404
+
+
+async def test_addresses_begin_as_the_request_or_else_as_the_setting_says(database_url: str) -> None:
+    """Not with the address that the server listens on, which may be all of them."""
+    async with served(database_url, host="0.0.0.0", port=8321, allowed_hosts="*") as client:
+        await client.post("/v1/namespaces/ana/memories", json={"memories": [{"id": "m1", "text": "The kettle."}]})
+        asked = {**RECALL, "params": {"name": "fetch", "arguments": {"id": "m1"}}}
+        answer = await client.post("/mcp/ana", json=asked, headers={**ACCEPTED, "Host": "memory.example:80"})
+    assert "http://memory.example:80/v1/namespaces/ana/memories/m1" in answer.text
+    async with trivet.aopen(database_url=database_url) as local:
+        made = trivet.mcp.server(local, lambda _: "ana", base_url="http://memory.example/")
+        async with Client(made) as assistant:
+            url = json.loads(await ask(assistant, "fetch", id="m1"))["url"]
+    assert url == "http://memory.example/v1/namespaces/ana/memories/m1"
+
+
+async def test_metadata_hide_no_field_of_a_memory(database_url: str) -> None:
+    fields = {"speaker": "Ana", "created_at": "2025-05-20T18:00:00Z"}
+    metadata = {"speaker": "Ben", "created_at": "yesterday", "mood": "glad"}
+    memory: dict[str, Any] = {"id": "m1", "text": "The kettle.", "metadata": metadata, **fields}
+    async with trivet.aopen(database_url=database_url, namespace="ana") as client:
+        await client.add(memory)
+        async with Client(trivet.mcp.server(client, lambda _: "ana")) as assistant:
+            assert json.loads(await ask(assistant, "fetch", id="m1"))["metadata"] == {**fields, "mood": "glad"}
 
 
 _SERVER = """
