@@ -12,6 +12,7 @@ import msgspec
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from starlette.applications import Starlette
@@ -108,7 +109,6 @@ class Tools:
 
 def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_url: str = "trivet:") -> MCPServer:
     """A server of the tools; see `Tools` for the arguments."""
-    made = MCPServer("trivet", version=installed_version(), log_level="WARNING")
     tools = Tools(client, namespace_of, base_url)
     offered: dict[Callable[..., Awaitable[str]], ToolAnnotations] = {
         tools.remember: _ADDS,
@@ -118,9 +118,21 @@ def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_
         tools.search: _READS,
         tools.fetch: _READS,
     }
-    for tool, hints in offered.items():
-        made.tool(annotations=hints, structured_output=False)(_telling(tool))
-    return made
+    made = [
+        _Exact.from_function(_telling(tool), annotations=hints, structured_output=False)
+        for tool, hints in offered.items()
+    ]
+    return MCPServer("trivet", version=installed_version(), tools=made, log_level="WARNING")
+
+
+class _Exact(Tool):
+    """A tool that refuses arguments which it does not have; others ignore a misspelt one."""
+
+    async def run(self, arguments: dict[str, Any], *others: Any, **named: Any) -> Any:
+        known = self.parameters["properties"]
+        if unknown := ", ".join(sorted(arguments.keys() - known.keys())):
+            raise ToolError(f"{self.name} has no argument {unknown}, only {', '.join(known)}")
+        return await super().run(arguments, *others, **named)
 
 
 def _telling(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:

@@ -104,8 +104,11 @@ async def test_they_cost_an_assistant_few_tokens_and_none_chooses_the_namespace(
 async def test_a_bad_argument_is_a_tools_error(database_url: str) -> None:
     async with in_process(database_url, "auto") as assistant:
         failed = await assistant.call_tool("recall", {"query": " "})
+        misspelt = await assistant.call_tool("recall", {"query": "kettle", "topk": 3})
     assert failed.is_error
     assert "must not be blank" in str(failed.content)
+    assert misspelt.is_error
+    assert "recall has no argument topk, only query, limit" in str(misspelt.content)
 
 
 RECALL = {
