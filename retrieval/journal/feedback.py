@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -131,11 +131,58 @@ def _logged(value: T | None, name: str) -> T:
     return value
 
 
-def judged_by_id(request: FeedbackRequest) -> Iterator[tuple[str, str]]:
+def judged_by_id(request: FeedbackRequest | Feedback) -> Iterator[tuple[str, str]]:
     """Yield (field, memory id) for the judgements of memories that need not have been shown."""
     for name in ("relevant", "irrelevant", "ratings"):
         for memory_id in getattr(request, name):
             yield name, memory_id
+
+
+def merged(feedback: Iterable[Feedback], key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
+    """Feedback in order of time with that of the same key as one, those judged last at the end.
+
+    Clicks add up; of the judgements of a memory the last counts.
+    """
+    found: dict[str | bytes, Feedback] = {}
+    for later in feedback:
+        before = found.pop(key(later), None)
+        found[key(later)] = later if before is None else _overridden(before, later)
+    return list(found.values())
+
+
+def _overridden(before: Feedback, later: Feedback) -> Feedback:
+    judged = {*later.relevant, *later.irrelevant, *later.ratings}
+    return msgspec.structs.replace(
+        later,
+        shown=list(dict.fromkeys([*before.shown, *later.shown])),
+        relevant=[*(each for each in before.relevant if each not in judged), *later.relevant],
+        irrelevant=[*(each for each in before.irrelevant if each not in judged), *later.irrelevant],
+        clicked=list(dict.fromkeys([*before.clicked, *later.clicked])),
+        ratings={each: rating for each, rating in before.ratings.items() if each not in judged} | later.ratings,
+        intent=later.intent or before.intent,
+    )
+
+
+def by_search(judged: Feedback) -> str | bytes:
+    """The same for feedback on one search; without its id those of the same question are taken for one."""
+    return judged.search_id if judged.search_id is not None else by_question(judged)
+
+
+def by_question(judged: Feedback) -> bytes:
+    """The same for feedback on the same question, whenever it was asked."""
+    asked = (judged.query, judged.filters, judged.as_of, judged.query_timestamp)
+    return msgspec.json.encode(asked, order="sorted")
+
+
+def limited(judged: Feedback, existing: Collection[str]) -> Feedback:
+    """What it says of the `existing` memories; the ranking that was shown stays."""
+    return msgspec.structs.replace(
+        judged,
+        relevant=[each for each in judged.relevant if each in existing],
+        irrelevant=[each for each in judged.irrelevant if each in existing],
+        clicked=[each for each in judged.clicked if each in existing],
+        ratings={each: rating for each, rating in judged.ratings.items() if each in existing},
+    )
 
 
 def fingerprint(request: FeedbackRequest) -> bytes:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import NamedTuple
-
-import msgspec
 
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ids import uuid7
@@ -16,10 +13,14 @@ from retrieval.journal.feedback import (
     Feedback,
     FeedbackPage,
     FeedbackRequest,
+    by_question,
+    by_search,
     check_feedback,
     completed,
     fingerprint,
     judged_by_id,
+    limited,
+    merged,
 )
 from retrieval.journal.query_log import QueryPage, contains
 from retrieval.journal.writer import Journal
@@ -100,11 +101,6 @@ class JournalService:
         cursor = str(rows[limit - 1].number) if len(rows) > limit else None
         return FeedbackPage(feedback=[row.feedback for row in rows[:limit]], next_cursor=cursor)
 
-    async def read_feedback(self, name: str, *, since: datetime | None = None) -> list[Feedback]:
-        """All feedback from `since` on, in order of time."""
-        async with self._namespace(name) as (conn, ns):
-            return await feedback.read(conn, ns, since=since)
-
     async def delete_feedback(self, name: str) -> int:
         """Delete all feedback; returns the number deleted."""
         async with self._namespace(name) as (conn, ns):
@@ -147,46 +143,40 @@ class JournalService:
 
         A rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback overrides earlier.
         """
-        said: dict[bytes, tuple[Feedback, dict[str, bool]]] = {}
-        async with self._namespace(name) as (conn, ns):
-            for judged in await feedback.read(conn, ns):
-                asked = (judged.query, judged.filters, judged.as_of, judged.query_timestamp)
-                key = msgspec.json.encode(asked, order="sorted")
-                _, before = said.pop(key, (judged, {}))
-                said[key] = (judged, before | _verdicts(judged))
-            existing = await feedback.existing(conn, ns, {one for _, verdicts in said.values() for one in verdicts})
         queries = [
             JudgedQuery(
-                judged.query,
-                sorted(one for one, is_relevant in verdicts.items() if is_relevant and one in existing),
-                judged.filters or Filters(),
-                judged.as_of,
-                judged.query_timestamp,
+                judged.query, _relevant(judged), judged.filters or Filters(), judged.as_of, judged.query_timestamp
             )
-            for judged, verdicts in said.values()
+            for judged in await self._merged(name, by_question)
         ]
         return [query for query in queries if query.relevant]
+
+    async def judged_searches(self, name: str) -> list[Feedback]:
+        """The feedback on each search as one, of existing memories alone; later feedback overrides earlier."""
+        return await self._merged(name, by_search)
 
     async def relevant_by_search(self, name: str) -> Mapping[str, Sequence[str]]:
         """By search, the existing memories that its feedback judges relevant.
 
         A rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback overrides earlier.
         """
-        verdicts: dict[str, dict[str, bool]] = defaultdict(dict)
+        searches = await self.judged_searches(name)
+        return {judged.search_id: _relevant(judged) for judged in searches if judged.search_id is not None}
+
+    async def _merged(self, name: str, key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
         async with self._namespace(name) as (conn, ns):
-            for judged in await feedback.read(conn, ns):
-                if judged.search_id is not None:
-                    verdicts[judged.search_id] |= _verdicts(judged)
-            existing = await feedback.existing(conn, ns, {one for said in verdicts.values() for one in said})
-        return {
-            search_id: sorted(memory_id for memory_id, relevant in said.items() if relevant and memory_id in existing)
-            for search_id, said in verdicts.items()
-        }
+            found = merged(await feedback.read(conn, ns), key)
+            named = {memory_id for judged in found for _, memory_id in judged_by_id(judged)}
+            clicked = {memory_id for judged in found for memory_id in judged.clicked}
+            existing = await feedback.existing(conn, ns, named | clicked)
+        return [limited(judged, existing) for judged in found]
 
 
-def _verdicts(judged: Feedback) -> dict[str, bool]:
+def _relevant(judged: Feedback) -> list[str]:
+    """The memories that it judges relevant, sorted."""
     rated = {memory_id: rating >= RELEVANT_FROM for memory_id, rating in judged.ratings.items()}
-    return rated | dict.fromkeys(judged.relevant, True) | dict.fromkeys(judged.irrelevant, False)
+    verdicts = rated | dict.fromkeys(judged.relevant, True) | dict.fromkeys(judged.irrelevant, False)
+    return sorted(memory_id for memory_id, relevant in verdicts.items() if relevant)
 
 
 async def _check_existing(conn: Connection, ns: int, request: FeedbackRequest) -> None:

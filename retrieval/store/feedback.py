@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
@@ -49,10 +48,7 @@ _PAGE: LiteralString = (
     "select " + _COLUMNS + " from feedback where ns = %(ns)s and number > %(after)s order by number limit %(limit)s"
 )
 
-_SINCE: LiteralString = (
-    "select " + _COLUMNS + " from feedback where ns = %(ns)s"
-    " and (%(since)s::timestamptz is null or at >= %(since)s::timestamptz) order by at, number"
-)  # fmt: skip
+_ALL: LiteralString = "select " + _COLUMNS + " from feedback where ns = %(ns)s order by at, number"
 
 _DELETE: LiteralString = "delete from feedback where ns = %(ns)s"
 
@@ -108,9 +104,9 @@ async def page(conn: AsyncConnection[Any], ns: int, *, after: int, limit: int) -
     return [_numbered(row) for row in await cursor.fetchall()]
 
 
-async def read(conn: AsyncConnection[Any], ns: int, *, since: datetime | None = None) -> list[Feedback]:
-    """All feedback of the namespace from `since` on, in order of time."""
-    cursor = await conn.execute(_SINCE, {"ns": ns, "since": since})
+async def read(conn: AsyncConnection[Any], ns: int) -> list[Feedback]:
+    """All feedback of the namespace, in order of time."""
+    cursor = await conn.execute(_ALL, {"ns": ns})
     return [_numbered(row).feedback for row in await cursor.fetchall()]
 
 

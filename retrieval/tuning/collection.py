@@ -125,7 +125,7 @@ async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bia
         LegFailed: a leg did not answer.
     """
     async with plan.engine(plan.settings) as engine:
-        judged = await engine.records.read_feedback(namespace)
+        judged = await engine.records.judged_searches(namespace)
         labelled = labelled_searches(judged, namespace, position_bias=position_bias)
         state = msgspec.json.encode(await engine.get_namespace(namespace), order="sorted")
         found = {}

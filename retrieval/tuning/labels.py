@@ -14,7 +14,7 @@ from msgspec import Struct
 from classifier.intents import Intent
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import EvaluationFolder, Query, numbered_lines
-from retrieval.journal.feedback import Feedback
+from retrieval.journal.feedback import Feedback, judged_by_id
 from retrieval.tuning.runs import checksum
 from retrieval.types.search import Filters
 from retrieval.validation import decode
@@ -105,11 +105,13 @@ class Gained(NamedTuple):
 def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bias: float) -> list[Labelled]:
     """The searches of a namespace with anything positive, in the order of time.
 
-    A place is looked at with probability (1 / rank) ^ `position_bias`.
+    `judged` has each search once; those whose judged memories are gone do not count. A place is looked at with
+    probability (1 / rank) ^ `position_bias`.
 
     Raises:
         InvalidInput: there is too little to learn from.
     """
+    judged = [each for each in judged if each.clicked or any(judged_by_id(each))]
     found = [
         Labelled(
             query=Query(each.id, namespace, each.query, FEEDBACK, sorted(gained.gains)),

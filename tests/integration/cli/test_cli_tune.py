@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -140,7 +141,7 @@ def test_a_dry_run_stores_nothing(database_url: str, folder: Path, tmp_path: Pat
 
 
 def test_feedback_is_learned_from(database_url: str, tmp_path: Path) -> None:
-    """Once there is enough of it; before that the numbers are told."""
+    """Once there is enough of it, each search counted once; before that the numbers are told."""
     with_bad_profile(database_url)
 
     async def judge(first: int, last: int) -> None:
@@ -149,8 +150,10 @@ def test_feedback_is_learned_from(database_url: str, tmp_path: Path) -> None:
             for number in range(first, last + 1):
                 note = 1 + number % 40
                 asked = question(1, note) + " Please." * (number // 40)
-                judged = FeedbackRequest(query=asked, shown=[f"note{note}"], clicked=[f"note{note}"])
-                await engine.records.add_feedback("hall", judged)
+                shown = [f"note{note}"]
+                judged = FeedbackRequest(query=asked, shown=shown, clicked=shown)
+                for each in (judged, msgspec.structs.replace(judged, relevant=shown)):
+                    await engine.records.add_feedback("hall", each)
 
     work = tmp_path / "work"
     options = ("tune", "--from-feedback", "-n", "hall", "--profile", "hall", "--from", "bad@1", "--work", work)

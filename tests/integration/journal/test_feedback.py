@@ -41,6 +41,11 @@ def said(**fields: Any) -> FeedbackRequest:
     return FeedbackRequest(**{"query": "Where?", "shown": ["a", "b"], "clicked": ["b"], **fields})
 
 
+async def stored(records: JournalService, name: str) -> list[Feedback]:
+    """All of a namespace, as it was said."""
+    return (await records.list_feedback(name, cursor=None, limit=100)).feedback
+
+
 async def log_search(pool: Pool, search_id: str, settings: QueryLogSettings, ids: str = "ba", ns: str = "n") -> None:
     request = SearchRequest(query="Where?", as_of=AS_OF, query_timestamp=AS_OF, filters=Filters(kind=["memory"]))
     searched = Searched(
@@ -90,7 +95,7 @@ async def test_what_is_stored_can_be_read(records: JournalService) -> None:
     )
     before = datetime.now(UTC)
     assert await records.add_feedback("n", request) == FeedbackReceipt(id="f1", stored=True)
-    (judged,) = await records.read_feedback("n")
+    (judged,) = await stored(records, "n")
     assert before - timedelta(seconds=1) < judged.at < datetime.now(UTC) + timedelta(seconds=1)
     assert judged == Feedback(
         id="f1",
@@ -112,13 +117,12 @@ async def test_what_is_stored_can_be_read(records: JournalService) -> None:
     assert (listed.id, listed.filters, listed.ratings) == ("f1", request.filters, {"b": 0.75})
 
 
-async def test_reading_from_a_time_on_in_order(records: JournalService) -> None:
+async def test_it_is_in_order_of_time(records: JournalService) -> None:
     for name in ("f1", "f2", "f3"):
         await records.add_feedback("n", said(id=name))
-    first, second, third = await records.read_feedback("n")
+    first, second, third = await stored(records, "n")
     assert [first.id, second.id, third.id] == ["f1", "f2", "f3"]
     assert first.at < second.at < third.at
-    assert [judged.id for judged in await records.read_feedback("n", since=second.at)] == ["f2", "f3"]
 
 
 async def test_the_same_again_is_stored_once(records: JournalService) -> None:
@@ -129,7 +133,7 @@ async def test_the_same_again_is_stored_once(records: JournalService) -> None:
     for other in (said(id="f1", relevant=["a"]), said(id="f1", relevant=["a", "c"], shown=["b", "a"])):
         with pytest.raises(Conflict, match="'f1'"):
             await records.add_feedback("n", other)
-    assert len(await records.read_feedback("n")) == 1
+    assert len(await stored(records, "n")) == 1
     assert (await records.add_feedback("other", said(id="f1"))).stored, "ids are the namespace's own"
 
 
@@ -142,7 +146,7 @@ async def test_without_an_id_each_is_its_own(records: JournalService) -> None:
 async def test_the_same_from_many_at_once_is_stored_once(records: JournalService) -> None:
     receipts = await asyncio.gather(*(records.add_feedback("n", said(id="f1")) for _ in range(8)))
     assert sorted(receipt.stored for receipt in receipts) == [False] * 7 + [True]
-    assert len(await records.read_feedback("n")) == 1
+    assert len(await stored(records, "n")) == 1
 
 
 async def test_the_oldest_falls_out(records: JournalService, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +159,7 @@ async def test_the_oldest_falls_out(records: JournalService, monkeypatch: pytest
         with pytest.raises(InvalidInput):
             await records.add_feedback("n", said(relevant=["z"]))
     for name in ("n", "other"):
-        assert [judged.id for judged in await records.read_feedback(name)] == ["f2", "f3", "f4"]
+        assert [judged.id for judged in await stored(records, name)] == ["f2", "f3", "f4"]
 
 
 async def test_pages(records: JournalService) -> None:
@@ -203,7 +207,7 @@ async def test_what_is_refused(
     with pytest.raises(InvalidInput, match=message) as refused:
         await records.add_feedback("n", said(**fields))
     assert refused.value.loc == loc
-    assert await records.read_feedback("n") == []
+    assert await stored(records, "n") == []
 
 
 async def test_memories_of_another_namespace_do_not_exist(records: JournalService, pool: Pool) -> None:
@@ -222,7 +226,7 @@ async def test_a_logged_search_says_what_the_caller_leaves_out(records: JournalS
     await log_search(pool, "s1", QueryLogSettings())
     await records.add_feedback("n", FeedbackRequest(search_id="s1", clicked=["a"]))
     await records.add_feedback("n", said(search_id="s1", shown=["b", "c"], clicked=["c"], profile="mine@1"))
-    logged, own = await records.read_feedback("n")
+    logged, own = await stored(records, "n")
     assert (logged.query, logged.shown, logged.profile) == ("Where?", ["b", "a"], "default@3")
     assert (logged.as_of, logged.query_timestamp, logged.filters) == (AS_OF, AS_OF, Filters(kind=["memory"]))
     assert (own.shown, own.profile, own.filters) == (["b", "c"], "mine@1", Filters(kind=["memory"]))
@@ -243,7 +247,7 @@ async def test_a_logged_search_may_not_have_kept_enough(records: JournalService,
 async def test_a_search_that_found_nothing_can_have_missed_something(records: JournalService, pool: Pool) -> None:
     await log_search(pool, "s1", QueryLogSettings(), ids="")
     await records.add_feedback("n", FeedbackRequest(search_id="s1", relevant=["c"]))
-    assert (await records.read_feedback("n"))[0].shown == []
+    assert (await stored(records, "n"))[0].shown == []
 
 
 async def test_relevant_memories_by_search(records: JournalService, pool: Pool) -> None:
@@ -256,15 +260,34 @@ async def test_relevant_memories_by_search(records: JournalService, pool: Pool) 
     assert await records.relevant_by_search("n") == {"s1": ["a", "c"], "s2": []}
     await Ingest(pool, hashed()).delete("n", "a")
     assert await records.relevant_by_search("n") == {"s1": ["c"], "s2": []}
-    assert (await records.read_feedback("n"))[0].relevant == ["a", "b"], "as it was said"
+    assert (await stored(records, "n"))[0].relevant == ["a", "b"], "as it was said"
+
+
+async def test_a_search_is_judged_once_however_often_it_is_spoken_of(records: JournalService, pool: Pool) -> None:
+    """Clicks add up, the last judgement of a memory counts, and none of one that is gone; the ranking stays."""
+    shown = ["c", "a", "b"]
+    await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=["b"], relevant=["a"]))
+    await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=["c"], ratings={"a": 0.25}))
+    await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=[], irrelevant=["b"]))
+    await records.add_feedback("n", said(search_id="s2", shown=shown, relevant=["c"]))
+    await records.add_feedback("n", said(shown=shown, clicked=[], relevant=["a"]))
+    await records.add_feedback("n", said(shown=shown, clicked=[], irrelevant=["a"]))
+    await records.add_feedback("n", said(query="Who?", clicked=[], relevant=["c"]))
+    await Ingest(pool, hashed()).delete("n", "c")
+    first, second, unnamed, gone = await records.judged_searches("n")
+    assert (first.shown, first.clicked, first.ratings) == (shown, ["b"], {"a": 0.25})
+    assert (first.relevant, first.irrelevant) == ([], ["b"])
+    assert (second.relevant, second.clicked) == ([], ["b"])
+    assert (unnamed.relevant, unnamed.irrelevant) == ([], ["a"])
+    assert gone.relevant == []
 
 
 async def test_deleting_all_of_a_namespace(records: JournalService) -> None:
     for name in ("n", "n", "other"):
         await records.add_feedback(name, said())
     assert await records.delete_feedback("n") == 2
-    assert await records.read_feedback("n") == []
-    assert len(await records.read_feedback("other")) == 1
+    assert await stored(records, "n") == []
+    assert len(await stored(records, "other")) == 1
     assert (await records.add_feedback("n", said())).stored
 
 
@@ -277,9 +300,9 @@ async def test_it_goes_with_its_namespace(records: JournalService, pool: Pool, d
         receipt = await namespaces.delete(conn, "n")
         assert (receipt.deleted["feedback"], receipt.deleted["queries"], receipt.deleted["shadow_runs"]) == (1, 1, 0)
         await namespaces.put(conn, "n", NamespaceSettings())
-    assert await records.read_feedback("n") == []
+    assert await stored(records, "n") == []
     assert (await records.list_queries("n", cursor=None, limit=1)).queries == []
-    assert len(await records.read_feedback("other")) == 1
+    assert len(await stored(records, "other")) == 1
     with psycopg.connect(database_url) as db:
         assert db.execute("select count(*) from journal").fetchone() == (1,)
 
@@ -289,7 +312,8 @@ async def test_an_unknown_namespace(records: JournalService) -> None:
     for asked in (
         records.add_feedback("nobody", said()),
         records.list_feedback("nobody", cursor=None, limit=1),
-        records.read_feedback("nobody"),
+        records.judged_queries("nobody"),
+        records.judged_searches("nobody"),
         records.delete_feedback("nobody"),
         records.list_queries("nobody", cursor=None, limit=1),
         records.delete_queries("nobody"),

@@ -96,6 +96,11 @@ def test_searches_with_nothing_positive_are_left_out() -> None:
     assert (labelled[0].set, labelled[0].searched, labelled[0].query.text) == ("chat", "chat", "question 0")
 
 
+def test_searches_whose_judged_memories_are_gone_do_not_count() -> None:
+    with pytest.raises(InvalidInput, match="on 49 searches, 49 of them"):
+        labelled_searches([judged(n, relevant=frozenset("a" if n else "")) for n in range(50)], "chat", position_bias=1)
+
+
 def clicked_searches(position_bias: float) -> list[SavedQuery]:
     """Searches whose answers favoured the vector leg, as their clicks tell of them.
 
