@@ -80,7 +80,8 @@ async def collect(folders: list[Path], out: Path, examples: Path | None, limit: 
                     request = SearchRequest(
                         query=query.search_text,
                         mode=Mode.ADAPTIVE,
-                        filters=query.filters,
+                        filters=query.search_filters,
+                        as_of=query.search_as_of,
                         query_timestamp=query.asked_at,
                     )
                     answer = await engine.answer(names(query.namespace), request)

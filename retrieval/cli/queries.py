@@ -104,7 +104,7 @@ def _rows(
             "relevant": relevant.get(entry.id, ()),
             "filters": entry.filters,
             "as_of": entry.as_of,
-            "query_timestamp": entry.query_timestamp or entry.at,
+            "timestamp": entry.query_timestamp or entry.as_of or entry.at,
         }
 
 

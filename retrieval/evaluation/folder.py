@@ -17,9 +17,10 @@ from retrieval.answer.conversation import query_of
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.metrics import Grades
+from retrieval.store.namespaces import check_new_name
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import ChatMessage, Filters
-from retrieval.validation import check_query, decode
+from retrieval.validation import check_query, check_storable, decode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +47,8 @@ class _Row(msgspec.Struct, frozen=True):
     namespace: str
     title: str | None = None
     speaker: str | None = None
+    kind: str | None = None
+    tags: list[str] = []
     timestamp: str | None = None
     metadata: dict[str, Any] = {}
 
@@ -58,6 +61,8 @@ class Query(msgspec.Struct, frozen=True):
         created_before: only memories from before this time are searched.
         created_before_session: the same, before the session in which it was asked; counts instead where it is there.
         messages: what was said before it, without which it is not understood.
+        filters: those of the search; `created_before` and `created_before_session` of the row count instead of theirs.
+        as_of: the search answers as the namespace stood then.
     """
 
     id: str
@@ -69,6 +74,8 @@ class Query(msgspec.Struct, frozen=True):
     created_before: str | None = None
     created_before_session: str | None = None
     messages: list[ChatMessage] = []
+    filters: Filters | None = None
+    as_of: str | None = None
 
     @property
     def search_text(self) -> str:
@@ -78,17 +85,29 @@ class Query(msgspec.Struct, frozen=True):
     @property
     def asked_at(self) -> datetime | None:
         """The time of asking; UTC where it bears no zone."""
-        return _utc(self.timestamp)
+        return self._time("timestamp")
 
     @property
-    def filters(self) -> Filters:
-        """Only what was there before it was asked, where the row says so."""
-        return Filters(created_before=_utc(self.created_before_session or self.created_before))
+    def search_as_of(self) -> datetime | None:
+        """The time as of which it is answered; UTC where it bears no zone."""
+        return self._time("as_of")
+
+    @property
+    def search_filters(self) -> Filters:
+        """Its filters, with only what was there before it was asked where the row says so."""
+        filters = self.filters or Filters()
+        before = self._time("created_before_session" if self.created_before_session else "created_before")
+        return filters if before is None else msgspec.structs.replace(filters, created_before=before)
 
     @property
     def grades(self) -> Grades:
         """What is relevant, with grade 1."""
         return dict.fromkeys(self.relevant, 1)
+
+    def _time(self, field: str) -> datetime | None:
+        time = _utc(getattr(self, field), field)
+        check_storable(time, (field,))
+        return time
 
 
 class _Dataset(msgspec.Struct, frozen=True):
@@ -115,6 +134,10 @@ class EvaluationFolder:
     def namespaces(self) -> tuple[str, ...]:
         """The corpus's namespaces in order of appearance."""
         return tuple(dict.fromkeys(row.namespace for row in self.corpus))
+
+    def stored_name(self, namespace: str) -> str:
+        """Where `trivet eval` stores a namespace of the folder."""
+        return f"eval:{self.name}:{namespace}"
 
     def sample(self, limit: int | None, seed: int) -> Sequence[Query]:
         """The queries with gold, or `limit` of them drawn by `seed`, in the folder's order."""
@@ -147,12 +170,19 @@ def read_folders(paths: Sequence[Path]) -> list[EvaluationFolder]:
     """The folders, all of them before anything is stored.
 
     Raises:
-        InvalidInput: one cannot be read, has no query with gold, or has the name of another.
+        InvalidInput: one cannot be read, has no query with gold, has the name of another, or one that no namespace
+            of the database can have.
     """
     found = [read_folder(path) for path in paths]
     for folder in found:
         if not folder.judged:
             raise InvalidInput(f"{folder.path}: no query has anything relevant")
+        for namespace in folder.namespaces:
+            stored = folder.stored_name(namespace)
+            try:
+                check_new_name(stored)
+            except InvalidInput as exc:
+                raise InvalidInput(f"{folder.path}: the namespace {stored!r} of its memories {exc}") from exc
     if len({folder.name for folder in found}) < len(found):
         raise InvalidInput("two of the folders have the same name")
     return found
@@ -179,7 +209,8 @@ def _read_queries(file: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
         try:
             query = decode(raw, decoder)
             check_query(query.text, "text")
-            query.asked_at, query.filters  # noqa: B018 -- raise for a time that cannot be read
+            check_storable(query)
+            query.asked_at, query.search_as_of, query.search_filters  # noqa: B018 -- raise for a bad time
         except InvalidInput as exc:
             raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
         if query.id in seen:
@@ -226,8 +257,8 @@ class CorpusReader:
     def read(self, raw: bytes, line: int) -> CorpusRow:
         """The row on line `line`.
 
-        `metadata.session` (or `metadata.session_id`) becomes the session; a row with a speaker or
-        a session is a `message`, any other a `chunk`; a time without a zone is UTC.
+        `metadata.session` (or `metadata.session_id`) becomes the session; a row of no `kind` with
+        a speaker or a session is a `message`, any other a `chunk`; a time without a zone is UTC.
 
         Raises:
             InvalidInput: no JSON object with the fields of a row.
@@ -243,10 +274,11 @@ class CorpusReader:
             "text": row.text,
             "title": row.title,
             "speaker": row.speaker,
-            "kind": "message" if row.speaker is not None or session is not None else "chunk",
+            "kind": row.kind or ("message" if row.speaker is not None or session is not None else "chunk"),
             "session_id": session,
             "position": position,
-            "created_at": _utc(row.timestamp),
+            "created_at": _utc(row.timestamp, "timestamp"),
+            "tags": row.tags,
             "metadata": row.metadata,
         }
         return CorpusRow(line=line, id=row.id, namespace=row.namespace, memory=_memory(fields))
@@ -270,12 +302,12 @@ def _session(metadata: dict[str, Any]) -> str | None:
     return str(value)
 
 
-def _utc(timestamp: str | None) -> datetime | None:
+def _utc(timestamp: str | None, field: str) -> datetime | None:
     """The time with a zone, UTC where it bears none."""
     if timestamp is None:
         return None
     try:
         parsed = datetime.fromisoformat(timestamp)
     except ValueError as exc:
-        raise InvalidInput("must be an ISO 8601 time such as 2023-05-08T13:56:00Z", loc=("timestamp",)) from exc
+        raise InvalidInput("must be an ISO 8601 time such as 2023-05-08T13:56:00Z", loc=(field,)) from exc
     return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)

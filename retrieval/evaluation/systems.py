@@ -61,7 +61,8 @@ class System:
         """The search for a query; it explains, since only then duplicates are named."""
         return SearchRequest(
             query=query.search_text,
-            filters=query.filters,
+            filters=query.search_filters,
+            as_of=query.search_as_of,
             query_timestamp=query.asked_at,
             top_k=top_k,
             mode=self.mode,
@@ -75,7 +76,8 @@ class System:
         """The context pack for a query."""
         return ContextRequest(
             query=query.search_text,
-            filters=query.filters,
+            filters=query.search_filters,
+            as_of=query.search_as_of,
             query_timestamp=query.asked_at,
             top_k=PACK_TOP_K,
             mode=self.mode,

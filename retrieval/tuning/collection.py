@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -23,7 +22,7 @@ from retrieval.evaluation.served import LentModel, evaluation_settings, lend
 from retrieval.evaluation.study import Watch
 from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
-from retrieval.tuning.labels import Labelled, content_of, labelled_queries, labelled_searches, searched_namespace
+from retrieval.tuning.labels import Labelled, content_of, labelled_queries, labelled_searches
 from retrieval.tuning.runs import Rescoring, RunFile, SavedQuery, checksum, depths_of, legs_key
 from retrieval.types.search import Leg, Mode, SearchRequest
 
@@ -205,7 +204,7 @@ async def collect(
 
 
 async def _store(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, fresh: bool) -> None:
-    names = partial(searched_namespace, folder)
+    names = folder.stored_name
     with watch(f"{folder.name}: storing", len(folder.corpus)) as progress:
         stored = await ingest(engine, folder, names, fresh=fresh, progress=progress)
     await check_complete(engine, folder, names, stored)

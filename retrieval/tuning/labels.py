@@ -64,11 +64,6 @@ class _Intents(Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-def searched_namespace(folder: EvaluationFolder, namespace: str) -> str:
-    """Where `trivet eval` stores a namespace of the folder."""
-    return f"eval:{folder.name}:{namespace}"
-
-
 def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) -> list[Labelled]:
     """The folder's queries with gold, or so many drawn by `seed`, in the folder's order.
 
@@ -80,10 +75,11 @@ def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) 
         Labelled(
             query=query,
             set=folder.name,
-            searched=searched_namespace(folder, query.namespace),
+            searched=folder.stored_name(query.namespace),
             intent=intents.get(query.id) or _as_intent(query.type),
             gains=dict.fromkeys(query.relevant, 1.0),
-            filters=query.filters,
+            filters=query.search_filters,
+            as_of=query.search_as_of,
             query_timestamp=query.asked_at,
         )
         for query in folder.sample(limit, seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import namespaces
 from retrieval.store.pool import open_pool
+from retrieval.tuning.labels import labelled_queries
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
-from retrieval.types.search import SearchRequest
+from retrieval.types.search import Filters, SearchRequest
 from tests.turns import hashed
 
 Queries = Callable[..., Result]
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+FILTERS = Filters(speaker=["Ana"], tags_any=["chat"])
 ASKED = {"s1": ("Where was \x1b[31mCaroline?", "fact_lookup"), "s2": ("Who is Ana?", None)}
 
 
@@ -48,7 +52,8 @@ async def _load_vectors(database_url: str) -> None:
 
 
 def _searched(search_id: str, query: str, intent: str | None) -> Searched:
-    request = SearchRequest(query=query)
+    at = NOON if search_id == "s1" else None
+    request = SearchRequest(query=query, filters=FILTERS, query_timestamp=at, as_of=at)
     return Searched(
         search_id=search_id, request=request, profile="default@3", intent=intent, ids=["m1"], scores=[0.5], total_ms=4.5
     )
@@ -81,14 +86,19 @@ def test_it_lists_what_was_asked(queries: Queries) -> None:
 
 
 def test_an_export_is_read_as_an_evaluation_folder(queries: Queries, tmp_path: Path) -> None:
-    """With what feedback on the search calls relevant."""
+    """With what feedback on the search calls relevant, to be asked as it was: its time, its filters."""
     corpus = [{"id": memory_id, "namespace": "n", "text": "x"} for memory_id in ("m1", "m2")]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
     assert queries("-n", "n", "--export", tmp_path / "queries.jsonl").output == "2 exported\n"
     first, second = read_folder(tmp_path).queries
     assert (first.id, first.namespace, first.text) == ("s1", "n", ASKED["s1"][0])
     assert (first.type, first.relevant) == ("fact_lookup", ["m2"])
-    assert (second.type, second.relevant) == ("unknown", [])
+    assert (first.asked_at, first.search_as_of, first.search_filters) == (NOON, NOON, FILTERS)
+    assert (second.type, second.relevant, second.search_as_of) == ("unknown", [], None)
+    assert second.asked_at is not None
+    assert second.asked_at > NOON, "when it was logged"
+    (labelled,) = labelled_queries(read_folder(tmp_path), limit=None, seed=0)
+    assert (labelled.query_timestamp, labelled.as_of, labelled.filters) == (NOON, NOON, FILTERS)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["corpus.jsonl", "queries.jsonl"]
 
 

@@ -16,7 +16,7 @@ from retrieval.evaluation.folder import read_folders
 from retrieval.evaluation.runner import ingest
 from retrieval.profiles.profile import DEFAULT, Profile, Recipe
 from retrieval.tuning.collection import collect, uncut_profiles
-from retrieval.tuning.labels import Labelled, labelled_queries, searched_namespace
+from retrieval.tuning.labels import Labelled, labelled_queries
 from retrieval.tuning.replay import Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import RunFile
 from retrieval.types.search import Leg, Mode, SearchRequest
@@ -88,7 +88,7 @@ async def engine(database_url: str) -> AsyncIterator[Trivet]:
 async def test_a_replay_ranks_as_a_search(engine: Trivet, folder: Path, tmp_path: Path, profile: Profile) -> None:
     """Every memory of an answer is taken for the gold in turn, which says where the replay has it."""
     (read,) = read_folders([folder])
-    await ingest(engine, read, lambda namespace: searched_namespace(read, namespace))
+    await ingest(engine, read, read.stored_name)
     labelled = labelled_queries(read, limit=None, seed=0)
     found = await collect(engine, labelled, profile, RunFile(tmp_path / "runs.jsonl", "key"), concurrency=2)
     assert found[1].intent == "relationship"
@@ -107,7 +107,7 @@ async def test_a_replay_ranks_as_a_search(engine: Trivet, folder: Path, tmp_path
 async def test_what_was_asked_is_not_asked_again(engine: Trivet, folder: Path, tmp_path: Path) -> None:
     """A run goes on where it stopped; labels are those of today."""
     (read,) = read_folders([folder])
-    await ingest(engine, read, lambda namespace: searched_namespace(read, namespace))
+    await ingest(engine, read, read.stored_name)
     labelled = labelled_queries(read, limit=5, seed=3)
     assert len(labelled) == 5
     file, told = RunFile(tmp_path / "runs.jsonl", "key"), list[int]()

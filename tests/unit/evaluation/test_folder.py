@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from retrieval.errors import InvalidInput
-from retrieval.evaluation.folder import CorpusReader, Query, read_folder
+from retrieval.evaluation.folder import CorpusReader, Query, read_folder, read_folders
 from retrieval.evaluation.runner import credited
 from retrieval.evaluation.systems import parse_modes, parse_weights, weighted
 from retrieval.types.memory import MAX_TEXT_CHARS, MemoryInput
@@ -53,6 +53,11 @@ def test_a_passage_becomes_a_chunk() -> None:
     """Neither speaker nor session: a piece of a document, with its title and without a position."""
     found = memory(row(title="Trivets"))
     assert (found.kind, found.title, found.session_id, found.position) == ("chunk", "Trivets", None, None)
+
+
+def test_what_filters_ask_for_is_kept() -> None:
+    found = memory(row(kind="memory", tags=["chat"], speaker="Ana"))
+    assert (found.kind, found.tags, found.speaker) == ("memory", ["chat"], "Ana")
 
 
 def test_positions_count_within_a_session_of_a_namespace() -> None:
@@ -103,6 +108,12 @@ def test_a_bad_corpus_row_is_named(tmp_path: Path, lines: list[bytes], message: 
         ([{**QUERY, "namespace": "other"}], r"queries\.jsonl:1: relevant id 'a' .* 'other'"),
         ([{**QUERY, "text": 5}], r"queries\.jsonl:1: text: "),
         ([{**QUERY, "text": " "}], r"queries\.jsonl:1: text: must not be blank"),
+        ([{**QUERY, "text": "\ud83d"}], r"queries\.jsonl:1: text: .*surrogate"),
+        ([{**QUERY, "timestamp": "0001-01-01T00:00:00+14:00"}], r"queries\.jsonl:1: timestamp: .*years 2 to"),
+        ([{**QUERY, "created_before": "yesterday"}], r"queries\.jsonl:1: created_before: .*2023-05-08T13:56:00Z"),
+        ([{**QUERY, "created_before_session": "9999-12-31"}], r"queries\.jsonl:1: created_before_session: .*9998"),
+        ([{**QUERY, "as_of": "now"}], r"queries\.jsonl:1: as_of: .*2023-05-08T13:56:00Z"),
+        ([{**QUERY, "filters": {"speakers": ["Ana"]}}], r"queries\.jsonl:1: filters.*speaker"),
     ],
 )
 def test_a_bad_query_is_named(tmp_path: Path, queries: list[dict[str, Any]], message: str) -> None:
@@ -125,6 +136,15 @@ def test_the_name_is_the_data_sets_or_the_folders(tmp_path: Path) -> None:
     read = read_folder(folder)
     assert read.name == "toy"
     assert [query.id for query in read.judged] == ["q1"]
+
+
+@pytest.mark.parametrize(("name", "namespace"), [("a b", "n"), ("toy", "a b"), ("x" * 130, "n")])
+def test_a_name_that_no_namespace_can_have_is_told_at_once(tmp_path: Path, name: str, namespace: str) -> None:
+    """With the folder and the namespace that would have it."""
+    write(tmp_path, [row(namespace=namespace)], [{**QUERY, "namespace": namespace}])
+    (tmp_path / "dataset.json").write_text(json.dumps({"name": name}))
+    with pytest.raises(InvalidInput, match=f"{tmp_path.name}: the namespace 'eval:{name}:{namespace}' .* must be 1 to"):
+        read_folders([tmp_path])
 
 
 def result(id_: str, score: float, duplicates: list[str] | msgspec.UnsetType = msgspec.UNSET) -> SearchResult:

@@ -70,6 +70,17 @@ def test_what_is_searched_for_is_the_question_as_it_was_asked() -> None:
     assert request.filters == Filters(created_before=datetime(2024, 5, 2, tzinfo=UTC))
 
 
+def test_a_question_keeps_its_filters_and_its_time() -> None:
+    """In searches and context packs."""
+    filters = Filters(speaker=["Ana"], created_before=datetime(2024, 5, 9, tzinfo=UTC))
+    query = replace(QUERY, filters=filters, as_of="2024-06-01", created_before="2024-05-02")
+    (system,) = asked(modes="bm25").systems(FOUND)[:1]
+    for request in (system.request(query, 10), system.context_request(query, 512)):
+        assert request.filters == Filters(speaker=["Ana"], created_before=datetime(2024, 5, 2, tzinfo=UTC))
+        assert request.as_of == datetime(2024, 6, 1, tzinfo=UTC)
+    assert system.request(replace(query, created_before=None), 10).filters == filters
+
+
 def test_the_stages_are_four_searches() -> None:
     """Fixed or adaptive weights, without and with the rescorer, whatever the profile says of it."""
     systems = asked(stages=True, base="mine").systems(FOUND)
