@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from retrieval.profiles.gate import GateReport, PairedComparison
+from retrieval.profiles.gate import GateReport, PairedComparison, fixed_name
 from retrieval.profiles.profile import Profile
 
 
-def report_on(profile: Profile, *, passed: bool = True) -> GateReport:
-    """A report about these very parameters."""
+def report_on(profile: Profile, *, passed: bool = True, live: str = "default@3") -> GateReport:
+    """A report about these very parameters, against what is live."""
     same = PairedComparison(
         n=60, candidate=0.5, baseline=0.5, difference=0.0, low=-0.1, high=0.1, p=1.0, wins=5, ties=50, losses=5
     )
@@ -17,7 +17,7 @@ def report_on(profile: Profile, *, passed: bool = True) -> GateReport:
         passed=passed,
         candidate=profile.label,
         candidate_sha256=profile.fingerprint,
-        baseline="the fixed recipe of default@3",
+        baseline=fixed_name(live),
         n=60,
         folds=0,
         seed=1,

@@ -80,8 +80,8 @@ class ProfilesController(Controller):
         """Make a version of a profile live.
 
         Without a body, the newest. Every server process sees it within about a second. A version that did not come
-        with Trivet needs a gate report that lets it pass (`trivet tune`, `trivet profile check`); without one it is a
-        409.
+        with Trivet needs a gate report that lets it pass (`trivet tune`, `trivet profile check`), against the version
+        of this name that is live now; without one it is a 409.
         """
         await api.engine.profiles.promote(name, data.version)
         return await api.engine.profiles.describe(name)

@@ -66,7 +66,7 @@ class GateReport(Struct, frozen=True, kw_only=True):
         passed: whether it may.
         candidate: its label.
         candidate_sha256: `Profile.fingerprint` of the measured parameters.
-        baseline: what it was compared with: a profile's fixed recipe.
+        baseline: what it was compared with: a profile's fixed recipe, by its `fixed_name`.
         n: number of queries with gold.
         folds: number of folds that held out the candidate's rankings; 0 if nothing was fitted on these queries.
         seed: of the folds, the tests and the intervals.
@@ -112,6 +112,11 @@ class Trial:
     baseline: Scores
     live: Scores | None = None
     weights: Scores | None = None
+
+
+def fixed_name(label: str) -> str:
+    """What the fixed recipe of a profile is called."""
+    return f"{label} fixed"
 
 
 def judge(

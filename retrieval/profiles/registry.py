@@ -10,7 +10,7 @@ from msgspec import UNSET, structs
 
 from retrieval.error_messages import invalid_input
 from retrieval.errors import Conflict, InvalidInput, NotFound
-from retrieval.profiles.gate import GateReport
+from retrieval.profiles.gate import GateReport, fixed_name
 from retrieval.profiles.live import MAX_AGE_S, LiveProfiles, not_live
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import Profile, check_name, check_profile, in_order, profile_of
@@ -159,14 +159,15 @@ class ProfileRegistry:
         """Make a version live, by default the newest; no effect if it is live already.
 
         Raises:
-            Conflict: the gate rejects it.
+            Conflict: the gate rejects it, or its report is against another version of the name than is live now.
             InvalidInput: its models cannot be loaded here.
         """
         stored = await self.version(name, version)
-        _check_gate(stored)
         await self._model_registry.learned(stored.profile.models)
         async with self._writing() as conn:
-            if await _live_version(conn, name) != stored.profile.version:
+            live = await _live_version(conn, name)
+            if live != stored.profile.version:
+                _check_gate(stored, live)
                 await store.promote(conn, name, stored.profile.version, by="promote")
         return stored.profile
 
@@ -247,8 +248,8 @@ class ProfileRegistry:
         self._live.invalidate()
 
 
-def _check_gate(stored: StoredVersion) -> None:
-    """Reject a promotion without a passing gate report; shipped versions need none.
+def _check_gate(stored: StoredVersion, live: int | None) -> None:
+    """Reject a promotion without a passing gate report against the live version; shipped versions need none.
 
     Raises:
         Conflict: says what is missing or wrong.
@@ -262,6 +263,11 @@ def _check_gate(stored: StoredVersion) -> None:
         raise Conflict(f"the gate report of {label} is about other parameters: run trivet profile check")
     if not report.passed:
         raise Conflict(f"the gate refuses {label}: {'; '.join(report.reasons)}")
+    replaced = f"{stored.profile.name}@{live}"
+    if live is not None and report.baseline != fixed_name(replaced):
+        raise Conflict(
+            f"the gate report of {label} is against {report.baseline}, but {replaced} is live: run trivet profile check"
+        )
 
 
 def _checked(profile: Profile) -> Profile:

@@ -17,7 +17,7 @@ from retrieval.errors import NotFound
 from retrieval.evaluation.provenance import model_checksums, stored_models, versions
 from retrieval.evaluation.served import LentModel, look_up
 from retrieval.evaluation.study import Watch
-from retrieval.profiles.gate import GateReport, Trial, judge
+from retrieval.profiles.gate import GateReport, Trial, fixed_name, judge
 from retrieval.profiles.profile import DEFAULT, Profile, check_name
 from retrieval.settings import Settings
 from retrieval.tuning.collection import CollectionPlan, Runs
@@ -123,7 +123,7 @@ def check(runs: Runs, baselines: Baselines, *, seed: int) -> GateReport:
     return judge(
         trial,
         candidate=base,
-        baseline=fixed_name(baseline),
+        baseline=fixed_name(baseline.label),
         live=None if live is None else live.label,
         folds=0,
         seed=seed,
@@ -159,11 +159,6 @@ def _trial(queries: Sequence[SavedQuery], candidate: Floats, baseline: Floats, l
     )
 
 
-def fixed_name(profile: Profile) -> str:
-    """What the fixed recipe of a profile is called."""
-    return f"{profile.label} fixed"
-
-
 def _judged(profile: Profile, runs: Runs) -> JudgedQueries:
     return JudgedQueries(runs[legs_key(profile)], profile)
 
@@ -178,14 +173,14 @@ def _summary(
     gate = judge(
         trial,
         candidate=profile,
-        baseline=fixed_name(baseline),
+        baseline=fixed_name(baseline.label),
         live=None if baselines.live is None else baselines.live.label,
         folds=len(found.parts),
         seed=plan.seed,
     )
     systems: dict[str, Floats] = {
         "equal weights": yardstick.fixed(even),
-        fixed_name(baseline): fixed,
+        fixed_name(baseline.label): fixed,
         baseline.label: live,
         base.label: _judged(base, runs).adaptive(base),
         HELD_OUT: held_out,

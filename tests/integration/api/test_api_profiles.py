@@ -45,7 +45,9 @@ class Server:
         """A new version that the gate lets pass."""
         version: int = (await self.put(f"/v1/profiles/{name}", **parameters))["profile"]["version"]
         profile = await self.engine.profiles.find(f"{name}@{version}")
-        await self.engine.profiles.attach_report(name, version, report_on(profile))
+        live = (await self.engine.profiles.describe(name)).live
+        report = report_on(profile, live=f"{name}@{live}" if live else "default@3")
+        await self.engine.profiles.attach_report(name, version, report)
         return version
 
     async def search(self, **options: Any) -> Any:

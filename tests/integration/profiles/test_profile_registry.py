@@ -46,10 +46,11 @@ async def other(database_url: str) -> AsyncIterator[ProfileRegistry]:
         yield book_on(pool)
 
 
-async def measured(profile_registry: ProfileRegistry, shrink: float, *, name: str = "default") -> Profile:
+async def measured(profile_registry: ProfileRegistry, shrink: float) -> Profile:
     """A new version that the gate lets pass."""
-    profile = await profile_registry.put(name, ProfileInput(shrink=shrink), origin="tuned")
-    await profile_registry.attach_report(name, profile.version, report_on(profile))
+    profile = await profile_registry.put("default", ProfileInput(shrink=shrink), origin="tuned")
+    live = await profile_registry.find("default")
+    await profile_registry.attach_report("default", profile.version, report_on(profile, live=live.label))
     return profile
 
 
@@ -128,11 +129,11 @@ async def test_a_report_on_other_parameters_is_refused(profile_registry: Profile
 async def test_rollbacks_go_back_promotion_by_promotion(profile_registry: ProfileRegistry) -> None:
     """Twice in a row, and after a new promotion to what was live then."""
     for shrink in (0.4, 0.5, 0.6):
-        await measured(profile_registry, shrink)
-    for version in (4, 5, 6):
-        await profile_registry.promote("default", version)
+        newest = await measured(profile_registry, shrink)
+        await profile_registry.promote("default")
     assert (await profile_registry.rollback("default")).version == 5
     assert (await profile_registry.rollback("default")).version == 4
+    await profile_registry.attach_report("default", 6, report_on(newest, live="default@4"))
     await profile_registry.promote("default", 6)
     assert (await profile_registry.rollback("default")).version == 4
     assert (await profile_registry.rollback("default")).version == 3
@@ -144,6 +145,20 @@ async def test_rollbacks_go_back_promotion_by_promotion(profile_registry: Profil
         (3, "rollback"), (4, "rollback"), (6, "promote"), (4, "rollback"), (5, "rollback"),
         (6, "promote"), (5, "promote"), (4, "promote"), (3, "shipped"),
     ]  # fmt: skip
+
+
+async def test_a_report_against_what_is_no_longer_live_is_refused(profile_registry: ProfileRegistry) -> None:
+    """Two that were measured at the same time: after the first, the second must be measured against it."""
+    await measured(profile_registry, 0.5)
+    second = await measured(profile_registry, 0.6)
+    await profile_registry.promote("default", 4)
+    with pytest.raises(Conflict, match="default@5 is against default@3 fixed, but default@4 is live: run"):
+        await profile_registry.promote("default", 5)
+    assert (await profile_registry.find(None)).version == 4
+    await profile_registry.attach_report("default", 5, report_on(second, live="default@4"))
+    await profile_registry.promote("default", 5)
+    for version in (4, 3):
+        assert (await profile_registry.rollback("default")).version == version, "a rollback asks no gate"
 
 
 async def test_what_is_live_is_not_promoted_again(profile_registry: ProfileRegistry) -> None:
