@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.evaluation.scores import MACRO_SETS, OVERALL, ScoreTable
+from retrieval.evaluation.scores import MACRO_SETS, OVERALL, ScoreTable, type_group
 from retrieval.significance import PairedTest, compare, holm
 from retrieval.types.evaluation import Verdict
 from retrieval.types.search import Leg
@@ -151,7 +151,7 @@ def outcomes(table: ScoreTable, tests: Iterable[Versus]) -> list[OutcomeCounts]:
     if len(sets) > 1:
         groups, whole = list(table.sets), MACRO_SETS
     else:
-        groups, whole = [query.type for query in table.queries], OVERALL
+        groups, whole = [type_group(query) for query in table.queries], OVERALL
     return [outcome for test in tests for outcome in _of_test(table, test, groups, whole)]
 
 

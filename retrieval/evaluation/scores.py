@@ -75,11 +75,16 @@ class Cell:
     measures: Mapping[str, Interval]
 
 
+def type_group(query: Query) -> str:
+    """The group of the query's type, told apart where it is called like a group that is none."""
+    return f"{query.type} (type)" if query.type in (OVERALL, MACRO, MACRO_SETS) else query.type
+
+
 def set_cells(table: ScoreTable, *, seed: int) -> list[Cell]:
     """Figures of one set: overall, macro over namespaces where there are several, per type."""
     groups: dict[str, list[int]] = {}
     for row, query in enumerate(table.queries):
-        groups.setdefault(query.type, []).append(row)
+        groups.setdefault(type_group(query), []).append(row)
     everything = range(len(table.queries))
     namespaces = [query.namespace for query in table.queries]
     found = _group(table, OVERALL, everything, table.sets, seed)

@@ -108,6 +108,22 @@ def test_a_single_namespace_has_no_macro_mean() -> None:
     assert {cell.group for cell in set_cells(score_table("toy", one, 10), seed=0)} == {"all", "fact", "why"}
 
 
+def test_types_may_be_called_like_the_groups_of_all_queries() -> None:
+    """They are groups of their own, in every table and chart."""
+    types = ("all", MACRO, "macro over sets")
+    given = {
+        name: answers(*([id_ for id_, _ in each.ranking] for each in own), types=types) for name, own in GIVEN.items()
+    }
+    found = result(given=given)
+    cells = {cell.group: cell.queries for cell in found.summary.figures.cells}
+    assert cells == {"all": 3, MACRO: 3, "all (type)": 1, f"{MACRO} (type)": 1, "macro over sets (type)": 1}
+    assert {(each.group, each.queries) for each in found.summary.figures.outcomes} == {
+        ("all", 3), ("all (type)", 1), (f"{MACRO} (type)", 1), ("macro over sets (type)", 1)
+    }  # fmt: skip
+    print_report(found.summary, Console(file=io.StringIO()))
+    assert "all (type) (1)" in page(Evaluation(provenance=PROVENANCE, sets=[found.summary], macro=None))
+
+
 def test_sets_count_alike_in_the_macro_mean() -> None:
     """MRR 1, .5 and 0 in one set, 1 in another of one query: the mean of .5 and 1, not of the four."""
     big = score_table("big", {"bm25": GIVEN["bm25"]}, 10)
