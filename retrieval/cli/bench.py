@@ -59,7 +59,7 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
     help="Also judge the rankings on this evaluation folder.",
 )
 @click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="Queries of each folder.")
-@click.option("--seed", type=int, default=7, show_default=True, help="Of the texts and the queries.")
+@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="Of the texts and the queries.")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),

@@ -14,7 +14,7 @@ from retrieval.cli.output import console, print_json, progress
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import parse_parts
-from retrieval.evaluation.files import write_files, write_json
+from retrieval.evaluation.files import check_ids, write_files, write_json
 from retrieval.evaluation.folder import read_folders
 from retrieval.evaluation.packs import parse_budgets
 from retrieval.evaluation.provenance import provenance_of
@@ -106,7 +106,9 @@ _lineup_options = gathered(
     help="Also measure context packs of so many tokens, comma-separated.",
 )
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample, the intervals and the tests.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample, the intervals and the tests."
+)
 @click.option("--top-k", type=click.IntRange(10, 200), default=10, show_default=True, help="Results per query.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
 @click.option(
@@ -150,6 +152,8 @@ def command(
     exactly that one.
     """
     read = read_folders(folders)
+    if out is not None:
+        check_ids(read)
     served, requestable = _look_up(settings, lineup)
     plan = EvaluationPlan(systems=lineup.systems(served.profiles), **plan_options)
     provenance = provenance_of(plan, requestable)

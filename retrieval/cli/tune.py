@@ -37,7 +37,9 @@ from retrieval.tuning.summary import Tuning
     "--from", "base", default=DEFAULT.name, show_default=True, metavar="NAME[@V]", help="The profile to start from."
 )
 @click.option("--folds", type=click.IntRange(2, 20), default=5, show_default=True, help="That are held out in turn.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the sample, the folds and the tests.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample, the folds and the tests."
+)
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
 @click.option(
     "--position-bias",

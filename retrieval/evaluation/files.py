@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from retrieval.errors import InvalidInput
+from retrieval.evaluation.folder import EvaluationFolder
 from retrieval.evaluation.metrics import measures
 from retrieval.evaluation.packs import PackTable
 from retrieval.evaluation.study import Result
-from retrieval.evaluation.trec import write_qrels, write_run
+from retrieval.evaluation.trec import check_token, write_qrels, write_run
+
+
+def check_ids(folders: Iterable[EvaluationFolder]) -> None:
+    """See that `write_files` can write whatever of these folders is found.
+
+    Raises:
+        InvalidInput: an id with white space; names the folder.
+    """
+    for folder in folders:
+        for id_ in (*(query.id for query in folder.judged), *(row.id for row in folder.corpus)):
+            try:
+                check_token(id_)
+            except InvalidInput as exc:
+                raise InvalidInput(f"{folder.path}: {exc}; without --out it may have any") from exc
 
 
 def write_files(out: Path, result: Result) -> list[Path]:
@@ -54,7 +71,7 @@ def _write_scores(path: Path, result: Result) -> None:
             for answer, scores in zip(given, result.scores.values[system], strict=True):
                 query = answer.query
                 writer.writerow(
-                    [system, query.id, query.namespace, query.type, answer.intent or "", len(query.relevant)]
+                    [system, query.id, query.namespace, query.type, answer.intent or "", len(query.grades)]
                     + [f"{value:.6f}" for value in scores]
                     + [f"{answer.total_ms:.3f}", " ".join(answer.degraded)]
                 )

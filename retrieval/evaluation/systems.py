@@ -233,7 +233,7 @@ def line_up(
         chosen = [Mode.VECTOR, Mode.BM25, Mode.GRAPH, Mode.HYBRID, Mode.ADAPTIVE]
     if ablating and Mode.ADAPTIVE not in chosen:
         raise InvalidInput("ablations are compared with mode adaptive, which --modes leaves out")
-    texts = [*([EQUAL_WEIGHTS] if Mode.ADAPTIVE in chosen else ()), *weights]
+    texts = [*([EQUAL_WEIGHTS] if Mode.ADAPTIVE in chosen else ()), *("".join(text.split()) for text in weights)]
     for text in texts:
         parse_weights(text)
     found = Lineup(

@@ -34,7 +34,7 @@ def write_run(path: Path, rankings: Mapping[str, Sequence[Scored]], *, tag: str)
             above = np.float32(np.inf)
             for rank, (id_, raw) in enumerate(ranking, start=FIRST_RANK):
                 above = min(np.float32(raw), np.nextafter(above, np.float32(-np.inf)))
-                file.write(f"{_token(qid)} Q0 {_token(id_)} {rank} {above!s} {_token(tag)}\n")
+                file.write(f"{check_token(qid)} Q0 {check_token(id_)} {rank} {above!s} {check_token(tag)}\n")
 
 
 def write_qrels(path: Path, qrels: Mapping[str, Grades]) -> None:
@@ -46,11 +46,15 @@ def write_qrels(path: Path, qrels: Mapping[str, Grades]) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for qid, grades in qrels.items():
             for id_, grade in grades.items():
-                file.write(f"{_token(qid)} 0 {_token(id_)} {grade}\n")
+                file.write(f"{check_token(qid)} 0 {check_token(id_)} {grade}\n")
 
 
-def _token(value: str) -> str:
-    """`value` if it can stand between blanks."""
+def check_token(value: str) -> str:
+    """`value` if it can stand between blanks.
+
+    Raises:
+        InvalidInput: it cannot.
+    """
     if not value or value.split() != [value]:
         raise InvalidInput(f"a TREC file cannot hold the id {value!r}: it is empty or has white space")
     return value

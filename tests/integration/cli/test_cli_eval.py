@@ -255,12 +255,24 @@ def test_eval_says_where_the_folder_belongs_that_ablate_took(folder: Path) -> No
         (["--ablate", "grpah"], "'grpah' cannot be switched off; what can: vector, bm25, graph"),
         (["--modes", "bm25", "--ablate"], "ablations are compared with mode adaptive"),
         (["--budgets", "512,much"], "budgets are whole numbers of tokens"),
+        (["--seed", "-1"], "-1 is not in the range x>=0"),
         (["--modes", ""], "there is nothing to measure"),
     ],
 )
 def test_eval_refuses_what_it_cannot_measure(folder: Path, options: list[str], message: str) -> None:
     """Before it opens a database."""
     assert message in evaluate(NOWHERE, folder, *options, status=2).stderr
+
+
+@pytest.mark.parametrize("name", ["queries", "corpus"])
+def test_eval_says_at_once_which_id_its_files_cannot_hold(folder: Path, tmp_path: Path, name: str) -> None:
+    """Before it opens a database."""
+    row = {"id": "a b", "namespace": "home", "text": "What?", "type": "fact", "relevant": ["kettle"]}
+    with (folder / f"{name}.jsonl").open("a") as file:
+        file.write("\n" + json.dumps(row))
+    done = evaluate(NOWHERE, folder, "--out", tmp_path / "out", status=1)
+    assert f"{folder}: a TREC file cannot hold the id 'a b'" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_eval_says_what_charts_need(folder: Path, tmp_path: Path) -> None:

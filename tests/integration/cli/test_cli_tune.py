@@ -174,6 +174,7 @@ def test_feedback_is_learned_from(database_url: str, tmp_path: Path) -> None:
         (["--profile", "mine", "--from-feedback"], "go together"),
         (["--profile", "a b", "FOLDER"], "Invalid value for '--profile': must be"),
         (["FOLDER"], "--profile"),
+        (["--profile", "mine", "--seed", "-1", "FOLDER"], "-1 is not in the range x>=0"),
     ],
 )
 def test_bad_usage_is_told_before_a_database_is_opened(folder: Path, options: list[str], message: str) -> None:

@@ -33,7 +33,7 @@ def answers(*rankings: Sequence[str], types: Sequence[str] = ("fact", "fact", "w
     """JudgedAnswers to three queries with the evidence `a`, of two namespaces."""
     found = []
     for number, (ranking, type_) in enumerate(zip(rankings, types, strict=True)):
-        asked = Query(f"q{number}", "n" if number else "m", "?", type_, ["a"])
+        asked = Query(f"q{number}", "n" if number else "m", "?", type_, ["a", "a"])  # judged twice, relevant once
         scored = tuple((id_, 1.0 / rank) for rank, id_ in enumerate(ranking, start=1))
         found.append(JudgedAnswer(query=asked, ranking=scored, intent=None, degraded=("graph",) * number, total_ms=4.0))
     return found

@@ -51,7 +51,7 @@ def names(lineup: Lineup) -> list[str]:
 def test_without_options_every_mode_runs() -> None:
     """With equal weights, which adaptive brings along."""
     assert names(asked()) == ["vector", "bm25", "graph", "hybrid", "adaptive", "weights=1,1,1"]
-    assert names(asked(modes="bm25", weights=["1,0,0.5"])) == ["bm25", "weights=1,0,0.5"]
+    assert names(asked(modes="bm25", weights=["1,0,0.5", "1, 0, 0.5"])) == ["bm25", "weights=1,0,0.5"]
 
 
 QUERY = Query("q", "n", "What then?", "fact", ["a"])
