@@ -143,6 +143,8 @@ def _labelled(line: str, where: str) -> LabelledQuery:
         raise BadQueries(f'{where}: needs {{"text": "…", "intent": "…"}}')
     if not comparable(row["text"]):
         raise BadQueries(f"{where}: the text is blank")
+    if any("\ud800" <= char <= "\udfff" for char in row["text"]):
+        raise BadQueries(f"{where}: the text has half a surrogate pair")
     if row["intent"] not in set(INTENTS):
         raise BadQueries(f"{where}: unknown intent {row['intent']!r}; there are {', '.join(INTENTS)}")
     return LabelledQuery(text=row["text"], intent=Intent(row["intent"]), source="given")

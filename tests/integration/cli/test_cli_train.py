@@ -113,6 +113,7 @@ def test_the_same_seed_gives_the_same_bytes(made: tuple[Path, dict[str, Any]]) -
         ('["text", "intent"]', ":25: needs"),
         ('{"text": "x"}', ":25: needs"),
         ('{"text": "  ", "intent": "preference"}', ":25: the text is blank"),
+        ('{"text": "x \\ud83d", "intent": "preference"}', ":25: the text has half a surrogate pair"),
         ('{"text": "x", "intent": "small_talk"}', ":25: unknown intent 'small_talk'"),
         ('{"text": "Serial number  of the lathe", "intent": "fact_lookup"}', ":25: the same text as line 2"),
     ],
