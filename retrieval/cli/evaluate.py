@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,13 +15,14 @@ from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import parse_parts
 from retrieval.evaluation.files import check_ids, write_files, write_json
-from retrieval.evaluation.folder import read_folders
+from retrieval.evaluation.folder import EvaluationFolder, read_folders
 from retrieval.evaluation.packs import parse_budgets
 from retrieval.evaluation.provenance import provenance_of
 from retrieval.evaluation.served import Served, evaluation_settings, lend, look_up
 from retrieval.evaluation.study import EvaluationPlan, Result, evaluate, macro
 from retrieval.evaluation.summary import Evaluation
 from retrieval.evaluation.systems import Lineup, line_up
+from retrieval.evaluation.trec import Scored, read_run
 from retrieval.profiles.profile import DEFAULT, Profile
 from retrieval.reporting.evaluation import print_macro, print_report
 from retrieval.settings import Settings
@@ -105,6 +106,13 @@ _lineup_options = gathered(
     metavar="TOKENS",
     help="Also measure context packs of so many tokens, comma-separated.",
 )
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Also judge the rankings of this TREC run, as run=NAME after the file; for one folder.",
+)
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample, the intervals and the tests."
@@ -133,6 +141,7 @@ def command(
     out: Path | None,
     html: Path | None,
     lineup: Lineup,
+    runs: tuple[Path, ...],
     settings: Settings,
     as_json: bool,
     **plan_options: Any,
@@ -154,8 +163,9 @@ def command(
     read = read_folders(folders)
     if out is not None:
         check_ids(read)
+    others = _read_runs(runs, read)
     served, requestable = _look_up(settings, lineup)
-    plan = EvaluationPlan(systems=lineup.systems(served.profiles), **plan_options)
+    plan = EvaluationPlan(systems=lineup.systems(served.profiles), runs=others, **plan_options)
     provenance = provenance_of(plan, requestable)
     results: list[Result] = []
 
@@ -186,6 +196,26 @@ def command(
         html.write_text(page(found), encoding="utf-8")
     if as_json:
         print_json(found)
+
+
+def _read_runs(files: Sequence[Path], folders: Sequence[EvaluationFolder]) -> dict[str, Mapping[str, Sequence[Scored]]]:
+    """The rankings of TREC runs by the names of their systems.
+
+    Raises:
+        UsageError: there are several folders, or two files of the same name.
+        InvalidInput: a file cannot be read, or ranks for none of the folder's queries.
+    """
+    if files and len(folders) > 1:
+        raise click.UsageError("--run has rankings for the queries of one folder")
+    found: dict[str, Mapping[str, Sequence[Scored]]] = {}
+    for file in files:
+        name = f"run={file.stem}"
+        if name in found:
+            raise click.UsageError(f"two of the runs are called {file.stem!r}")
+        found[name] = read_run(file)
+        if found[name].keys().isdisjoint(query.id for query in folders[0].judged):
+            raise InvalidInput(f"{file}: ranks for no query of {folders[0].path}")
+    return found
 
 
 def _look_up(settings: Settings, lineup: Lineup) -> tuple[Served, Mapping[str, Profile]]:

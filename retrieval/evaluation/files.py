@@ -43,9 +43,10 @@ def write_files(out: Path, result: Result) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     written = [out / "qrels.trec"]
     write_qrels(written[0], {query.id: query.grades for query in result.scores.queries})
-    for system, given in result.answers.items():
+    for system in [row.system for row in result.summary.running]:  # those from elsewhere are files already
         written.append(out / f"run.{system}.trec")
-        write_run(written[-1], {answer.query.id: answer.ranking for answer in given}, tag=f"trivet-{system}")
+        rankings = {answer.query.id: answer.ranking for answer in result.answers[system]}
+        write_run(written[-1], rankings, tag=f"trivet-{system}")
     written.append(out / "per_query.csv")
     _write_scores(written[-1], result)
     if result.packs is not None:

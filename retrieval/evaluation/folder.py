@@ -1,4 +1,4 @@
-"""Evaluation folders: `corpus.jsonl`, `queries.jsonl` and, for the name, `dataset.json`."""
+"""Evaluation folders: `corpus.jsonl`, `queries.jsonl`, and where they are there `qrels.trec` and `dataset.json`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from retrieval.answer.conversation import query_of
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.metrics import Grades
+from retrieval.evaluation.trec import read_qrels
 from retrieval.store.namespaces import check_new_name
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import ChatMessage, Filters
@@ -63,6 +64,7 @@ class Query(msgspec.Struct, frozen=True):
         messages: what was said before it, without which it is not understood.
         filters: those of the search; `created_before` and `created_before_session` of the row count instead of theirs.
         as_of: the search answers as the namespace stood then.
+        qrels: what the folder's `qrels.trec` says of it, with grades above 0, which `relevant` names then.
     """
 
     id: str
@@ -76,6 +78,7 @@ class Query(msgspec.Struct, frozen=True):
     messages: list[ChatMessage] = []
     filters: Filters | None = None
     as_of: str | None = None
+    qrels: dict[str, int] = {}
 
     @property
     def search_text(self) -> str:
@@ -101,8 +104,8 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def grades(self) -> Grades:
-        """What is relevant, with grade 1."""
-        return dict.fromkeys(self.relevant, 1)
+        """What is relevant, with grade 1 where nothing else is said."""
+        return self.qrels or dict.fromkeys(self.relevant, 1)
 
     def _time(self, field: str) -> datetime | None:
         time = _utc(getattr(self, field), field)
@@ -162,7 +165,7 @@ def read_folder(path: Path) -> EvaluationFolder:
     """
     corpus = tuple(_read_corpus(path / "corpus.jsonl"))
     ids = {(row.namespace, row.id) for row in corpus}
-    queries = tuple(_read_queries(path / "queries.jsonl", ids))
+    queries = tuple(_read_queries(path, ids))
     return EvaluationFolder(_name(path), path, corpus, queries)
 
 
@@ -202,7 +205,9 @@ def _read_corpus(file: Path) -> Iterator[CorpusRow]:
         yield row
 
 
-def _read_queries(file: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
+def _read_queries(path: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
+    file, judgements = path / "queries.jsonl", path / "qrels.trec"
+    qrels = read_qrels(judgements) if judgements.exists() else None
     decoder = msgspec.json.Decoder(Query)
     seen: set[str] = set()
     for number, raw in numbered_lines(file):
@@ -216,10 +221,14 @@ def _read_queries(file: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
         if query.id in seen:
             raise InvalidInput(f"{file}:{number}: the id {query.id!r} is used twice")
         seen.add(query.id)
+        if qrels is not None:
+            own = {id_: grade for id_, grade in qrels.get(query.id, {}).items() if grade > 0}
+            query = msgspec.structs.replace(query, relevant=list(own), qrels=own)
+        where = f"{file}:{number}" if qrels is None else f"{judgements}: query {query.id!r}"
         for relevant in query.relevant:
             if (query.namespace, relevant) not in ids:
                 raise InvalidInput(
-                    f"{file}:{number}: relevant id {relevant!r} is not in the corpus of namespace {query.namespace!r}"
+                    f"{where}: relevant id {relevant!r} is not in the corpus of namespace {query.namespace!r}"
                 )
         yield query
 

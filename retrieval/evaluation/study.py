@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from retrieval.evaluation.comparisons import against_each, against_pairs, outcomes, verdicts
@@ -14,6 +15,7 @@ from retrieval.evaluation.runner import Ingestion, JudgedAnswer, Names, Progress
 from retrieval.evaluation.scores import Cell, ScoreTable, macro_cells, score_table, set_cells, stacked
 from retrieval.evaluation.summary import Figures, Provenance, Summary, running
 from retrieval.evaluation.systems import ADAPTIVE, ALL_STAGES, EQUAL_WEIGHTS, STAGE_PAIRS, Family, System, weighted_name
+from retrieval.evaluation.trec import Scored
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName, NamespaceSettings
 
 if TYPE_CHECKING:
@@ -25,7 +27,10 @@ Watch = Callable[[str, int], AbstractContextManager[Progress]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationPlan:
-    """How folders are stored and evaluated. `limit` queries are drawn by `seed`; None runs all."""
+    """How folders are stored and evaluated. `limit` queries are drawn by `seed`; None runs all.
+
+    `runs` are rankings from elsewhere by the name of their system, and then by query.
+    """
 
     systems: Sequence[System]
     limit: int | None
@@ -36,6 +41,7 @@ class EvaluationPlan:
     language: str
     embedder: EmbedderName = DEFAULT_EMBEDDER
     budgets: tuple[int, ...] = ()
+    runs: Mapping[str, Mapping[str, Sequence[Scored]]] = field(default_factory=dict)
 
     @property
     def judged(self) -> str:
@@ -79,6 +85,9 @@ async def evaluate(
                 progress=progress,
             )
     packs = await _pack(engine, folder, queries, plan, watch) if plan.budgets else None
+    ran = running(answers)
+    for name, rankings in plan.runs.items():
+        answers[name] = [_given(query, rankings.get(query.id, ())[: plan.top_k]) for query in queries]
     scores = score_table(folder.name, answers, plan.top_k)
     summary = Summary(
         dataset=folder.name,
@@ -89,7 +98,7 @@ async def evaluate(
         namespaces=len({query.namespace for query in queries}),
         top_k=plan.top_k,
         ingestion=stored,
-        running=running(answers),
+        running=ran,
         figures=figures(scores, packs, set_cells(scores, seed=plan.seed), plan),
         provenance=provenance,
     )
@@ -107,7 +116,7 @@ def macro(results: Sequence[Result], plan: EvaluationPlan) -> Figures:
 def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], plan: EvaluationPlan) -> Figures:
     """The cells with the tests of the plan's systems. Each family of tests has a correction of its own."""
     judged, stages = plan.judged, plan.names(Family.STAGE)
-    others = plan.names(Family.MODE, Family.PROFILE) + (stages if judged not in stages else [])
+    others = [*plan.names(Family.MODE, Family.PROFILE), *(stages if judged not in stages else ()), *plan.runs]
     versus = against_each(scores, judged, others, seed=plan.seed)
     between_stages = against_pairs(scores, STAGE_PAIRS if stages else (), seed=plan.seed)
     adaptive = ADAPTIVE in scores.values
@@ -157,6 +166,11 @@ async def _pack(
     return PackTable(
         sets=(folder.name,) * len(queries), queries=tuple(queries), budgets=plan.budgets, recall=recall, tokens=tokens
     )
+
+
+def _given(query: Query, ranking: Sequence[Scored]) -> JudgedAnswer:
+    """The answer of a run from elsewhere, of which no more is known."""
+    return JudgedAnswer(query=query, ranking=tuple(ranking), intent=None, degraded=(), total_ms=math.nan)
 
 
 def _form(folder: EvaluationFolder, system: System) -> EvaluationFolder:

@@ -5,7 +5,8 @@ A run line is `qid Q0 docid rank score tag`, a qrels line `qid 0 docid grade`, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,57 @@ def write_qrels(path: Path, qrels: Mapping[str, Grades]) -> None:
         for qid, grades in qrels.items():
             for id_, grade in grades.items():
                 file.write(f"{check_token(qid)} 0 {check_token(id_)} {grade}\n")
+
+
+def read_run(path: Path) -> dict[str, list[Scored]]:
+    """Rankings by qid, best first by score, equal scores in the order of the file: the rank column says nothing.
+
+    Raises:
+        InvalidInput: no such file, or a line is none of a run; names the line.
+    """
+    rankings: dict[str, dict[str, float]] = {}
+    for where, (qid, _, id_, _, score, _) in _lines(path, "qid Q0 id rank score tag"):
+        ranking = rankings.setdefault(qid, {})
+        if id_ in ranking:
+            raise InvalidInput(f"{where}: the id {id_!r} is ranked twice for query {qid!r}")
+        try:
+            ranking[id_] = float(score)
+        except ValueError as exc:
+            raise InvalidInput(f"{where}: the score {score!r} is no number") from exc
+        if math.isnan(ranking[id_]):
+            raise InvalidInput(f"{where}: the score {score!r} is no number")
+    return {qid: sorted(ranking.items(), key=lambda scored: -scored[1]) for qid, ranking in rankings.items()}
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Grades by qid and id.
+
+    Raises:
+        InvalidInput: no such file, or a line is none of qrels; names the line.
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    for where, (qid, _, id_, grade) in _lines(path, "qid 0 id grade"):
+        try:
+            qrels.setdefault(qid, {})[id_] = int(grade)
+        except ValueError as exc:
+            raise InvalidInput(f"{where}: the grade {grade!r} is no whole number") from exc
+    return qrels
+
+
+def _lines(path: Path, fields: str) -> Iterator[tuple[str, list[str]]]:
+    """Where each line is, and its fields; blank lines are left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as exc:
+        raise InvalidInput(f"{path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise InvalidInput(f"{path}: not UTF-8: {exc.reason} at byte {exc.start}") from exc
+    for number, line in enumerate(text.split("\n"), start=1):
+        found = line.split()
+        if found and len(found) != len(fields.split()):
+            raise InvalidInput(f"{path}:{number}: must be {fields!r}, separated by blanks")
+        if found:
+            yield f"{path}:{number}", found
 
 
 def check_token(value: str) -> str:

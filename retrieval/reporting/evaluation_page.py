@@ -110,7 +110,10 @@ def _figures(figures: Figures, name: str) -> Iterator[Part]:
         yield Part(svg=chart, caption="What each part brings: adaptive less adaptive without it")
         yield Part(tables=ablation_tables(figures), judged=judged)
     if figures.budgets:
-        chart = _budgets_chart(figures, systems, f"{name}: evidence recall against tokens")
+        packed = {cell.system for cell in figures.budgets}
+        chart = _budgets_chart(
+            figures, [each for each in systems if each in packed], f"{name}: evidence recall against tokens"
+        )
         caption = f"The share of the evidence that context packs hold; the band is the interval of {judged}"
         yield Part(svg=chart, caption=caption, tables=budget_tables(figures), judged=judged)
 

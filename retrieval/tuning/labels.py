@@ -77,7 +77,7 @@ def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) 
             set=folder.name,
             searched=folder.stored_name(query.namespace),
             intent=intents.get(query.id) or _as_intent(query.type),
-            gains=dict.fromkeys(query.relevant, 1.0),
+            gains={id_: float(grade) for id_, grade in query.grades.items()},
             filters=query.search_filters,
             as_of=query.search_as_of,
             query_timestamp=query.asked_at,

@@ -16,6 +16,7 @@ from click.testing import Result
 from msgspec.structs import replace
 
 from retrieval.engine import Trivet
+from retrieval.evaluation.trec import read_qrels, read_run
 from retrieval.installation import models_dir
 from retrieval.profiles.profile import DEFAULT, Models, Profile
 from retrieval.store import profiles as store
@@ -23,7 +24,6 @@ from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
 from tests.folders import database_folder
 from tests.serving import settings_for
-from tests.trec import read_qrels, read_run
 
 CORPUS = [
     ("kettle", "home", "Ana: The copper kettle from Lisbon hangs above the stove.", "Ana", 1),
@@ -262,6 +262,34 @@ def test_eval_says_where_the_folder_belongs_that_ablate_took(folder: Path) -> No
 def test_eval_refuses_what_it_cannot_measure(folder: Path, options: list[str], message: str) -> None:
     """Before it opens a database."""
     assert message in evaluate(NOWHERE, folder, *options, status=2).stderr
+
+
+def test_eval_judges_a_run_from_elsewhere(database_url: str, folder: Path, tmp_path: Path) -> None:
+    """By the same questions and judgements, beside its own; a question without a line has no results."""
+    run, out, html = tmp_path / "other.trec", tmp_path / "out", tmp_path / "report.html"
+    run.write_text("q1 Q0 kettle 1 9 x\nq2 Q0 garden 1 2 x\nq2 Q0 piano 2 1 x\nq3 Q0 nothing 1 1 x\nq8 Q0 a 1 1 x\n")
+    options = ("--modes", "bm25", "--run", run, "--budgets", "64", "--out", out, "--html", html, "--json")
+    (found,) = json.loads(evaluate(database_url, folder, *options).stdout)["sets"]
+    cells = {cell["system"]: cell["measures"] for cell in found["figures"]["cells"] if cell["group"] == "all"}
+    assert cells["run=other"]["recall@10"]["mean"] == (1 + 0.5) / 4
+    assert cells["run=other"]["mrr@10"]["mean"] == (1 + 0.5) / 4
+    assert cells["bm25"]["recall@10"]["mean"] == 1.0
+    assert {test["baseline"] for test in found["figures"]["versus"]} == {"run=other"}
+    assert [row["system"] for row in found["running"]] == ["bm25"]
+    assert [file.name for file in out.glob("run.*")] == ["run.bm25.trec"]
+    assert "run=other,q2,home,fact,,2," in (out / "per_query.csv").read_text()
+    assert "run=other" in html.read_text()
+
+
+def test_eval_refuses_a_run_of_something_else(folder: Path, tmp_path: Path) -> None:
+    """Before it opens a database."""
+    run, again, copy = tmp_path / "other.trec", tmp_path / "toy2" / "other.trec", write_folder(tmp_path / "toy2")
+    run.write_text("q8 Q0 a 1 1 x\n")
+    assert f"{run}: ranks for no query of {folder}" in evaluate(NOWHERE, folder, "--run", run, status=1).stderr
+    run.write_text("q1 Q0 a 1 1 x\n")
+    again.write_text(run.read_text())
+    assert "of one folder" in evaluate(NOWHERE, folder, copy, "--run", run, status=2).stderr
+    assert "are called 'other'" in evaluate(NOWHERE, folder, "--run", run, "--run", again, status=2).stderr
 
 
 @pytest.mark.parametrize("name", ["queries", "corpus"])

@@ -23,10 +23,10 @@ from retrieval.evaluation.scores import MACRO, ScoreTable, macro_cells, score_ta
 from retrieval.evaluation.study import EvaluationPlan, Result, figures, macro
 from retrieval.evaluation.summary import Evaluation, Provenance, Summary, running
 from retrieval.evaluation.systems import Family, System, profiled, staged
+from retrieval.evaluation.trec import read_qrels, read_run
 from retrieval.reporting.evaluation import print_macro, print_report
 from retrieval.reporting.evaluation_page import page
 from retrieval.types.search import Mode
-from tests.trec import read_qrels, read_run
 
 
 def answers(*rankings: Sequence[str], types: Sequence[str] = ("fact", "fact", "why")) -> list[JudgedAnswer]:

@@ -15,6 +15,7 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import CorpusReader, Query, read_folder, read_folders
 from retrieval.evaluation.runner import credited
 from retrieval.evaluation.systems import parse_modes, parse_weights, weighted
+from retrieval.tuning.labels import labelled_queries
 from retrieval.types.memory import MAX_TEXT_CHARS, MemoryInput
 from retrieval.types.search import FusedEvidence, Mode, SearchResult
 
@@ -120,6 +121,20 @@ def test_a_bad_query_is_named(tmp_path: Path, queries: list[dict[str, Any]], mes
     """With file and line."""
     with pytest.raises(InvalidInput, match=message):
         read_folder(write(tmp_path, [row()], queries))
+
+
+def test_qrels_beside_the_queries_say_what_is_relevant(tmp_path: Path) -> None:
+    """With their grades, in place of `relevant`; a grade of 0 or less is none."""
+    folder = write(tmp_path, [row(), row(id="b"), row(id="c")], [QUERY, {**QUERY, "id": "q2"}])
+    (folder / "qrels.trec").write_text("q1 0 b 3\nq1 0 a 0\nq1 0 c 1\nq1 0 z -1\nq9 0 z 1\n")
+    first, second = read_folder(folder).queries
+    assert (first.relevant, first.grades) == (["b", "c"], {"b": 3, "c": 1})
+    assert (second.relevant, second.grades) == ([], {})
+    (labelled,) = labelled_queries(read_folder(folder), limit=None, seed=0)
+    assert labelled.gains == {"b": 3.0, "c": 1.0}
+    (folder / "qrels.trec").write_text("q1 0 z 1\n")
+    with pytest.raises(InvalidInput, match=r"qrels\.trec: query 'q1': relevant id 'z' is not in the corpus"):
+        read_folder(folder)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
