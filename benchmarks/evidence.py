@@ -21,7 +21,7 @@ from retrieval.engine import Trivet
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
 from retrieval.evaluation.runner import Names, check_complete, ingest
 from retrieval.profiles.profile import DEFAULT
-from retrieval.ranking.fusion import weighted_rrf
+from retrieval.ranking.candidates import Candidates
 from retrieval.settings import Settings
 from retrieval.types.search import Leg, Mode, SearchRequest
 
@@ -44,7 +44,9 @@ async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, ans
     known = await engine.candidate_inputs(answer, query.search_text)
     if known is None:
         raise RuntimeError(f"{query.id}: nothing was found")
-    fixed = weighted_rrf(ids_of(answer), PROFILE.fixed.weights, rrf_k=PROFILE.fixed.rrf_k)
+    found = answer.fused_rankings
+    candidates = Candidates.from_rankings(found)
+    fused = candidates.fuse(found, PROFILE.fixed.weights, rrf_k=PROFILE.fixed.rrf_k)
     return Example(
         set=folder.name,
         namespace=query.namespace,
@@ -52,7 +54,7 @@ async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, ans
         relevant=frozenset(query.relevant),
         evidence=answer.evidence_by_id,
         known=known,
-        fused=[each.id for each in fixed],
+        fused=candidates.ids(fused.numbers),
     )
 
 

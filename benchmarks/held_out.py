@@ -30,7 +30,7 @@ from retrieval.evaluation.metrics import ndcg, recall
 from retrieval.profiles.gate import GateReport, Trial
 from retrieval.profiles.gate import judge as judge_profile
 from retrieval.profiles.profile import DEFAULT, SHIPPED, Profile
-from retrieval.ranking.fusion import blend_rankings
+from retrieval.ranking.fusion import blend
 from retrieval.significance import compare
 from retrieval.types.search import Leg
 
@@ -61,13 +61,14 @@ def judge(
         guard = fit_corpus_guard(corpora[~inside], [r.set for r in seen], [r.namespace for r in seen], seed=0)
         share = fit_share(corpora[~inside], quality[~inside], [row.set for row in seen])
         for at in np.flatnonzero(inside).tolist():
-            row, (fused, rescored) = rows[at], predictions[at]
+            row, (fused, scores_by_id) = rows[at], predictions[at]
+            rescored = [scores_by_id.get(each, -np.inf) for each in fused]
             [followed] = shares_of(guard, share, corpora[[at]])
             orders = [
                 *(list(ranking) for ranking in (row.rankings["vector"], row.rankings["bm25"], row.rankings["graph"])),
                 fused_ids(row, fixed),
                 fused,
-                *([fused[n] for n in blend_rankings(fused, rescored, by).numbers] for by in (1.0, float(followed))),
+                *([fused[n] for n in blend(rescored, by).numbers] for by in (1.0, float(followed))),
             ]
             grades = dict.fromkeys(row.relevant, 1)
             for stage, order in enumerate(orders):

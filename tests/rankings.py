@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from retrieval.index.strings import StringColumn
 from retrieval.legs.base import LegRanking
+from retrieval.ranking.candidates import Candidates
+from retrieval.ranking.fusion import FusedOrder, blend
+from retrieval.types.search import Leg
 
 
 def ranking_of(hits: Iterable[tuple[str, int, float]], **about: Any) -> LegRanking:
@@ -19,3 +24,29 @@ def ranking_of(hits: Iterable[tuple[str, int, float]], **about: Any) -> LegRanki
         encoded = [name.encode() for name in names]
         ids.put(slots, b"".join(encoded), np.array([len(each) for each in encoded], np.int32))
     return LegRanking(docs=slots, scores=np.array(scores, np.float64), ids=ids, **about)
+
+
+class Fused(NamedTuple):
+    """A memory as the fusion has it."""
+
+    id: str
+    score: float
+
+
+def weighted_rrf(
+    rankings: Mapping[Leg, Sequence[str]], weights: Mapping[Leg, float], *, rrf_k: float = 60
+) -> list[Fused]:
+    """What a search makes of rankings, given as ids, best first."""
+    ids = sorted(set().union(*rankings.values()))
+    known = ranking_of((id, doc, 0.0) for doc, id in enumerate(ids))
+    legs = {
+        leg: replace(known, docs=np.array([*map(ids.index, ranking)], np.int64)) for leg, ranking in rankings.items()
+    }
+    candidates = Candidates.from_rankings(legs)
+    fused = candidates.fuse(legs, weights, rrf_k=rrf_k)
+    return list(map(Fused, candidates.ids(fused.numbers), fused.scores))
+
+
+def blended(ids: Sequence[str], scores: Mapping[str, float], share: float) -> FusedOrder:
+    """What a search makes of `ids`, best first by the fusion, and the rescorer's scores."""
+    return blend([scores.get(each, -inf) for each in ids], share)

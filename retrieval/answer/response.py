@@ -154,7 +154,7 @@ def _result(found: RankedMemory, request: SearchRequest, language: str) -> Searc
         metadata=memory.metadata,
         score=found.score,
         relevance=None if relevance is None else round(relevance, 4),
-        fused=FusedEvidence(rank=found.fused_rank, score=found.fused.score),
+        fused=FusedEvidence(rank=found.fused_rank, score=found.fused_score),
         legs={_NAMES[leg]: evidence for leg, evidence in found.evidence.items()},
         duplicates=list(found.duplicates) if request.explain else UNSET,
     )

@@ -18,7 +18,7 @@ from retrieval.profiles.profile import Profile
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.dedup import DuplicateGroup, deduplicate
 from retrieval.ranking.diversity import cap_sources, maximal_marginal_relevance, source_of
-from retrieval.ranking.fusion import FIRST_RANK, Fused
+from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import cut_noise
 from retrieval.ranking.ordering import Ordering
 from retrieval.store.memories import HydratedMemory
@@ -51,7 +51,7 @@ class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
     memory: HydratedMemory
     doc: int
     score: float
-    fused: Fused
+    fused_score: float
     fused_rank: int
     relevance: float | None
     evidence: Mapping[Leg, LegEvidence]
@@ -249,7 +249,7 @@ def _found(
         memory=memory,
         doc=candidates.docs[number],
         score=order.scores[place],
-        fused=Fused(memory.id, order.fused_scores[rank - FIRST_RANK]),
+        fused_score=order.fused_scores[rank - FIRST_RANK],
         fused_rank=rank,
         relevance=relevance,
         evidence=evidence,

@@ -86,7 +86,7 @@ class Candidates(msgspec.Struct, frozen=True):
         return next(iter(self.rankings.values())).ids
 
     def fuse(self, kept: Mapping[Leg, LegRanking], weights: Mapping[Leg, float], *, rrf_k: float) -> FusedOrder:
-        """Fuse the prefix of each ranking that is `kept`, as `weighted_rrf` does."""
+        """Fuse the prefix of each ranking that is `kept`, best first, ties by id."""
         parts = []
         start = 0
         for leg, ranking in self.rankings.items():

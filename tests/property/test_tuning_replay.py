@@ -16,14 +16,13 @@ from classifier.intents import INTENTS
 from retrieval.evaluation.metrics import ndcg
 from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import DEFAULT, Models, Profile, Recipe
-from retrieval.ranking.fusion import blend_rankings, weighted_rrf
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.ranking.weighting import adaptive_weighting, allowing_for_fragments, with_learned_weights
 from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
 from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
 from retrieval.types.search import Leg
-from tests.rankings import ranking_of
+from tests.rankings import blended, ranking_of, weighted_rrf
 from tests.tuned import saved
 
 
@@ -86,7 +85,7 @@ class AsServed:
         if not self.profile.rescore:
             return fused
         said = self.query.rescored[DEPTHS[0]]
-        return [fused[number] for number in blend_rankings(fused, said.scores, said.share).numbers]
+        return [fused[number] for number in blended(fused, said.scores, said.share).numbers]
 
     def adaptive(self) -> Recipe:
         probabilities = dict(zip(INTENTS, self.query.probabilities, strict=True))

@@ -90,14 +90,14 @@ async def test_a_score_is_the_sum_over_the_legs_that_are_shown(trivet: Trivet, o
         assert not found.duplicates
         assert found.fused_rank == place
         legs = [(leg, evidence.rank) for leg, evidence in found.evidence.items()]
-        assert found.fused.score == summed(answer, legs)
+        assert found.fused_score == summed(answer, legs)
         for leg, rank in legs:
             assert answer.fused_rankings[leg].hits[rank - 1].id == found.memory.id
         shown = {leg for leg, _ in legs}
         assert shown == {
             leg for leg, each in answer.fused_rankings.items() if found.memory.id in {h.id for h in each.hits}
         }
-    scores = [found.fused.score for found in answer.found]
+    scores = [found.fused_score for found in answer.found]
     assert scores == sorted(scores, reverse=True)
     assert sum(answer.weighting.weights.values()) == pytest.approx(3.5 if "weights" in options else 1.0)
 

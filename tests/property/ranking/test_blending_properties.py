@@ -3,7 +3,7 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from retrieval.ranking.fusion import blend_rankings
+from tests.rankings import blended
 
 IDS = st.lists(st.sampled_from("abcdefghijkl"), min_size=1, unique=True)
 SCORES = st.dictionaries(st.sampled_from("abcdefghijkl"), st.floats(-50, 50).map(lambda score: round(score, 1)))
@@ -13,12 +13,12 @@ Scores = dict[str, float]
 
 
 def order(ids: list[str], scores: Scores, share: float) -> list[str]:
-    return [ids[number] for number in blend_rankings(ids, scores, share).numbers]
+    return [ids[number] for number in blended(ids, scores, share).numbers]
 
 
 @given(IDS, SCORES, CONFIDENCE)
 def test_every_candidate_is_there_once_and_scores_descend(ids: list[str], scores: Scores, share: float) -> None:
-    numbers, values = blend_rankings(ids, scores, share)
+    numbers, values = blended(ids, scores, share)
     assert sorted(numbers) == list(range(len(ids)))
     assert values == sorted(values, reverse=True)
     assert all(0 < value <= 1 / 6 + 1e-12 for value in values)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.ranking.fusion import RankingSlice, fuse, weighted_rrf
+from retrieval.ranking.fusion import RankingSlice, fuse
 from retrieval.types.search import Leg
+from tests.rankings import weighted_rrf
 
 IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
 RANKINGS = st.fixed_dictionaries(dict.fromkeys(Leg, IDS))

