@@ -101,10 +101,9 @@ MUTANTS = [
         "test_memories -k favours",
     ),
     Mutant("a title counts as the text", "title_weight=TITLE_WEIGHT", "title_weight=1", "test_memories -k title"),
-    Mutant("ef_search is not passed on", "ef_search=request.ef_search", "ef_search=64", "test_memories -k ef_search"),
     Mutant(
         "ef_search counts for nothing",
-        "stored_vectors.breadth(query.ef_search, count, 1.0)",
+        "stored_vectors.breadth(query.request.ef_search, count, 1.0)",
         "stored_vectors.breadth(64, count, 1.0)",
         "test_memories -k ef_search",
     ),

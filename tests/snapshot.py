@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, LiteralString
 
@@ -37,7 +37,7 @@ async def no_others() -> Mapping[Leg, LegRanking]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """A question to one leg: the name of a namespace, when it is asked, and what `LegQuery` has of the same name."""
+    """A question to one leg: the name of a namespace, when it is asked, and what `LegQuery` and its request have."""
 
     text: str
     namespace: str = "n"
@@ -70,17 +70,27 @@ class Indexed:
         asked_at = ask.asked_at or ask.as_of or datetime.now(UTC)
         query_terms = QueryTerms.from_query(ask.text, found.settings.language, asked_at=asked_at)
         snapshot = await self.indexes.current(ask.namespace, lambda _: query_terms.numbers, ask.filters.metadata)
-        own = {each.name: getattr(ask, each.name) for each in fields(ask) if each.name not in ("namespace", "asked_at")}
         request = SearchRequest(
-            query=ask.text, filters=ask.filters, as_of=ask.as_of, include_superseded=ask.include_superseded
+            query=ask.text,
+            filters=ask.filters,
+            as_of=ask.as_of,
+            include_superseded=ask.include_superseded,
+            ef_search=ask.ef_search,
+            min_similarity=ask.min_similarity,
+            explain=ask.explain,
         )
-        view = SearchView.from_request(snapshot, request)
         return LegQuery(
+            request=request,
             snapshot=snapshot,
+            view=SearchView.from_request(snapshot, request),
             query_terms=query_terms,
-            view=view,
+            embedding=ask.embedding,
+            fan_out=ask.fan_out,
+            max_hops=ask.max_hops,
             vectors=QueryVectors(self._pool, snapshot.index),
-            **own,
+            profile=ask.profile,
+            rules=ask.rules,
+            other_rankings=ask.other_rankings,
         )
 
     async def search(self, leg: Retriever, ask: Ask) -> LegRanking:

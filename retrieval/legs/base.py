@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -21,10 +20,9 @@ from retrieval.index.registry import NamespaceSnapshot
 from retrieval.index.strings import StringColumn
 from retrieval.legs.bm25_scoring import WeightedQuery
 from retrieval.legs.query_terms import QueryTerms
-from retrieval.profiles.profile import DEFAULT, Profile
-from retrieval.store.visibility import NOTHING_EXCLUDED, eligibility
+from retrieval.profiles.profile import Profile
 from retrieval.timings import Stopwatch
-from retrieval.types.search import Degradation, Exclude, Filters, Leg, SearchOptions
+from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +30,6 @@ T = TypeVar("T")
 
 NO_HITS: tuple[NDArray[np.int64], NDArray[np.float64]] = np.empty(0, np.int64), np.empty(0)
 """Slots and scores of a leg that found nothing."""
-
-
-async def _no_other_rankings() -> Mapping[Leg, LegRanking]:
-    """The default of `LegQuery.other_rankings`: no other legs."""
-    return {}
 
 
 class SearchView(NamedTuple):
@@ -74,12 +67,8 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         query_terms: all of which the index has loaded.
         embedding: awaits the query's unit vector, shape (dimensions,). A leg awaits it only where it
             needs it, so that it starts without. Raises what the embedder raised.
-        filters, exclude: conditions applied before the cut to `fan_out`.
-        as_of: the time as of which the namespace is read; None for now.
         fan_out: most memories a leg returns.
-        ef_search: breadth of the search for the nearest vectors.
         max_hops: hops of the graph walk beyond the memories that mention the query's entities.
-        min_similarity: least cosine similarity of the vector leg's hits; None for no bound.
         rules: inference rules over the relations that memories state.
         other_rankings: awaits the rankings of the legs that wait for no other leg; without those that
             failed or are late.
@@ -87,24 +76,17 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         vectors: of memories, shared by the legs, so that each is read once.
     """
 
+    request: SearchRequest
     snapshot: NamespaceSnapshot
     view: SearchView
-    text: str
     query_terms: QueryTerms
     embedding: Callable[[], Awaitable[NDArray[np.float32]]]
-    filters: Filters
-    as_of: datetime | None
-    include_superseded: bool
     fan_out: int
-    ef_search: int
     max_hops: int
-    min_similarity: float | None
-    explain: bool
     vectors: QueryVectors
-    profile: Profile = DEFAULT
-    exclude: Exclude = NOTHING_EXCLUDED
-    rules: Sequence[Rule] = ()
-    other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]] = _no_other_rankings
+    profile: Profile
+    rules: Sequence[Rule]
+    other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]]
     optional_wait_s: float = 0.5
     stopwatch: Stopwatch = msgspec.field(default_factory=Stopwatch)
 
@@ -117,13 +99,6 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def docs_given_out(self) -> int:
         """The number of ordinals issued in the namespace, an upper bound of its memories."""
         return self.snapshot.namespace.next_doc
-
-    @property
-    def eligibility(self) -> dict[str, Any]:
-        """Parameters of the SQL predicate for eligible memories."""
-        return eligibility(
-            self.filters, exclude=self.exclude, as_of=self.as_of, include_superseded=self.include_superseded
-        )
 
 
 class GraphPath(NamedTuple):

@@ -64,6 +64,6 @@ def _scored(query: LegQuery, term_query: bm25_scoring.TermQuery) -> tuple[NDArra
         near=BESIDE,
         share=profile.neighbour_share,
         asking=profile.asking_share,
-        speakers=memories.speakers_named(query.text),
+        speakers=memories.speakers_named(query.request.query),
         boost=1 + profile.speaker_boost,
     )

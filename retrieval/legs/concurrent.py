@@ -78,20 +78,13 @@ class ConcurrentLegs:
         """The query as the legs get it, which may wait for the hits of those running."""
         request, snapshot, profile = query.request, query.snapshot, query.profile
         return LegQuery(
+            request=request,
             snapshot=snapshot,
             view=query.view,
-            text=request.query,
             query_terms=query.query_terms,
             embedding=query.embedding,
-            filters=request.filters,
-            exclude=request.exclude,
-            as_of=request.as_of,
-            include_superseded=request.include_superseded,
             fan_out=query.fan_out,
-            ef_search=request.ef_search,
             max_hops=profile.hops if request.max_hops is None else request.max_hops,
-            min_similarity=request.min_similarity,
-            explain=request.explain,
             vectors=QueryVectors(self._pool, snapshot.index),
             profile=profile,
             rules=snapshot.namespace.settings.graph_rules(),

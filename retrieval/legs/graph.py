@@ -60,7 +60,7 @@ class GraphRetriever:
         A hit's score is its activation in [0, 1], weighted by similarity if there is an embedding.
         """
         size = max(query.docs_given_out, 1)
-        seeds = await self._entity_lookup.seeds(query.snapshot.index, query.text, size)
+        seeds = await self._entity_lookup.seeds(query.snapshot.index, query.request.query, size)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
@@ -86,7 +86,7 @@ class GraphRetriever:
         ranking = LegRanking.best(
             docs, np.minimum(activations, 1.0), ids, count=query.fan_out, details=details, entity_idfs=entity_idfs
         )
-        if not query.explain or not docs.size:
+        if not query.request.explain or not docs.size:
             return ranking
         async with self._pool.connection() as conn:
             return structs.replace(

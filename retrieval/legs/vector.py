@@ -15,6 +15,7 @@ from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import vector_index
 from retrieval.store import vectors as stored_vectors
 from retrieval.store.pool import Pool
+from retrieval.store.visibility import eligible_for
 from retrieval.types.search import Leg
 
 READ_BY_QUERY = 2_000
@@ -63,10 +64,10 @@ class VectorRetriever:
             (docs, scores), details = await self._in_memory(query, eligible, embedding)
         else:
             (docs, scores), details = await self._in_database(query, eligible, HalfVector(embedding))
-        if query.min_similarity is not None:
-            is_similar = scores >= query.min_similarity
+        if (least := query.request.min_similarity) is not None:
+            is_similar = scores >= least
             docs, scores = docs[is_similar], scores[is_similar]
-        details["ef_search"] = query.ef_search
+        details["ef_search"] = query.request.ef_search
         return LegRanking.best(docs, scores, memories.ids, count=query.fan_out, details=details)
 
     async def _in_memory(
@@ -75,7 +76,9 @@ class VectorRetriever:
         """Search the vectors in memory and those that had to be read from the database."""
         vectors = query.snapshot.index.vectors
         count = vectors.among(eligible).size
-        compared = count if count <= EXACT_UP_TO else _COMPARED * stored_vectors.breadth(query.ef_search, count, 1.0)
+        compared = count
+        if count > EXACT_UP_TO:
+            compared = _COMPARED * stored_vectors.breadth(query.request.ef_search, count, 1.0)
         workers = self._workers if count > _PARALLEL_FROM else None
         version = None
         while version != vectors.version:  # another query may apply a change and reuse a vector's row
@@ -103,10 +106,10 @@ class VectorRetriever:
         async with self._pool.connection() as conn:
             if goes_by_index(count, memories):
                 plan.append("hnsw")
-                breadth = stored_vectors.breadth(query.ef_search, memories, count / memories)
+                breadth = stored_vectors.breadth(query.request.ef_search, memories, count / memories)
                 details["breadth"] = breadth
                 found = await stored_vectors.by_index(
-                    conn, query.ns, embedding, k=query.fan_out, eligible=query.eligibility, ef_search=breadth
+                    conn, query.ns, embedding, k=query.fan_out, eligible=eligible_for(query.request), ef_search=breadth
                 )
             if len(found) < min(query.fan_out, count):
                 plan.append("exact")
