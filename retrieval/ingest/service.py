@@ -193,12 +193,8 @@ class Ingest:
     @_announced
     async def delete(self, name: str, memory_id: str) -> None:
         """Delete one memory from all legs; raises NotFound if there is no such namespace or memory."""
-
-        async def attempt() -> None:
-            async with self._pool.connection() as conn:
-                await transaction.delete(conn, name, memory_id)
-
-        await _retried(attempt, (Collided,))
+        if not await self._deleted(transaction.delete_ids, name, [memory_id]):
+            raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
 
     @_announced
     async def delete_ids(self, name: str, ids: Sequence[str]) -> int:
@@ -206,12 +202,7 @@ class Ingest:
 
         Raises NotFound if there is no such namespace.
         """
-
-        async def attempt() -> int:
-            async with self._pool.connection() as conn:
-                return await transaction.delete_ids(conn, name, ids)
-
-        return await _retried(attempt, (Collided,))
+        return await self._deleted(transaction.delete_ids, name, ids)
 
     @_announced
     async def delete_matching(self, name: str, filters: Filters) -> int:
@@ -221,10 +212,14 @@ class Ingest:
         """
         if filters.is_empty:
             raise InvalidInput("must not be empty; delete the namespace to delete all", loc=("filters",))
+        return await self._deleted(transaction.delete_matching, name, filters)
+
+    async def _deleted(self, delete: Callable[[Connection, str, T], Awaitable[int]], name: str, which: T) -> int:
+        """How many memories a transaction deletes."""
 
         async def attempt() -> int:
             async with self._pool.connection() as conn:
-                return await transaction.delete_matching(conn, name, filters)
+                return await delete(conn, name, which)
 
         return await _retried(attempt, (Collided,))
 

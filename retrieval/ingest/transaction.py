@@ -136,12 +136,6 @@ async def replace_document(
     return len(stored)
 
 
-async def delete(conn: AsyncConnection[Any], name: str, memory_id: str) -> None:
-    """Delete one memory from all legs; raises NotFound if there is none with that id, else as `delete_ids`."""
-    if not await delete_ids(conn, name, [memory_id]):
-        raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
-
-
 async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) -> int:
     """Delete memories from all legs; returns how many of them there were.
 

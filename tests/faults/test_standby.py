@@ -55,7 +55,7 @@ async def test_a_commit_out_of_order_is_not_missed(
         monkeypatch.setattr(NamespaceIndex, "max_incremental", 0)
     assert await reader.ids("boats") == set("abcd")
     async with writer.pool.connection() as conn, conn.transaction():
-        await transaction.delete(conn, "n", "b")
+        await transaction.delete_ids(conn, "n", ["b"])
         for id_ in "xy":
             await writer.ingest.add("n", [memory(id_)])
             await standby.has_replayed(primary)
@@ -73,7 +73,7 @@ async def test_a_commit_out_of_order_is_not_missed(
 async def test_it_becomes_a_primary(primary: Server, standby: Server, writer: Process, reader: Process) -> None:
     """While connections to it live on; what was under way on the old one is lost."""
     async with writer.pool.connection() as conn, conn.transaction(force_rollback=True):
-        await transaction.delete(conn, "n", "b")
+        await transaction.delete_ids(conn, "n", ["b"])
         await writer.ingest.add("n", [memory("x")])
         await standby.has_replayed(primary)
         assert await reader.ids("boats") == set("abcdx")

@@ -363,7 +363,7 @@ async def test_a_commit_out_of_order_is_not_missed(two: tuple[Process, Process])
     await process.ingest.add("n", [memory(id_, session_id="s") for id_ in IDS[:4]])
     await process.snapshot()
     async with other.pool.connection() as conn, conn.transaction():
-        await transaction.delete(conn, "n", "b")
+        await transaction.delete_ids(conn, "n", ["b"])
         for id_ in ("x", "y"):
             await process.ingest.add("n", [memory(id_)])
             assert id_ in await process.ids("boats")
@@ -378,7 +378,7 @@ async def test_what_is_rolled_back_is_never_seen(two: tuple[Process, Process]) -
     await process.ingest.add("n", [memory("a"), memory("b")])
     await process.snapshot()
     async with other.pool.connection() as conn, conn.transaction(force_rollback=True):
-        await transaction.delete(conn, "n", "b")
+        await transaction.delete_ids(conn, "n", ["b"])
     assert await process.ids("boats") == {"a", "b"}
     await assert_right(process)
 
@@ -432,7 +432,7 @@ async def test_changes_are_not_forgotten_while_an_older_transaction_is_open(two:
     await process.ingest.add("n", [memory("a"), memory("b")])
     async with other.pool.connection() as third, other.pool.connection() as conn:
         async with conn.transaction():
-            await transaction.delete(conn, "n", "b")
+            await transaction.delete_ids(conn, "n", ["b"])
             await process.ingest.add("n", [memory("c")])
             await changes.trim(third, kept_s=0)
             before = (await process.snapshot()).index
