@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from cachetools import LRUCache
 
@@ -17,35 +16,23 @@ _MOST_KEPT = 1_024
 """Queries whose entities are cached, some 2 kB each; as many as query embeddings by default."""
 
 
-class _State(NamedTuple):
-    """A query in a state of an index, which no later change leaves the same; `memories` as for `graph.resolution`."""
-
-    serial: int
-    changed: int
-    text: str
-    memories: int
-
-    @classmethod
-    def of(cls, index: NamespaceIndex, text: str, memories: int) -> _State:
-        return cls(index.serial, index.changed, text, memories)
-
-
 class EntityLookup:
     """Finds the entities that queries are about; they are cached until their namespace changes."""
 
     def __init__(self, pool: Pool) -> None:
         """Use connections of `pool`; the cache starts empty."""
         self._pool = pool
-        self._kept: LRUCache[_State, Sequence[Seed]] = LRUCache(_MOST_KEPT)
+        self._kept: LRUCache[tuple[int, int, str, int], Sequence[Seed]] = LRUCache(_MOST_KEPT)
 
     async def seeds(self, index: NamespaceIndex, text: str, memories: int) -> Sequence[Seed]:
         """The entities that a query is about; `memories` is the number by which their rarity is told."""
-        state = _State.of(index, text, memories)
-        seeds = self._kept.get(state)
+        changed = index.changed
+        key = (index.serial, changed, text, memories)
+        seeds = self._kept.get(key)
         if seeds is None:
             seeds = resolve(await self._matches(index, text), partial(index.mentions, cap=MENTIONS_CAP), memories)
-            if state == _State.of(index, text, memories):  # else it may lack what has changed since
-                self._kept[state] = seeds
+            if index.changed == changed:  # else it may lack what has changed since
+                self._kept[key] = seeds
         return seeds
 
     async def _matches(self, index: NamespaceIndex, text: str) -> EntityMatches:
