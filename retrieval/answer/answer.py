@@ -79,11 +79,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.snapshot.index
 
     @property
-    def leg_rankings(self) -> Mapping[Leg, LegRanking]:
-        """The legs' rankings, at most `fan_out` hits each."""
-        return self.candidates.rankings
-
-    @property
     def evidence_by_id(self) -> QueryPerformanceFeatures:
         """The evidence with ids in the place of candidate numbers, for training."""
         legs = {leg: getattr(self.evidence, leg) for leg in LEGS}

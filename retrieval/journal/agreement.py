@@ -10,21 +10,20 @@ PERSISTENCE = 0.9
 """The `p` of rank-biased overlap used throughout: the first 10 ranks have 86% of the weight."""
 
 
-def overlap(one: Sequence[str], other: Sequence[str], *, depth: int | None = None) -> float:
+def overlap(one: Sequence[str], other: Sequence[str]) -> float:
     """Share of ids that two rankings have in common: |A ∩ B| / max(|A|, |B|).
 
     Args:
         one: best-first ids, no repeats.
         other: the other ranking, likewise.
-        depth: number of ranks that count, > 0; None for all.
 
     Returns:
         In [0, 1]; 1 for two empty rankings.
 
-    >>> overlap(["a", "b", "c"], ["c", "d", "a"]), overlap(["a", "b"], ["b", "a"], depth=1)
-    (0.6666666666666666, 0.0)
+    >>> overlap(["a", "b", "c"], ["c", "d", "a"])
+    0.6666666666666666
     """
-    first, second = set(one[:depth]), set(other[:depth])
+    first, second = set(one), set(other)
     longer = max(len(first), len(second))
     return len(first & second) / longer if longer else 1.0
 

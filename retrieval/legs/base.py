@@ -211,8 +211,6 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T 
 class Retriever(Protocol):
     """A leg. It raises on failure; the pipeline enforces the deadline and reports the failure."""
 
-    leg: Leg
-
     async def search(self, query: LegQuery) -> LegRanking:
         """The best `query.fan_out` memories for the query."""
         ...

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from retrieval.legs import bm25_scoring
 from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
-from retrieval.types.search import Leg
 
 BESIDE = 2
 """Turns this close to a good one are scored too, even if they share no term with the query."""
@@ -17,8 +16,6 @@ BESIDE = 2
 
 class Bm25Retriever:
     """BM25 with the namespace's statistics; filters apply before the cut."""
-
-    leg = Leg.BM25
 
     async def search(self, query: LegQuery) -> LegRanking:
         """The best eligible memories by BM25; none if no term occurs."""

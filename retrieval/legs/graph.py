@@ -46,8 +46,6 @@ class GraphRetriever:
     query's entities: it depends on neither.
     """
 
-    leg = Leg.GRAPH
-
     def __init__(self, pool: Pool, *, bounds: Bounds | None = None) -> None:
         """Use connections of `pool`; `bounds` caps the walk, except its hops, which come with each query."""
         self._pool = pool

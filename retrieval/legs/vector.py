@@ -16,7 +16,6 @@ from retrieval.store import vector_index
 from retrieval.store import vectors as stored_vectors
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import eligible_for
-from retrieval.types.search import Leg
 
 READ_BY_QUERY = 2_000
 """Most missing vectors that a query waits to read into the index; if more are missing, the database is searched."""
@@ -47,8 +46,6 @@ class _Nearest(NamedTuple):
 
 class VectorRetriever:
     """Searches the vectors in memory; until these are loaded, the database by HNSW or, if few are eligible, exactly."""
-
-    leg = Leg.VECTOR
 
     def __init__(self, pool: Pool, workers: WorkerPool | None = None) -> None:
         """Use connections of `pool`; `workers` compare large sets of vectors off the event loop."""

@@ -88,9 +88,9 @@ class Jobs:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def recent(self, namespace: str | None = None, *, limit: int = KEPT) -> list[Job]:
+    async def recent(self, namespace: str | None = None) -> list[Job]:
         """Running jobs, then the others, newest first; of one namespace or of all."""
-        parameters = {"namespace": namespace, "stale_s": STALE_S, "limit": limit}
+        parameters = {"namespace": namespace, "stale_s": STALE_S, "limit": KEPT}
         async with self._pool.connection() as conn:
             rows = await (await conn.execute(_LIST, parameters)).fetchall()
         return [Job(**dict(zip(Job.__struct_fields__, row, strict=True))) for row in rows]

@@ -184,12 +184,6 @@ class ProfileRegistry:
                 raise Conflict(f"no version of profile {name!r} was live before; there is nothing to roll back to")
         return next(_profile(row) for row in rows if row.version == version)
 
-    async def shadow(self, name: str) -> ShadowSettings | None:
-        """The shadow of the live version; None if there is none."""
-        async with self._pool.connection() as conn:
-            await _versions(conn, name)
-            return await _shadow(conn, name)
-
     async def set_shadow(self, name: str, version: int, share: float) -> None:
         """Make a version the shadow of the live one for a share of its queries.
 

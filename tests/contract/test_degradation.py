@@ -55,7 +55,6 @@ class Breaking:
     """A leg that asks the real one and then raises, or sleeps, before it answers."""
 
     def __init__(self, real: Retriever, *, sleeps_s: float | None = None) -> None:
-        self.leg = real.leg
         self._real = real
         self._sleeps_s = sleeps_s
 
@@ -71,9 +70,6 @@ class Breaking:
 class Silent:
     """A leg that never answers and asks for nothing."""
 
-    def __init__(self, leg: Leg) -> None:
-        self.leg = leg
-
     async def search(self, query: LegQuery) -> LegRanking:
         """Wait for ever."""
         await asyncio.Event().wait()
@@ -82,8 +78,6 @@ class Silent:
 
 class Listening:
     """The graph leg, with what it was told of the others."""
-
-    leg = Leg.GRAPH
 
     def __init__(self, real: Retriever) -> None:
         self._real = real
@@ -225,7 +219,7 @@ async def test_a_leg_that_never_answers_does_not_take_the_graph_leg_along(bench:
     legs = bench.legs()
     listening = Listening(legs[Leg.GRAPH])
     await bench.search(legs)
-    some = {**legs, **{leg: Silent(leg) for leg in silent}, Leg.GRAPH: listening}
+    some = {**legs, **{leg: Silent() for leg in silent}, Leg.GRAPH: listening}
     answer = await bench.search(some, leg_timeout_s=DEADLINE_S)
     assert [each.leg for each in answer.degraded] == [leg.value for leg in silent]
     assert set(answer.fused_rankings) == set(Leg) - set(silent)
@@ -281,7 +275,7 @@ async def test_a_search_that_is_cancelled_leaves_nothing_running(bench: Bench) -
     await embedder.embed_query(QUERY)
     for silent in Leg:
         before = asyncio.all_tasks()
-        legs = {**bench.legs(), silent: Silent(silent)}
+        legs = {**bench.legs(), silent: Silent()}
         search = asyncio.create_task(bench.search({**legs}, embedder=embedder))
         await asyncio.sleep(0.2)
         search.cancel()

@@ -78,7 +78,6 @@ class Bench:
         """What the leg answers, checked for what holds of every answer."""
         ask = Ask(text=text, namespace=namespace, embedding=self._embedding_of(text), fan_out=50, explain=True)
         ask = replace(ask, **changes)  # type: ignore[arg-type]
-        assert self._retriever.leg is self.leg
         ranking = await self._mirrored.search(self._retriever, ask)
         keys = [(-hit.score, hit.id) for hit in ranking.hits]
         assert keys == sorted(keys), "score descending, ties by id"

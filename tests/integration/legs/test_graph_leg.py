@@ -117,7 +117,6 @@ def ids(ranking: LegRanking) -> list[str]:
 
 async def test_it_finds_what_mentions_the_entity_and_what_lies_behind(leg: Walks) -> None:
     ranking = await leg.search(replace(ASK, explain=True))
-    assert GraphRetriever.leg is Leg.GRAPH
     assert sorted(ids(ranking)[:2]) == ["m1", "m2"]
     assert ids(ranking)[2:] == ["m3"]
     assert ranking.hits[2].path == ("Caroline", "choir")

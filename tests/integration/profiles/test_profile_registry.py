@@ -175,7 +175,7 @@ async def test_names_and_versions_that_there_are_not(profile_registry: ProfileRe
     for attempt in (
         registry.versions("unheard-of"), registry.describe("unheard-of"), registry.describe("default", 9),
         registry.promote("unheard-of"), registry.promote("default", 9), registry.rollback("unheard-of"),
-        registry.set_shadow("default", 9, 0.5), registry.clear_shadow("unheard-of"), registry.shadow("unheard-of"),
+        registry.set_shadow("default", 9, 0.5), registry.clear_shadow("unheard-of"),
         registry.attach_report("default", 9, report_on(DEFAULT)),
     ):  # fmt: skip
         with pytest.raises(NotFound):
@@ -281,7 +281,7 @@ async def test_a_shadow_answers_beside_the_live_version_alone(
     for each in (profile_registry, other):
         assert each.shadow_of(await each.find(None)) == (candidate, 0.1)
         assert each.shadow_of(await each.find("default@4")) is None
-    shown = await profile_registry.shadow("default")
+    shown = (await profile_registry.describe("default")).shadow
     assert shown == ShadowSettings(version=4, share=0.1)
     assert (await profile_registry.list())[0].shadow == shown
     await profile_registry.clear_shadow("default")
@@ -292,7 +292,7 @@ async def test_a_promoted_shadow_is_none_any_more(profile_registry: ProfileRegis
     await measured(profile_registry, 0.5)
     await profile_registry.set_shadow("default", 4, 1.0)
     await profile_registry.promote("default", 4)
-    assert await profile_registry.shadow("default") is None
+    assert (await profile_registry.describe("default")).shadow is None
     with pytest.raises(Conflict, match="default@4 is live itself"):
         await profile_registry.set_shadow("default", 4, 0.5)
 
@@ -302,7 +302,7 @@ async def test_a_shadow_that_is_live_again_is_none_any_more(profile_registry: Pr
     await profile_registry.promote("default", 4)
     await profile_registry.set_shadow("default", 3, 1.0)
     assert (await profile_registry.rollback("default")).version == 3
-    assert await profile_registry.shadow("default") is None
+    assert (await profile_registry.describe("default")).shadow is None
 
 
 async def test_shadows_that_cannot_be(profile_registry: ProfileRegistry) -> None:

@@ -219,7 +219,7 @@ async def test_what_is_known_of_the_candidates(engine: Trivet) -> None:
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
     known = await engine.candidate_inputs(answer, QUERY)
     assert known is not None
-    assert set(known.ids) == {hit.id for ranking in answer.leg_rankings.values() for hit in ranking.hits}
+    assert set(known.ids) == {hit.id for ranking in answer.candidates.rankings.values() for hit in ranking.hits}
     at = {memory_id: place for place, memory_id in enumerate(known.ids)}
     assert {"t0", "t1", "d0"} <= at.keys()
     assert [known.named[at[each]] for each in ("t0", "t1", "d0")] == [True, True, False]
@@ -233,7 +233,7 @@ async def test_what_is_known_of_the_candidates(engine: Trivet) -> None:
     assert known.vectors is not None
     np.testing.assert_allclose(np.linalg.norm(known.vectors, axis=1), 1.0, atol=1e-3)
     np.testing.assert_allclose(known.own, known.vectors @ embedding, atol=1e-6)
-    cosines = {hit.id: hit.score for hit in answer.leg_rankings[Leg.VECTOR].hits}
+    cosines = {hit.id: hit.score for hit in answer.candidates.rankings[Leg.VECTOR].hits}
     for memory_id, cosine in cosines.items():
         assert known.mixed[at[memory_id]] == pytest.approx(cosine, abs=2e-3)
     [own] = await engine.embedders.default.embed_documents([f"Ana: {SAID[2][2]}"])
@@ -284,7 +284,7 @@ async def test_the_candidates_stand_in_an_order_of_their_own(engine: Trivet, dat
         db.execute("vacuum memory")
         db.execute("update memory set tags = tags where doc % 3 = 0")
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
-    ranked = dict.fromkeys(hit.id for ranking in answer.leg_rankings.values() for hit in ranking.hits)
+    ranked = dict.fromkeys(hit.id for ranking in answer.candidates.rankings.values() for hit in ranking.hits)
     assert (await particulars(engine))[0] == before == list(ranked)
 
 

@@ -14,21 +14,18 @@ RANKINGS = st.lists(st.sampled_from("abcdefghij"), max_size=10, unique=True)
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "depth", "expected"),
+    ("one", "other", "expected"),
     [
-        ("abcd", "dcba", None, 1.0),
-        ("abcd", "dcba", 1, 0.0),
-        ("abcd", "acxb", 2, 1 / 2),
-        ("abcd", "acxb", None, 3 / 4),
-        ("ab", "abcd", None, 2 / 4),
-        ("ab", "abcd", 3, 2 / 3),
-        ("ab", "xy", None, 0.0),
-        ("ab", "", None, 0.0),
-        ("", "", None, 1.0),
+        ("abcd", "dcba", 1.0),
+        ("abcd", "acxb", 3 / 4),
+        ("ab", "abcd", 2 / 4),
+        ("ab", "xy", 0.0),
+        ("ab", "", 0.0),
+        ("", "", 1.0),
     ],
 )
-def test_overlap(one: str, other: str, depth: int | None, expected: float) -> None:
-    assert overlap(one, other, depth=depth) == pytest.approx(expected)
+def test_overlap(one: str, other: str, expected: float) -> None:
+    assert overlap(one, other) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
