@@ -90,7 +90,15 @@ class Rescorer:
         self._relevance = Trees(model, len(CANDIDATE_FEATURES), "relevance")
         self._slope, self._offset = (model.floats(name, 1).item() for name in ("slope", "offset"))
         self._guard = CorpusGuard(model, len(CORPUS_FEATURES))
-        self._share = ShareModel(model, len(CORPUS_FEATURES))
+        features, levels, reach = len(CORPUS_FEATURES), model.floats("levels", -1), model.floats("high").item()
+        self._share = SoftmaxMean(  # on memories of an unknown kind; see `classifier.training.rescorer_share`
+            mean=model.floats("share_mean", features),
+            scale=model.floats("share_scale", features),
+            clip=(-reach, reach),
+            intercept=model.floats("intercept", len(levels)),
+            linear=model.floats("linear", features, len(levels)),
+            grid=levels[:, np.newaxis],
+        )
 
     def score(
         self, evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
@@ -98,7 +106,8 @@ class Rescorer:
         """Score the candidates of a query, at least one; `positions` as in `describe`."""
         described = describe(evidence, known, positions)
         scores = self._trees.scores(described.rows, described.top_rows)
-        in_domain, unseen = self._guard.in_domain(described.corpus), self._share.share(described.corpus)
+        in_domain = self._guard.in_domain(described.corpus)
+        [unseen] = self._share.of(described.corpus)
         return Rescored(
             scores=dict(zip(map(known.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
             relevance=partial(self._relevance_of, known.ids, described.rows),
@@ -160,31 +169,6 @@ class Trees:
         if failed:
             raise MemoryError
         return scores
-
-
-class ShareModel:
-    """How far to follow the rescorer on memories of an unknown kind; see `classifier.training.rescorer_share`."""
-
-    def __init__(self, model: ModelArrays, features: int) -> None:
-        """Read the arrays of a model with this number of corpus features.
-
-        Raises:
-            ModelMismatch: arrays are missing or have other shapes.
-        """
-        levels, reach = model.floats("levels", -1), model.floats("high").item()
-        self._mean = SoftmaxMean(
-            mean=model.floats("share_mean", features),
-            scale=model.floats("share_scale", features),
-            clip=(-reach, reach),
-            intercept=model.floats("intercept", len(levels)),
-            linear=model.floats("linear", features, len(levels)),
-            grid=levels[:, np.newaxis],
-        )
-
-    def share(self, corpus: NDArray[np.float32]) -> float:
-        """In [0, 1] for the corpus features of a query: contiguous, shape (features,)."""
-        [share] = self._mean.of(corpus)
-        return share
 
 
 class CorpusGuard:
