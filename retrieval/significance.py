@@ -71,6 +71,12 @@ def bootstrap(values: Scores, strata: Sequence[str], *, seed: int) -> list[Inter
     ]
 
 
+def macro_mean(values: Scores, strata: Sequence[str] | NDArray[np.str_]) -> float:
+    """The mean over strata of each stratum's mean."""
+    groups = np.asarray(strata)
+    return float(np.mean([values[groups == name].mean() for name in np.unique(groups)]))
+
+
 def compare(a: Scores, b: Scores, strata: Sequence[str], *, seed: int) -> list[PairedTest]:
     """Paired randomisation test: the share of random sign flips at least as extreme as what was seen, per column.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.evaluation.scores import MACRO_SETS, OVERALL, ScoreTable, type_group
-from retrieval.significance import PairedTest, compare, holm
+from retrieval.significance import PairedTest, compare, holm, macro_mean
 from retrieval.types.evaluation import Verdict
 from retrieval.types.search import Leg
 
@@ -98,7 +98,7 @@ def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -
     legs = [leg for leg in Leg if leg in table.values]
     for measure in MEASURES:
         if legs:
-            best = max(legs, key=lambda leg: _mean(table, leg, measure))
+            best = max(legs, key=lambda leg: macro_mean(table.column(leg, measure)[:, 0], table.sets))
             tests.append((system, best.value, measure))
             yardsticks.append(BEST_LEG)
         if equal_weights in table.values:
@@ -112,12 +112,6 @@ def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -
         )
         for yardstick, test in zip(yardsticks, versus(table, tests, seed=seed), strict=True)
     ]
-
-
-def _mean(table: ScoreTable, system: str, measure: str) -> float:
-    """The mean over sets of a system's mean in each."""
-    values, sets = table.column(system, measure)[:, 0], np.asarray(table.sets)
-    return float(np.mean([values[sets == name].mean() for name in np.unique(sets)]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

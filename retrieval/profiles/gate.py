@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from retrieval.profiles.profile import Profile
-from retrieval.significance import Scores, compare
+from retrieval.significance import Scores, compare, macro_mean
 from retrieval.types.memory import Zoned
 
 MEASURE = "ndcg@10"
@@ -188,8 +188,8 @@ def comparison(trial: Trial, baseline: Scores, rows: NDArray[np.intp], *, seed: 
     found = compare(ours[:, None], theirs[:, None], sets.tolist(), seed=seed)[0]
     return PairedComparison(
         n=len(rows),
-        candidate=_macro(ours, sets),
-        baseline=_macro(theirs, sets),
+        candidate=macro_mean(ours, sets),
+        baseline=macro_mean(theirs, sets),
         difference=found.difference.mean,
         low=found.difference.low,
         high=found.difference.high,
@@ -206,11 +206,6 @@ def mean_one(weights: Scores, sets: NDArray[np.str_]) -> Scores:
     for name in np.unique(sets):
         scaled[sets == name] /= scaled[sets == name].mean()
     return scaled
-
-
-def _macro(values: Scores, sets: NDArray[np.str_]) -> float:
-    """The mean over sets of each set's mean."""
-    return float(np.mean([values[sets == name].mean() for name in np.unique(sets)]))
 
 
 def _objections(overall: PairedComparison, intents: Mapping[str, PairedComparison], baseline: str) -> list[str]:
