@@ -77,10 +77,6 @@ class VisibleGraph:
         docs = self._graph.docs_of(entity)
         return docs[seen(docs, self._visible)]
 
-    def mentions(self, entities: Sequence[int]) -> dict[int, int]:
-        """In how many memories each entity is mentioned."""
-        return {entity: len(self.docs_of(entity)) for entity in entities}
-
     def relations_of(self, entity: int) -> tuple[list[Relation], bool]:
         """The relations of an entity, the most often stated first; and whether there may be more."""
         stated, is_cut = self._stated(entity)
