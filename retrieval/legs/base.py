@@ -131,7 +131,6 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         docs: slots, shape (n,), int64.
         scores: the leg's own, shape (n,), float64.
         ids: of all memories, by slot; read only for those that are shown.
-        score_upper_bound: the highest possible score of any memory; 0 if the leg knows none.
         terms: the query as weighted terms, if the leg matches terms.
         entity_idfs: of the query's known entities, in [0, 1]: 1 for one that a single memory mentions.
         paths: by slot; set by the graph leg with `explain`.
@@ -141,7 +140,6 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     scores: NDArray[np.float64]
     ids: StringColumn
     details: dict[str, Any] = msgspec.field(default_factory=dict)
-    score_upper_bound: float = 0.0
     terms: WeightedQuery | None = None
     entity_idfs: tuple[float, ...] = ()
     paths: Mapping[int, GraphPath] = msgspec.field(default_factory=dict)

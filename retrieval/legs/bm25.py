@@ -31,9 +31,7 @@ class Bm25Retriever:
         }
         if query_terms.periods:
             details["periods"] = [str(period) for period in query_terms.periods]
-        weighted_query = bm25_scoring.WeightedQuery(
-            term_query, bm25_scoring.score_upper_bound(postings, query_terms.terms), len(query_terms.terms)
-        )
+        highest = bm25_scoring.score_upper_bound(postings, query_terms.terms)
         docs, scores = _scored(query, term_query) if term_query else NO_HITS
         return LegRanking.best(
             docs,
@@ -41,8 +39,7 @@ class Bm25Retriever:
             query.snapshot.index.memories.ids,
             count=query.fan_out,
             details=details,
-            score_upper_bound=weighted_query.score_upper_bound,
-            terms=weighted_query,
+            terms=bm25_scoring.WeightedQuery(term_query, highest, len(query_terms.terms)),
         )
 
 

@@ -151,12 +151,13 @@ def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
 def evidence_of(query: str, candidates: Candidates, prediction: IntentPrediction) -> QueryPerformanceFeatures:
     """Features of the legs' scores, the query and its intent."""
     rankings = candidates.rankings
+    terms = rankings[Leg.BM25].terms if Leg.BM25 in rankings else None
     scores = {leg: LegScores(candidates.of_leg(leg), ranking.scores.tolist()) for leg, ranking in rankings.items()}
     return QueryPerformanceFeatures(
         vector=scores.get(Leg.VECTOR, _NOTHING),
         bm25=scores.get(Leg.BM25, _NOTHING),
         graph=scores.get(Leg.GRAPH, _NOTHING),
-        score_upper_bound=rankings[Leg.BM25].score_upper_bound if Leg.BM25 in rankings else 0.0,
+        score_upper_bound=0.0 if terms is None else terms.score_upper_bound,
         entity_idfs=rankings[Leg.GRAPH].entity_idfs if Leg.GRAPH in rankings else (),
         words=len(query.split()),
         probabilities=prediction.probabilities,

@@ -10,17 +10,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from retrieval.legs.base import LegRanking
+from retrieval.legs.bm25_scoring import WeightedQuery
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.types.search import Leg
 from tests.rankings import ranking_of
 
 PROFILE = replace(DEFAULT, vector_noise=0.2, bm25_noise=0.5)
+TERMS = WeightedQuery(None, 30.0, 1)
 
 
 def ranking(*scores: float) -> LegRanking:
     hits = ((f"m{at:02}", at, score) for at, score in enumerate(scores))
-    return ranking_of(hits, details={"of": "tests"}, score_upper_bound=30.0, entity_idfs=(0.5,))
+    return ranking_of(hits, details={"of": "tests"}, terms=TERMS, entity_idfs=(0.5,))
 
 
 def left(rankings: Mapping[Leg, LegRanking]) -> dict[Leg, list[float]]:
@@ -50,7 +52,7 @@ def test_a_leg_alone_is_heard_out(leg: Leg) -> None:
 def test_what_else_a_ranking_holds_stays() -> None:
     cut = cut_noise({Leg.BM25: ranking(2.0, 0.5), Leg.GRAPH: ranking(0.5)}, PROFILE, enough=1)
     for leg, expected in {Leg.BM25: ranking(2.0), Leg.GRAPH: ranking(0.5)}.items():
-        for name in ("hits", "details", "score_upper_bound", "terms", "entity_idfs", "paths"):
+        for name in ("hits", "details", "terms", "entity_idfs", "paths"):
             assert getattr(cut[leg], name) == getattr(expected, name)
     assert cut.keys() == {Leg.BM25, Leg.GRAPH}
 
@@ -102,4 +104,4 @@ def test_heads_are_the_best_of_each_ranking(vector: list[float], bm25: list[floa
     rankings = {Leg.VECTOR: ranking(*vector), Leg.BM25: ranking(*bm25)}
     cut = truncate(rankings, length)
     assert left(cut) == {Leg.VECTOR: vector[:length], Leg.BM25: bm25[:length]}
-    assert cut[Leg.BM25].score_upper_bound == rankings[Leg.BM25].score_upper_bound
+    assert cut[Leg.BM25].terms is rankings[Leg.BM25].terms
