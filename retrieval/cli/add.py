@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.inputs import KINDS, convert, json_object
+from retrieval.cli.inputs import KINDS, convert, parse_metadata
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import print_json
 from retrieval.errors import InvalidInput
@@ -42,7 +42,7 @@ from retrieval.types.memory import MemoryInput, as_superseded
 def command(text: str | None, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:
     """Add or replace one memory: TEXT, or standard input where it is missing or "-"."""
     fields["text"] = _standard_input() if text in (None, "-") else text
-    fields["metadata"] = json_object(fields["metadata"], "metadata")
+    fields["metadata"] = parse_metadata(fields["metadata"])
     fields["tags"] = list(fields["tags"])
     fields["entities"] = [_entity(entity) for entity in fields["entities"]]
     fields["supersedes"] = as_superseded(list(fields["supersedes"]))

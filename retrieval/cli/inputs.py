@@ -35,7 +35,7 @@ def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
         raise invalid_input(exc, kind) from exc
 
 
-def json_object(text: str | None, name: str) -> dict[str, Any] | None:
+def parse_metadata(text: str | None) -> dict[str, Any] | None:
     """The JSON object of an option's value.
 
     Raises:
@@ -46,7 +46,7 @@ def json_object(text: str | None, name: str) -> dict[str, Any] | None:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeEncodeError) as exc:
-        raise InvalidInput(f"no JSON object: {exc}", loc=(name,)) from exc
+        raise InvalidInput(f"no JSON object: {exc}", loc=("metadata",)) from exc
 
 
 def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, float] | None:
@@ -96,7 +96,7 @@ _FILTER_OPTIONS = [
 def _filters(values: dict[str, Any]) -> dict[str, Any]:
     """The fields of filters out of the options' values; those that are not given are left out."""
     filters = {field: values.pop(option) for option, field in _FILTERS.items()}
-    filters["metadata"] = json_object(values.pop("having"), "metadata")
+    filters["metadata"] = parse_metadata(values.pop("having"))
     return {name: list(value) if isinstance(value, tuple) else value for name, value in filters.items() if value}
 
 

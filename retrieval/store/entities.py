@@ -43,7 +43,7 @@ _TYPED: LiteralString = """
     select string_agg(int8send(entity), '') from entity where ns = %(ns)s and type = any(%(types)s::text[])
 """
 _MERGED: LiteralString = """
-    select g.entity, e.name, g.target, g.merge, g.merged_at
+    select g.entity, e.name, g.merge, g.merged_at
     from entity_merge g join entity e on e.ns = %(ns)s and e.entity = g.entity
     where g.ns = %(ns)s and g.root = %(entity)s
     order by g.merged_at, g.merge
@@ -110,11 +110,10 @@ class StoredEntity(NamedTuple):
 
 
 class StoredMerge(NamedTuple):
-    """An entity that is shown as another: its name, the one that it was merged into, the merge's id and its time."""
+    """An entity that is shown as another: its number and name, the merge's id and its time."""
 
     entity: int
     name: str
-    target: int
     merge: str
     merged_at: datetime
 
@@ -213,8 +212,8 @@ async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, m
     await changes.record(conn, ns, [changes.ENTITIES])
 
 
-async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> tuple[int, int]:
-    """Undo a merge, in the caller's transaction; returns the two entities, the merged one first.
+async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> None:
+    """Undo a merge, in the caller's transaction.
 
     Merges before it and after it stay. Raises NotFound if there is no merge of that id.
     """
@@ -226,7 +225,6 @@ async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> tuple[
     await conn.execute(_NEW_ROOT, {"ns": ns, "entity": entity})
     gone = await remove_unused(conn, ns, {entity, target})
     await changes.record(conn, ns, [changes.ENTITIES], described=gone)
-    return entity, target
 
 
 async def change_aliases(

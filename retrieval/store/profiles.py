@@ -168,10 +168,9 @@ async def insert(
     await conn.execute(_INSERT, {**row, "parameters": Jsonb(parameters), "report": stored})
 
 
-async def attach_report(conn: Connection, name: str, version: int, report: dict[str, Any]) -> bool:
-    """Attach a report to a version; False if the version does not exist."""
-    cursor = await conn.execute(_REPORT, {"name": name, "version": version, "report": Jsonb(report)})
-    return cursor.rowcount == 1
+async def attach_report(conn: Connection, name: str, version: int, report: dict[str, Any]) -> None:
+    """Attach a report to a version."""
+    await conn.execute(_REPORT, {"name": name, "version": version, "report": Jsonb(report)})
 
 
 async def history(conn: Connection, name: str, *, limit: int = HISTORY) -> Sequence[PromotionRow]:
