@@ -69,7 +69,7 @@ _ONE_VALUE: Final[Mapping[str, str]] = {
     "TRIVET_EMBEDDING_PROVIDER": "onnx",
     "TRIVET_EMBEDDING_MODEL": "all-MiniLM-L6-v2",
 }
-"""Variables of the public contract that can have one value until there are more embedders."""
+"""Variables of the public contract that can have one value: namespaces choose their embedder."""
 
 _PASSWORD: Final = re.compile(r"//[^:@/]*:([^@/]*)@|[?&](?:ssl)?password=([^&]*)")
 """A password in a URL as libpq reads it, which takes more than `urlsplit` does."""
@@ -171,7 +171,7 @@ class Settings:
                 close = get_close_matches(variable, types, n=1, cutoff=0.8)
                 log.warning("%s is not a setting%s", variable, f"; did you mean {close[0]}?" if close else "")
             elif raw != _ONE_VALUE[variable]:
-                raise SettingsError(f"{variable} must be {_ONE_VALUE[variable]}, not {raw!r}: there is no other yet")
+                raise SettingsError(f"{variable} must be {_ONE_VALUE[variable]}, not {raw!r}; namespaces choose theirs")
         return cls(**values)
 
 

@@ -225,9 +225,8 @@ def settings() -> Iterator[str]:
     ]
     yield _table(("variable", "meaning", "values", "default"), rows)
     yield (
-        "`TRIVET_EMBEDDING_PROVIDER` (`onnx`) and `TRIVET_EMBEDDING_MODEL` (`all-MiniLM-L6-v2`) have one value each "
-        "until there are more embedders. The embedder of a namespace is one of its own "
-        "[settings](http.md#namespacesettings)."
+        "`TRIVET_EMBEDDING_PROVIDER` (`onnx`) and `TRIVET_EMBEDDING_MODEL` (`all-MiniLM-L6-v2`) have one value each: "
+        "the embedder of a namespace is one of its own [settings](http.md#namespacesettings)."
     )
 
 

@@ -68,13 +68,13 @@ def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], r
     0.5
     """
     held = {item.id for item in items}
-    snapshot = {
+    stood_for = {
         drop.id
         for drop in dropped
         if drop.reason.startswith(DUPLICATE_OF) and drop.reason.removeprefix(DUPLICATE_OF) in held
     }
     wanted = set(relevant)
-    return len(wanted & (held | snapshot)) / len(wanted)
+    return len(wanted & (held | stood_for)) / len(wanted)
 
 
 async def pack_each(

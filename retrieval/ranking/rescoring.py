@@ -94,7 +94,7 @@ def candidate_inputs(
 
 
 def _among(codes: NDArray[np.int32], wanted: Sequence[int]) -> NDArray[np.bool_]:
-    """A mask of the codes that are in `some`."""
+    """A mask of the codes that are in `wanted`."""
     found = np.zeros(codes.size, np.bool_)
     for code in wanted:
         found |= codes == code

@@ -1,6 +1,6 @@
 """What a profile would have answered to saved queries, all of them at once.
 
-Recipes and the noise cut are the pipeline's own functions; the arithmetic of `fusion` and `blending` is here on arrays,
+Recipes and the noise cut are the pipeline's own functions; the arithmetic of `ranking.fusion` is here on arrays,
 with an axis for the weights. Some things are nearly but not quite as served: memories that say the same thing are known
 among the best of the saved rankings only; a profile whose recipes differ in fan-out weighs legs and candidates by what
 is found at the nearest that was asked; a leg without weight was asked all the same, and the graph leg leans on it. Caps
@@ -78,7 +78,7 @@ class ReplayBatch:
         places: (n, c) how many places of an answer a candidate takes.
         copies: by row, the columns of candidates that another one stands for, with that one's.
         gold: what is relevant.
-        predictions: of the intents, with the query's familiarity.
+        predictions: of the intents, with the query's `in_domain`.
         probabilities: (n, 4) of the intents.
         fragment_shares: by row, how much of the query the embedder reads in fragments.
         learned: (depths, n, 3) weights by what the legs found.
@@ -299,7 +299,7 @@ def final_scores(batch: ReplayBatch, row: int, fused: Floats) -> Floats:
 
 
 def _blended(fused: Floats, share: float, rescored: Floats) -> Floats:
-    """`blending.blended` on arrays."""
+    """`ranking.fusion.blend` on arrays."""
     there = np.flatnonzero(fused.max(axis=0) > 0)
     place = _places(-np.round(fused[:, there], 12))
     levels = np.unique(-rescored[there], return_inverse=True)[1].astype(np.float64)
