@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from classifier.features import EMBEDDING_DIM
 from graph.named_arrays import named, part_of
 from native import Array, address, function
 from native.worker_pool import WorkerPool
-from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.slots import GrowableArray, with_room
 
@@ -63,7 +63,7 @@ class QuantizedVectors:
         count: memories whose vectors are in memory.
     """
 
-    def __init__(self, slots: int, dimensions: int = DIMENSIONS) -> None:
+    def __init__(self, slots: int, dimensions: int = EMBEDDING_DIM) -> None:
         """Reserve address space for an expected number of slots and some more; pages are allocated as they are used.
 
         `dimensions` is an even number.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import native
-from retrieval.embedding.onnx import DIMENSIONS
+from classifier.features import EMBEDDING_DIM
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.slots import slotted
@@ -23,7 +23,7 @@ from retrieval.store.vectors import Stored
 _ROOM = 256
 """Initial capacity in memories: more than a search with the default fan-out looks at."""
 
-_NONE = np.empty((0, DIMENSIONS), np.float32)
+_NONE = np.empty((0, EMBEDDING_DIM), np.float32)
 
 _cosines = native.function(
     "trivet_cosines",
@@ -123,7 +123,7 @@ class QueryVectors:
         """Views for the context and text vectors of the next memories, shape (count, dimensions) each."""
         first, end = len(self._places), len(self._places) + count
         if end > len(self._context_vectors):
-            grown = np.empty((2, max(2 * end, _ROOM), DIMENSIONS), np.float32)
+            grown = np.empty((2, max(2 * end, _ROOM), EMBEDDING_DIM), np.float32)
             grown[0, :first], grown[1, :first] = self._context_vectors[:first], self._text_vectors[:first]
             self._context_vectors, self._text_vectors = grown
         return self._context_vectors[first:end], self._text_vectors[first:end]
