@@ -11,7 +11,7 @@ import msgspec
 
 from retrieval.errors import InvalidInput, InvalidMemory
 from retrieval.ids import uuid7
-from retrieval.ingest.sessions import DOCUMENT
+from retrieval.store.sessions import DOCUMENT
 from retrieval.types.memory import AddResult, MemoryInput, as_superseded
 from retrieval.validation import check_names, check_storable
 

@@ -26,13 +26,13 @@ from retrieval.ingest import transaction
 from retrieval.ingest.checks import Draft, canonical, check_meaning, drafts_of, fingerprint
 from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
-from retrieval.ingest.sessions import session_name, session_of
 from retrieval.ingest.transaction import Analysed, Written
 from retrieval.store import documents, locking, memories, namespaces, turns, vectors
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
+from retrieval.store.sessions import session_name, session_of
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import calendar_terms

@@ -24,12 +24,12 @@ from graph import store as graph_store
 from graph.store import DocGraph
 from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
 from retrieval.ingest.checks import Draft
-from retrieval.ingest.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
 from retrieval.store import changes, documents, locking, memories, namespaces, turns
 from retrieval.store.bm25 import postings
 from retrieval.store.locking import LockedMemory
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
+from retrieval.store.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
 from retrieval.text.analysis import TermBag
 from retrieval.types.search import Filters
 

@@ -26,7 +26,7 @@ _LOCK_IDS: LiteralString = """
     from unnest(%(keys)s::integer[], %(alone)s::boolean[]) as lock (key, alone)
 """
 
-# As `ingest.sessions.session_of` says.
+# As `store.sessions.session_of` says.
 _SESSION: LiteralString = """
     case when m.session_id is null and m.kind = 'chunk' then E'\\x1f' || m.document_id else m.session_id end
 """

@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
 from retrieval.errors import NotFound
-from retrieval.ingest.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
+from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
 from retrieval.types.namespace import EmbedderName
 
 # A changed memory has a new ordinal, so whatever was written since is missing.
@@ -48,7 +48,7 @@ _REPLACE_OWN = """
     update turn t set own = n.embedding from new_embedding n where t.ns = %(ns)s and n.ns = t.ns and n.doc = t.doc
 """
 
-# `context_embedding` of ingest/sessions.py, as the turns have their new vectors by now.
+# `context_embedding` of store/sessions.py, as the turns have their new vectors by now.
 _REPLACE: LiteralString = """
     update memory m set indexed = false, embedding = case when p.doc is null then n.embedding else l2_normalize(
         n.embedding::vector + p.own::vector * array_fill(%(previous)s::real, array[384])::vector

@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
 from postgres.prepared import PreparedStatement
-from retrieval.ingest.sessions import Place, Turn
+from retrieval.store.sessions import Place, Turn
 
 MOST_SESSION_LOCKS = 128
 """Sessions that a writer locks one by one; with more it locks the whole namespace.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from retrieval.ingest.sessions import BEFORE_PREVIOUS_SHARE, PREVIOUS_SHARE, context_embedding
+from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, PREVIOUS_SHARE, context_embedding
 
 NOTHING = np.zeros(3, np.float32)
 X, Y, Z = np.eye(3, dtype=np.float32)
