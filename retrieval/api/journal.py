@@ -10,8 +10,7 @@ from litestar.params import JSONBody, QueryParameter
 from retrieval.api.parameters import Cursor, Deleted, Limit, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
-from retrieval.journal.feedback import FeedbackPage, FeedbackRequest
-from retrieval.journal.query_log import QueryPage
+from retrieval.types.journal import FeedbackPage, FeedbackRequest, QueryPage
 from retrieval.types.receipts import FeedbackReceipt
 
 

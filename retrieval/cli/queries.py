@@ -14,8 +14,8 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
-from retrieval.journal.query_log import LoggedQuery
 from retrieval.settings import Settings
+from retrieval.types.journal import LoggedQuery
 
 PAGE = 1_000
 """Entries read at once."""

@@ -4,75 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
 
-from classifier.intents import Intent
 from retrieval.errors import InvalidInput
-from retrieval.journal.query_log import LoggedQuery
-from retrieval.types.memory import Label, MemoryId, Zoned
-from retrieval.types.search import MAX_TOP_K, Filters, Query
+from retrieval.types.journal import Feedback, FeedbackRequest, LoggedQuery
 from retrieval.validation import check_query
 
 T = TypeVar("T")
-
-Grade = Annotated[float, Meta(ge=0, le=1)]
-
-
-def _ids(description: str) -> Meta:
-    return Meta(max_length=MAX_TOP_K, description=description)
-
-
-class FeedbackRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was relevant for a query, and the ranking that was shown. At least one judgement is required."""
-
-    id: Annotated[MemoryId | None, Meta(description="makes sending this feedback again safe")] = None
-    search_id: Annotated[Label | None, Meta(description="of the answer that is judged")] = None
-    query: Annotated[Query | None, Meta(description="null: from the query log")] = None
-    shown: (
-        Annotated[
-            list[MemoryId],
-            Meta(min_length=1, max_length=MAX_TOP_K, description="best first; null: from the query log"),
-        ]
-        | None
-    ) = None
-    relevant: Annotated[list[MemoryId], _ids("judged relevant, whether shown or missed")] = []
-    irrelevant: Annotated[list[MemoryId], _ids("judged irrelevant")] = []
-    clicked: Annotated[list[MemoryId], _ids("chosen from those shown, which also depends on their rank")] = []
-    ratings: Annotated[dict[MemoryId, Grade], _ids("how relevant, from 0 to 1, whether shown or missed")] = {}
-    intent: Annotated[Intent | None, Meta(description="of the query, if the caller knows it")] = None
-    profile: Annotated[Label | None, Meta(description="the `profile` of the answer")] = None
-    filters: Annotated[Filters | None, Meta(description="of the search; null: unknown, or none")] = None
-    as_of: Annotated[Zoned | None, Meta(description="of the search")] = None
-    query_timestamp: Annotated[Zoned | None, Meta(description="of the search")] = None
-
-
-class Feedback(Struct, frozen=True, kw_only=True):
-    """Feedback as stored. Memory ids remain after the memories are deleted."""
-
-    id: str
-    at: Zoned
-    query: str
-    shown: list[str]
-    relevant: list[str]
-    irrelevant: list[str]
-    clicked: list[str]
-    ratings: dict[str, float]
-    intent: str | None
-    profile: str | None
-    search_id: str | None
-    filters: Filters | None
-    as_of: Zoned | None
-    query_timestamp: Zoned | None
-
-
-class FeedbackPage(Struct, frozen=True, kw_only=True):
-    """A page of feedback, oldest first; `next_cursor` is null on the last."""
-
-    feedback: list[Feedback]
-    next_cursor: str | None
 
 
 def check_feedback(request: FeedbackRequest) -> None:

@@ -12,11 +12,9 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
-from msgspec import Meta, Struct
-
-from retrieval.types.memory import Zoned
+from retrieval.types.journal import LoggedQuery, ScoredId
 from retrieval.types.namespace import QueryLogSettings, Redaction
 from retrieval.types.search import Filters, SearchRequest
 
@@ -34,38 +32,6 @@ _DATE = (
 )
 _PHONE = re.compile(rf"(?P<date>{_DATE})|[+＋]?\(?\d(?:{_BETWEEN_DIGITS}\d){{6,}}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-
-
-class ScoredId(Struct, frozen=True, kw_only=True):
-    """A returned memory with its score."""
-
-    id: str
-    score: float
-
-
-class LoggedQuery(Struct, frozen=True, kw_only=True):
-    """One logged search."""
-
-    id: Annotated[str, Meta(description="the `search_id` of its answer")]
-    at: Zoned
-    query: Annotated[str | None, Meta(description="after redaction; null: withheld")]
-    query_chars: Annotated[int, Meta(description="of the original query")]
-    query_hash: Annotated[str | None, Meta(description="with `all` redacted: equal for equal queries of the namespace")]
-    mode: str
-    profile: str
-    intent: str | None
-    results: Annotated[list[ScoredId] | None, Meta(description="best first; null: not stored")]
-    filters: Annotated[Filters | None, Meta(description="null: withheld because they contain something to redact")]
-    as_of: Zoned | None
-    query_timestamp: Zoned | None
-    total_ms: float
-
-
-class QueryPage(Struct, frozen=True, kw_only=True):
-    """A page of the log, oldest first; `next_cursor` is null on the last."""
-
-    queries: list[LoggedQuery]
-    next_cursor: str | None
 
 
 def redact(text: str, redactions: Collection[Redaction]) -> str:

@@ -10,9 +10,6 @@ from typing import NamedTuple
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ids import uuid7
 from retrieval.journal.feedback import (
-    Feedback,
-    FeedbackPage,
-    FeedbackRequest,
     by_question,
     by_search,
     check_feedback,
@@ -22,10 +19,11 @@ from retrieval.journal.feedback import (
     limited,
     merged,
 )
-from retrieval.journal.query_log import QueryPage, contains
+from retrieval.journal.query_log import contains
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Connection, Pool
+from retrieval.types.journal import Feedback, FeedbackPage, FeedbackRequest, QueryPage
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import Filters
 from retrieval.validation import check_storable, cursor_position

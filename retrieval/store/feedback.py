@@ -9,7 +9,7 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.journal.feedback import Feedback, FeedbackRequest
+from retrieval.types.journal import Feedback, FeedbackRequest
 from retrieval.types.search import Filters
 
 MAX_ROWS = 100_000

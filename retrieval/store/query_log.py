@@ -10,7 +10,7 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.journal.query_log import LoggedQuery, ScoredId
+from retrieval.types.journal import LoggedQuery, ScoredId
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters
 

@@ -14,8 +14,9 @@ from msgspec import Struct
 from classifier.intents import Intent
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import EvaluationFolder, Query, numbered_lines
-from retrieval.journal.feedback import Feedback, judged_by_id
+from retrieval.journal.feedback import judged_by_id
 from retrieval.tuning.runs import checksum
+from retrieval.types.journal import Feedback
 from retrieval.types.search import Filters
 from retrieval.validation import decode
 

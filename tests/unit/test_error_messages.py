@@ -10,7 +10,7 @@ import pytest
 
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
-from retrieval.journal.feedback import FeedbackRequest
+from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import ContextRequest, SearchRequest

@@ -15,13 +15,13 @@ from click.testing import CliRunner, Result
 from retrieval.cli.queries import command
 from retrieval.evaluation.folder import read_folder
 from retrieval.ingest.service import Ingest
-from retrieval.journal.feedback import FeedbackRequest
 from retrieval.journal.query_log import Searched
 from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import namespaces
 from retrieval.store.pool import open_pool
 from retrieval.tuning.labels import labelled_queries
+from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, SearchRequest

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from classifier.intents import INTENTS
 from retrieval.engine import Trivet
-from retrieval.journal.feedback import FeedbackRequest
 from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.profiles.schema import StoredVersion
+from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet

@@ -12,12 +12,12 @@ import pytest
 from classifier.intents import Intent
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ingest.service import Ingest
-from retrieval.journal.feedback import Feedback, FeedbackRequest
 from retrieval.journal.query_log import Searched, entry_of
 from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
+from retrieval.types.journal import Feedback, FeedbackRequest
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.receipts import FeedbackReceipt

@@ -13,12 +13,13 @@ import pytest
 
 from retrieval.errors import InvalidInput
 from retrieval.journal import writer as journal_module
-from retrieval.journal.query_log import LoggedQuery, Searched, entry_of
+from retrieval.journal.query_log import Searched, entry_of
 from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import namespaces, query_log
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
+from retrieval.types.journal import LoggedQuery
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, SearchRequest
 

@@ -23,12 +23,12 @@ import pytest
 from psycopg import sql
 
 from retrieval.engine import Trivet
-from retrieval.journal.feedback import FeedbackRequest
 from retrieval.lifecycle.export import ExportHeader
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
 from retrieval.types.document import DocumentInput
 from retrieval.types.entity import AliasChange
+from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import ContextRequest, Filters, Mode, SearchRequest

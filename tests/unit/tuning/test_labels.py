@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from classifier.intents import INTENTS
 from retrieval.errors import InvalidInput
-from retrieval.journal.feedback import Feedback
 from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.tuning.labels import gained_of, labelled_searches
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import Fitter, data_of
+from retrieval.types.journal import Feedback
 from retrieval.types.search import Leg
 from tests.tuned import ranking, saved
 
