@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 from msgspec import Struct
 from psycopg import AsyncConnection
 
-from retrieval.journal.agreement import kendall_tau, overlap, rank_biased_overlap
+from retrieval.store.agreement import kendall_tau, overlap, rank_biased_overlap
 
 MAX_ROWS = 50_000
 """Most runs of a namespace; the oldest is deleted first."""

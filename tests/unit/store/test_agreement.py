@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.journal.agreement import kendall_tau, overlap, rank_biased_overlap
+from retrieval.store.agreement import kendall_tau, overlap, rank_biased_overlap
 
 RANKINGS = st.lists(st.sampled_from("abcdefghij"), max_size=10, unique=True)
 
