@@ -27,6 +27,7 @@ from retrieval.answer.response import (
     unknown_namespace,
 )
 from retrieval.answer.selection import RankedMemory
+from retrieval.doctor import check_database, check_models
 from retrieval.documents.service import DocumentService
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder
@@ -64,7 +65,6 @@ from retrieval.settings import Settings
 from retrieval.shadow import Shadow
 from retrieval.store import changes, memories, migrate, namespaces, query_log, shadow, statistics, vector_index
 from retrieval.store.bm25 import compaction
-from retrieval.store.doctor import check_database, check_models
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.namespaces import Namespace, check_name, check_new_name
 from retrieval.store.pool import Pool, connect, open_pool, translated

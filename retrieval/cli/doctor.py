@@ -9,9 +9,9 @@ import click
 
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import console, print_json, printable, say
+from retrieval.doctor import examine
 from retrieval.index.comparison import check_files
 from retrieval.settings import Settings
-from retrieval.store.doctor import examine
 
 
 @click.command(epilog=example("trivet doctor --database-url postgresql://trivet@db.example/trivet"))

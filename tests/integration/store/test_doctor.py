@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from retrieval import doctor
+from retrieval.doctor import check_database, check_models, examine
 from retrieval.settings import Settings
-from retrieval.store import doctor
-from retrieval.store.doctor import check_database, check_models, examine
 from retrieval.store.embedded.tuning import ServerSettings, advice
 from retrieval.store.pool import Connection, connect
 from retrieval.types.state import Finding

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from retrieval.api.app import create_app
+from retrieval.doctor import examine
 from retrieval.embedding import multilingual
 from retrieval.engine import Trivet
 from retrieval.errors import AllLegsFailed, Collided, Conflict, EmbedderMissing, InvalidInput
 from retrieval.installation import models_dir
 from retrieval.profiles.schema import ModelsInput, ProfileInput
 from retrieval.store import namespaces, vectors
-from retrieval.store.doctor import examine
 from retrieval.store.pool import Pool
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
