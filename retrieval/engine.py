@@ -27,6 +27,7 @@ from retrieval.answer.response import (
     unknown_namespace,
 )
 from retrieval.answer.selection import RankedMemory
+from retrieval.concurrent_legs import ConcurrentLegs
 from retrieval.doctor import check_database, check_models
 from retrieval.documents.service import DocumentService
 from retrieval.embedding import multilingual
@@ -45,7 +46,6 @@ from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.legs.base import Retriever
 from retrieval.legs.bm25 import Bm25Retriever
-from retrieval.legs.concurrent import ConcurrentLegs
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
 from retrieval.lifecycle.jobs import Jobs, Progress

@@ -10,9 +10,9 @@ from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import Conversation
 from retrieval.answer.hydration import TextReader
 from retrieval.answer.selection import Limits, select_above_noise
+from retrieval.concurrent_legs import ConcurrentLegs, LegResults
 from retrieval.errors import VectorsReplaced
 from retrieval.intents import IntentPredictor
-from retrieval.legs.concurrent import ConcurrentLegs, LegResults
 from retrieval.preparation import Preparation, PreparedQuery
 from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import truncate

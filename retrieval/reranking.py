@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from classifier.query_performance import QueryPerformanceFeatures
 from classifier.rescorer import Rescored
+from retrieval.concurrent_legs import LegResults
 from retrieval.legs.base import within_deadline
-from retrieval.legs.concurrent import LegResults
 from retrieval.preparation import PreparedQuery
 from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.rescoring import candidate_inputs, rescore

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from classifier.intents import Intent
 from retrieval.answer.answer import Answer
+from retrieval.concurrent_legs import ConcurrentLegs
 from retrieval.embedding.cache import CachedEmbedder, Embedder
 from retrieval.embedding.embedders import Embedders
 from retrieval.embedding.onnx import OnnxEmbedder
@@ -23,7 +24,6 @@ from retrieval.installation import models_dir
 from retrieval.intents import IntentPredictor
 from retrieval.legs.base import LegQuery, LegRanking, Retriever
 from retrieval.legs.bm25 import Bm25Retriever
-from retrieval.legs.concurrent import ConcurrentLegs
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
 from retrieval.pipeline import Pipeline
