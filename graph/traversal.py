@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from graph.inference import JoinedEdge, joined
 from graph.neighbourhood import Bounds, Neighbourhood, View
-from graph.paths import Link
 from graph.resolution import Seed
 from graph.rules import Rule
 
@@ -35,10 +34,6 @@ class Walk(msgspec.Struct, frozen=True):
     activations: NDArray[np.float64]
     hops: int
     neighbourhood: Neighbourhood
-
-    def path(self, doc: int) -> tuple[Link, ...]:
-        """The entities that led to a memory, starting at a seed."""
-        return self.neighbourhood.path(doc)
 
 
 def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:

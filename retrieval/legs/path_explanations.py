@@ -25,7 +25,7 @@ async def paths_to(
 ) -> dict[int, GraphPath]:
     """The paths to some memories, by slot; those reached only as adjacent turns have none."""
     collected = set(found.neighbourhood.docs)
-    paths = {doc: found.path(doc) for doc in docs.tolist() if doc in collected}
+    paths = {doc: found.neighbourhood.path(doc) for doc in docs.tolist() if doc in collected}
     links = [link for path in paths.values() for link in path]
     relations = [link.met.joined_by for link in links if link.met.joined_by is not None]
     through = sorted({link.through for link in links if link.through is not None})

@@ -76,7 +76,7 @@ def docs(found: Walk) -> list[int]:
 
 
 def names(found: Walk, doc: int) -> list[str]:
-    return [NAMES[step.met.entity] for step in found.path(doc)]
+    return [NAMES[step.met.entity] for step in found.neighbourhood.path(doc)]
 
 
 CHAIN = {1: "ann choir", 2: "choir rome", 3: "rome tiber", 4: "tiber fish", 5: "moon mars", 6: "mars moon"}
@@ -96,7 +96,7 @@ async def test_each_hop_reaches_one_memory_further(conn: AsyncConnection[Any], h
 async def test_a_path_tells_through_which_memories_it_goes(conn: AsyncConnection[Any]) -> None:
     """The first entity is the query's; each further one is tied to it by a memory."""
     await add(conn, CHAIN)
-    path = (await walked(conn, "Ann")).path(3)
+    path = (await walked(conn, "Ann")).neighbourhood.path(3)
     assert [(NAMES[step.met.entity], step.through, step.tied) for step in path] == [
         ("ann", None, False),
         ("choir", 1, True),
@@ -119,7 +119,7 @@ async def test_a_relation_leads_where_no_memory_does(conn: AsyncConnection[Any])
     found = await walked(conn, "Ann", bounds=bounds)
     assert names(found, 100) == ["ann", "oslo"]
     assert 100 in docs(found)
-    told = found.path(100)[1].met.joined_by
+    told = found.neighbourhood.path(100)[1].met.joined_by
     assert told is not None
     assert (told.relation, told.rule, [step.doc for step in told.derivation]) == ("lives in", None, [1])
     hidden = await walked(conn, "Ann", bounds=bounds, eligible="m.doc <> %(evidence)s", evidence=1)
@@ -142,7 +142,7 @@ async def test_a_rule_leads_on(conn: AsyncConnection[Any], relations: list[tuple
     assert names(found, 200) == ["ann", "oslo"]
     assert 200 in docs(found)
     if rule.name == "transitive":
-        told = found.path(200)[1].met.joined_by
+        told = found.neighbourhood.path(200)[1].met.joined_by
         assert told is not None
         assert (told.rule, len(told.derivation)) == ("transitive", 2)
         assert 200 not in docs(await walked(conn, "Ann", bounds=bounds))
@@ -209,7 +209,7 @@ async def test_anchors_lead_to_what_no_seed_reaches(conn: AsyncConnection[Any]) 
     found = await walked(conn, "Ann", anchors={5: 1.0})
     assert {5, 6} < set(docs(found))
     assert 1 in docs(found)
-    [step, *more] = found.path(6)
+    [step, *more] = found.neighbourhood.path(6)
     assert (step.through, step.tied, more) == (5, False, [])
     assert NAMES[step.met.entity] in ("moon", "mars")
 
@@ -227,7 +227,7 @@ async def test_anchors_that_mention_nothing_are_returned_and_lead_nowhere(conn: 
     await add(conn, {**CHAIN, 50: ""})
     found = await walked(conn, "What?", anchors={50: 1.0})
     assert (docs(found), found.activations.tolist()) == ([50], [1.0])
-    assert found.path(50) == ()
+    assert found.neighbourhood.path(50) == ()
     beside = await walked(conn, "Ann", anchors={50: 1.0})
     assert {1, 50} <= set(docs(beside))
     assert docs(beside)[0] == 1
@@ -243,7 +243,7 @@ async def test_an_anchor_that_a_seed_names_is_tied_to_it(conn: AsyncConnection[A
     await add(conn, CHAIN)
     found = await walked(conn, "Ann", anchors={1: 1.0})
     assert docs(found)[:2] == [1, 2]
-    assert [(NAMES[step.met.entity], step.through, step.tied) for step in found.path(2)] == [
+    assert [(NAMES[step.met.entity], step.through, step.tied) for step in found.neighbourhood.path(2)] == [
         ("ann", None, False),
         ("choir", 1, True),
     ]

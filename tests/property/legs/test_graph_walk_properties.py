@@ -130,7 +130,7 @@ def test_a_walk_keeps_its_bounds_and_every_memory_has_a_path(case: Case, hops: i
     assert near.memories == len(near.docs) == len(set(near.docs))
     assert ((found.activations > 0) & (found.activations <= 1)).all()
     for doc in found.docs.tolist():
-        path = found.path(doc)
+        path = found.neighbourhood.path(doc)
         assert path or doc in case.anchors
         assert case.view.eligible[doc] or doc in case.anchors
         assert not path or path[0].through is None or path[0].through in case.anchors
@@ -139,4 +139,6 @@ def test_a_walk_keeps_its_bounds_and_every_memory_has_a_path(case: Case, hops: i
     again = walk(case.view, begin(case.view, case.seeds, rules=rules, bounds=bounds), case.anchors, rules=rules)
     assert again.docs.tolist() == found.docs.tolist()
     assert again.activations.tolist() == found.activations.tolist()
-    assert [again.path(doc) for doc in again.docs] == [found.path(doc) for doc in found.docs]
+    assert [again.neighbourhood.path(doc) for doc in again.docs] == [
+        found.neighbourhood.path(doc) for doc in found.docs
+    ]
