@@ -52,7 +52,7 @@ def test_bad_metadata_is_refused_and_nothing_lost(console: Console) -> None:
 
 
 def test_a_new_statement_supersedes_an_old_one(console: Console) -> None:
-    page = console.open("memories/new")
+    page = console.open("memories?page=new")
     page.get_by_label("Text").fill("The spare key hangs in the blue cupboard.")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("link", name="Supersede").click()
@@ -120,7 +120,7 @@ def test_a_memory_replaces_several_others(console: Console) -> None:
     memories = [{"text": text, "created_at": time} for text, time in zip(texts, times, strict=True)]
     path = f"{console.url}/v1/namespaces/hours/memories"
     httpx.post(path, json={"memories": memories}, timeout=300).raise_for_status()
-    page = console.open("memories/new", namespace="hours")
+    page = console.open("memories?page=new", namespace="hours")
     page.get_by_label("Text").fill(statements[2])
     page.get_by_role("button", name="Add", exact=True).click()
     for text in statements[:2]:
@@ -184,7 +184,7 @@ def test_a_document_is_read_with_its_chunks(console: Console) -> None:
     body = {"id": "rules", "title": "House rules", "text": text, "media_type": "text/markdown"}
     path = f"{console.url}/v1/namespaces/papers/documents"
     httpx.post(path, json=body, timeout=300).raise_for_status()
-    page = console.open("memories/documents", namespace="papers")
+    page = console.open("memories?page=documents", namespace="papers")
     page.get_by_role("link", name="House rules").click()
     expect(page.get_by_text("No bike leaves without lights.")).to_be_visible()
 
@@ -193,10 +193,20 @@ def test_what_somebody_said_is_forgotten(console: Console) -> None:
     said = [{"id": f"f{i}", "text": f"Bo: thing {i}", "speaker": "Bo"} for i in range(3)]
     path = f"{console.url}/v1/namespaces/forgetting/memories"
     httpx.post(path, json={"memories": said}, timeout=300).raise_for_status()
-    page = console.open("memories/forget", namespace="forgetting")
+    page = console.open("memories?page=forget", namespace="forgetting")
     page.get_by_role("textbox", name="Name").fill("Bo")
     page.get_by_role("button", name="Show what would go").click()
     expect(page.get_by_text("3 memories would be deleted for good")).to_be_visible()
     page.get_by_role("button", name="Delete 3 memories").click()
     expect(page.get_by_text("3 memories deleted")).to_be_visible()
     assert httpx.get(path).json()["memories"] == []
+
+
+def test_any_id_has_a_page(console: Console) -> None:
+    ids = ["new", "documents", "forget", "a/b", "x?y#z %41"]
+    path = f"{console.url}/v1/namespaces/ids/memories"
+    httpx.post(path, json={"memories": [{"id": one, "text": f"Its id is {one}."} for one in ids]}).raise_for_status()
+    for one in ids:
+        page = console.open("memories", namespace="ids")
+        page.get_by_role("link", name=f"Its id is {one}.").click()
+        expect(page.locator(".memory-whole")).to_have_text(f"Its id is {one}.")

@@ -69,7 +69,7 @@ export function DocumentText({ namespace, document }: { namespace: string; docum
   return (
     <div class="page document">
       <p class="row links">
-        <a href={href(namespace, "memories", "documents")}>All documents</a>
+        <a href={href(namespace, "memories", "", { page: "documents" })}>All documents</a>
         <a href={href(namespace, "memories", "", { in_document: document })}>As a list</a>
       </p>
       <h1>{data?.title ?? document}</h1>

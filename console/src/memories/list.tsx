@@ -45,11 +45,11 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
       <header class="row spread">
         <h1>Memories</h1>
         <nav class="row" aria-label="Memories">
-          <a class="button" href={href(namespace, "memories", "new")}>
+          <a class="button" href={href(namespace, "memories", "", { page: "new" })}>
             Add
           </a>
-          <a href={href(namespace, "memories", "documents")}>Documents</a>
-          <a href={href(namespace, "memories", "forget")}>Forget somebody</a>
+          <a href={href(namespace, "memories", "", { page: "documents" })}>Documents</a>
+          <a href={href(namespace, "memories", "", { page: "forget" })}>Forget somebody</a>
         </nav>
       </header>
       <FilterForm namespace={namespace} query={query} />

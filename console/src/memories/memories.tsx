@@ -8,15 +8,16 @@ import { NewMemory } from "./memory_form";
 import { MemoryPage } from "./memory_page";
 import { Session } from "./session";
 
-/** What a namespace holds: as a list, one by one, as chats and as documents. */
+/** What a namespace holds: as a list, one by one, as chats and as documents. The path has ids alone, which may be any. */
 export function Memories({ namespace, route, reload }: ViewProps) {
   const { id, query } = route;
   const session = query.get("session");
   const document = query.get("document");
-  if (id === "new") return <NewMemory namespace={namespace} supersedes={query.get("supersedes")} onStored={reload} />;
-  if (id === "documents") return <Documents namespace={namespace} />;
-  if (id === "forget") return <Forget namespace={namespace} onForgotten={reload} />;
+  const page = query.get("page");
   if (id) return <MemoryPage key={id} namespace={namespace} id={id} onChanged={reload} />;
+  if (page === "new") return <NewMemory namespace={namespace} supersedes={query.get("supersedes")} onStored={reload} />;
+  if (page === "documents") return <Documents namespace={namespace} />;
+  if (page === "forget") return <Forget namespace={namespace} onForgotten={reload} />;
   if (session) return <Session key={session} namespace={namespace} session={session} />;
   if (document) return <DocumentText key={document} namespace={namespace} document={document} />;
   return <MemoryList key={query.toString()} namespace={namespace} query={query} onChanged={reload} />;

@@ -66,7 +66,7 @@ export function MemoryPage({ namespace, id, onChanged }: Props) {
             <button type="button" class="primary" ref={edit} onClick={() => setIsEdited(true)}>
               Edit
             </button>
-            <a class="button" href={href(namespace, "memories", "new", { supersedes: id })}>
+            <a class="button" href={href(namespace, "memories", "", { page: "new", supersedes: id })}>
               Supersede
             </a>
             <button type="button" class="danger" onClick={() => void remove()}>
