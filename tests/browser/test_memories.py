@@ -210,3 +210,30 @@ def test_any_id_has_a_page(console: Console) -> None:
         page = console.open("memories", namespace="ids")
         page.get_by_role("link", name=f"Its id is {one}.").click()
         expect(page.locator(".memory-whole")).to_have_text(f"Its id is {one}.")
+
+
+def test_what_is_forgotten_is_what_was_shown(console: Console) -> None:
+    texts = [("Maya", "Maya: the till is empty."), ("Jon", "Jon: Maya has the key."), ("Jon", "Jon: it rains.")]
+    said = [{"speaker": speaker, "text": text, "entities": [{"name": "Maya"}]} for speaker, text in texts]
+    path = f"{console.url}/v1/namespaces/shown/memories"
+    httpx.post(path, json={"memories": said}, timeout=300).raise_for_status()
+    page = console.open("memories?page=forget", namespace="shown")
+    name, show = page.get_by_role("textbox", name="Name"), page.get_by_role("button", name="Show what would go")
+    what, delete = page.get_by_role("combobox", name="What"), page.get_by_role("button", name=re.compile("^Delete"))
+    name.fill("Maya")
+    show.click()
+    expect(delete).to_have_text("Delete 1 memory")
+    what.select_option("entity")
+    expect(delete).to_have_count(0)
+
+    held: list[Route] = []
+    what.select_option("speaker")
+    page.route("**/forget", lambda route: held.append(route) if not held else route.fallback())
+    show.click()
+    name.fill("Jon")
+    show.click()
+    expect(delete).to_have_text("Delete 2 memories")
+    held[0].abort()
+    delete.click()
+    expect(page.get_by_text("2 memories deleted")).to_be_visible()
+    assert [memory["speaker"] for memory in httpx.get(path).json()["memories"]] == ["Maya"]

@@ -1,9 +1,16 @@
 import { useState } from "preact/hooks";
 
-import { call, within } from "../api";
+import { type Call, call, within } from "../api";
 import { count, counted } from "../format";
+import { useLoaded } from "../loading";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
+import { attempt } from "../ui/toasts";
+
+interface Target {
+  what: "speaker" | "entity";
+  name: string;
+}
 
 interface Receipt {
   deleted: string[];
@@ -14,27 +21,34 @@ const MOST_SHOWN = 100;
 
 /** Delete all that somebody said, or all that mentions an entity: first what it would be, then for good. */
 export function Forget({ namespace, onForgotten }: { namespace: string; onForgotten: () => void }) {
-  const [what, setWhat] = useState<"speaker" | "entity">("speaker");
-  const [name, setName] = useState("");
-  const [planned, setPlanned] = useState<Receipt>();
+  const [target, setTarget] = useState<Target>({ what: "speaker", name: "" });
+  const [asked, setAsked] = useState<Target>();
   const [done, setDone] = useState<Receipt>();
-  const [error, setError] = useState<Error>();
-  const forget = async (isDry: boolean): Promise<void> => {
-    try {
-      const body = { [what]: name, dry_run: isDry };
-      const receipt = await call<Receipt>(within(namespace, "forget"), { method: "POST", body });
-      setError(undefined);
-      setPlanned(isDry ? receipt : undefined);
-      setDone(isDry ? undefined : receipt);
-      if (!isDry) onForgotten();
-    } catch (failure) {
-      setError(failure as Error);
-    }
+  const forget = ({ what, name }: Target, isDry: boolean, options: Call = {}): Promise<Receipt> => {
+    const body = { [what]: name, dry_run: isDry };
+    return call(within(namespace, "forget"), { method: "POST", body, ...options });
+  };
+  const plan = useLoaded(
+    async (signal) => asked && { target: asked, ...(await forget(asked, true, { signal })) },
+    [namespace, asked],
+  );
+  // Only a plan of what the form says is shown; one that is under way is given up when the form changes.
+  const planned = asked && plan.data;
+  const change = (part: Partial<Target>): void => {
+    setTarget((now) => ({ ...now, ...part }));
+    setAsked(undefined);
   };
   const submit = (event: Event): void => {
     event.preventDefault();
-    void forget(true);
+    setDone(undefined);
+    setAsked({ ...target });
   };
+  const remove = (planned: Target): Promise<void> =>
+    attempt(async () => {
+      setDone(await forget(planned, false));
+      setAsked(undefined);
+      onForgotten();
+    });
   return (
     <div class="page memory">
       <p class="row links">
@@ -44,39 +58,35 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
       <form class="panel memory-form" onSubmit={submit}>
         <label>
           <span>What</span>
-          <select value={what} onChange={(event) => setWhat(event.currentTarget.value as typeof what)}>
+          <select
+            value={target.what}
+            onChange={(event) => change({ what: event.currentTarget.value as Target["what"] })}
+          >
             <option value="speaker">all that a speaker said</option>
             <option value="entity">all that mentions an entity</option>
           </select>
         </label>
         <label>
           <span>Name</span>
-          <input
-            value={name}
-            required
-            onInput={(event) => {
-              setName(event.currentTarget.value);
-              setPlanned(undefined);
-            }}
-          />
+          <input value={target.name} required onInput={(event) => change({ name: event.currentTarget.value })} />
         </label>
         <p class="wide">
           <button type="submit">Show what would go</button>
         </p>
       </form>
-      {error && <Failure error={error} />}
+      {plan.error && <Failure error={plan.error} />}
       <div role="status">
         {planned && (
           <section class="panel memory">
             <p>
               {counted(planned.deleted.length, "memory", "memories")} would be deleted for good.
               {planned.mentioned_by.length > 0 &&
-                ` ${counted(planned.mentioned_by.length, "memory", "memories")} of others mention ${name} and stay.`}
+                ` ${counted(planned.mentioned_by.length, "memory", "memories")} of others mention ${planned.target.name} and stay.`}
             </p>
             {planned.deleted.length > 0 && (
               <>
                 <Which namespace={namespace} ids={planned.deleted} />
-                <button type="button" class="danger" onClick={() => void forget(false)}>
+                <button type="button" class="danger" onClick={() => void remove(planned.target)}>
                   Delete {counted(planned.deleted.length, "memory", "memories")}
                 </button>
               </>
