@@ -237,3 +237,44 @@ def test_what_is_forgotten_is_what_was_shown(console: Console) -> None:
     delete.click()
     expect(page.get_by_text("2 memories deleted")).to_be_visible()
     assert [memory["speaker"] for memory in httpx.get(path).json()["memories"]] == ["Maya"]
+
+
+def test_numbers_of_the_metadata_are_kept(console: Console) -> None:
+    """Also those that JavaScript has not, by an edit beside them and by a deletion that is undone."""
+    path = f"{console.url}/v1/namespaces/numbers/memories"
+    before = '{"flake": 12345678901234567890, "share": 1.0, "n": 1}'
+    content = f'{{"memories": [{{"id": "a", "text": "It snows.", "metadata": {before}}}]}}'
+    httpx.post(path, content=content, headers={"content-type": "application/json"}).raise_for_status()
+    page = console.open("memories/a", namespace="numbers")
+    page.get_by_role("button", name="Edit").click()
+    metadata = page.get_by_label("Metadata")
+    metadata.fill(metadata.input_value().replace('"n": 1', '"n": 2'))
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text('"n":2')).to_be_visible()
+    edited = '{"n":2,"flake":12345678901234567890,"share":1.0}'
+    assert edited in httpx.get(f"{path}/a").text
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toasts")).to_contain_text("Put back")
+    assert edited in httpx.get(f"{path}/a").text
+
+
+def test_a_browser_that_rounds_changes_no_metadata(console: Console) -> None:
+    path = f"{console.url}/v1/namespaces/rounded/memories"
+    memory = {"id": "a", "text": "It snows.", "metadata": {"flake": 12345678901234567890}}
+    httpx.post(path, json={"memories": [memory]}).raise_for_status()
+    console.page.add_init_script("delete JSON.rawJSON")
+    page = console.open("memories/a", namespace="rounded")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Title").fill("Weather")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Weather")).to_be_visible()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Metadata").fill(page.get_by_label("Metadata").input_value().replace("flake", "snow"))
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("cannot write a number")
+    assert httpx.get(f"{path}/a").json()["metadata"] == memory["metadata"]
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)

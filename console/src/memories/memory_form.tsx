@@ -5,6 +5,7 @@ import { useLoaded } from "../loading";
 import { go, href } from "../route";
 import { Failure } from "../ui/failure";
 import { notify } from "../ui/toasts";
+import { isRounded, parseExactly } from "./exact";
 import { tagsOf } from "./query";
 import { type Added, add, readWhole } from "./store";
 
@@ -41,11 +42,17 @@ function changedFields(values: Values, before: Values): Partial<MemoryInput> {
   for (const [name, value] of Object.entries(values) as [keyof Values, string][]) {
     if (value === before[name]) continue;
     if (name === "tags") changed["tags"] = tagsOf(value);
-    else if (name === "metadata") changed["metadata"] = value ? JSON.parse(value) : {};
+    else if (name === "metadata") changed["metadata"] = value ? metadataOf(value) : {};
     else if (name.endsWith("_at")) changed[name] = value ? `${value}:00Z` : null;
     else changed[name] = value || null;
   }
   return changed;
+}
+
+function metadataOf(text: string): unknown {
+  const metadata = parseExactly(text);
+  if (isRounded(metadata)) throw new Error("This browser cannot write a number of the metadata as it is. Use the API.");
+  return metadata;
 }
 
 interface FormProps {

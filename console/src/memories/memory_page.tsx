@@ -1,13 +1,14 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { type Memory, call, within } from "../api";
+import { type Memory, within } from "../api";
 import { dayAndTime } from "../format";
 import { useLoaded } from "../loading";
 import { go, href } from "../route";
 import { Failure } from "../ui/failure";
 import { notify } from "../ui/toasts";
 import { EntityLinks } from "./entity_links";
+import { callExactly } from "./exact";
 import { EditMemory } from "./memory_form";
 import { Marks } from "./memory_row";
 import { removeWithUndo } from "./store";
@@ -24,7 +25,7 @@ interface Props {
 export function MemoryPage({ namespace, id, onChanged }: Props) {
   const [isEdited, setIsEdited] = useState(false);
   const { data, error, reload } = useLoaded(
-    (signal) => call<{ memories: Memory[] }>(within(namespace, "memories", id, "history"), { signal }),
+    (signal) => callExactly<{ memories: Memory[] }>(within(namespace, "memories", id, "history"), { signal }),
     [namespace, id],
   );
   const memory = data?.memories.find((one) => one.id === id);

@@ -3,6 +3,7 @@
 import { type Filters, type Memory, type MemoryInput, call, within } from "../api";
 import { counted } from "../format";
 import { notify } from "../ui/toasts";
+import { callExactly, isRounded } from "./exact";
 
 const BATCH = 200;
 
@@ -60,7 +61,7 @@ export async function add(namespace: string, memories: MemoryInput[], maySuperse
 
 /** Memories with all their fields, in the order of the ids. */
 export async function readWhole(namespace: string, ids: string[], signal?: AbortSignal): Promise<Memory[]> {
-  return Promise.all(ids.map((id) => call<Memory>(within(namespace, "memories", id), signal ? { signal } : {})));
+  return Promise.all(ids.map((id) => callExactly<Memory>(within(namespace, "memories", id), signal ? { signal } : {})));
 }
 
 /** All memories of a namespace, or undefined if they are too many to be read at once. */
@@ -74,7 +75,7 @@ export async function wholeNamespace(
 }
 
 /**
- * Delete memories, and offer to put them back as they were.
+ * Delete memories, and offer to put them back as they were, unless the browser has rounded some of their metadata.
  *
  * `onChanged` gets the ids that are gone now: all that could be deleted, and none after they were put back. A delete
  * that fails is thrown, after the way back for those before it was offered.
@@ -93,8 +94,9 @@ export async function removeWithUndo(
   } finally {
     if (removed.length > 0) {
       onChanged(new Set(removed.map(({ id }) => id)));
-      const undo = (): Promise<void> => putBack(namespace, removed, () => onChanged(new Set()));
-      notify(`Deleted ${counted(removed.length, "memory", "memories")}`, () => void undo());
+      const undo = (): void => void putBack(namespace, removed, () => onChanged(new Set()));
+      const canUndo = !removed.some(({ metadata }) => isRounded(metadata));
+      notify(`Deleted ${counted(removed.length, "memory", "memories")}`, canUndo ? undo : undefined);
     }
   }
 }
