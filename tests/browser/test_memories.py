@@ -124,7 +124,7 @@ def test_a_memory_replaces_several_others(console: Console) -> None:
     page.get_by_label("Text").fill(statements[2])
     page.get_by_role("button", name="Add", exact=True).click()
     for text in statements[:2]:
-        page.get_by_role("button", name=f"Replace {text}").click()
+        page.get_by_role("button", name=f"Replace {text}").evaluate("button => button.click()")  # at once
     expect(page.get_by_text("Replaced", exact=True)).to_have_count(2)
     page.get_by_role("link", name="Done").click()
     expect(page.locator(".history-of-memory li")).to_have_count(3)
@@ -278,3 +278,28 @@ def test_a_browser_that_rounds_changes_no_metadata(console: Console) -> None:
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
     expect(page.get_by_role("button", name="Undo")).to_have_count(0)
+
+
+def test_a_double_click_adds_one_memory(console: Console) -> None:
+    page = console.open("memories?page=new", namespace="double")
+    page.get_by_label("Text").fill("The bell rings twice.")
+    page.get_by_role("button", name="Add", exact=True).dblclick()
+    expect(page.locator(".memory-whole")).to_be_visible()
+    assert len(httpx.get(f"{console.url}/v1/namespaces/double/memories").json()["memories"]) == 1
+
+
+def test_a_tag_may_have_commas_and_quotes(console: Console) -> None:
+    path = f"{console.url}/v1/namespaces/tagged/memories"
+    tags = ["red, green", 'the "old" one', '"', "plain"]
+    httpx.post(path, json={"memories": [{"id": "a", "text": "Tea.", "tags": tags}, {"text": "Milk."}]}).raise_for_status()
+    page = console.open("memories/a", namespace="tagged")
+    page.get_by_role("button", name="Edit").click()
+    field = page.get_by_label("Tags")
+    field.fill(f"{field.input_value()}, more")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("more")).to_be_visible()
+    assert httpx.get(f"{path}/a").json()["tags"] == [*tags, "more"]
+    page.get_by_role("link", name="All memories").click()
+    page.get_by_role("search").get_by_label("Tags").fill('"red, green", plain')
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.locator(".memory-row")).to_have_count(1)

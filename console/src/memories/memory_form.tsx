@@ -4,9 +4,9 @@ import { type Memory, type MemoryInput, call, within } from "../api";
 import { useLoaded } from "../loading";
 import { go, href } from "../route";
 import { Failure } from "../ui/failure";
-import { notify } from "../ui/toasts";
+import { attempt, notify } from "../ui/toasts";
 import { isRounded, parseExactly } from "./exact";
-import { tagsOf } from "./query";
+import { tagsField, tagsOf } from "./query";
 import { type Added, add, readWhole } from "./store";
 
 const FIELDS = [
@@ -29,7 +29,7 @@ function valuesOf(memory?: Memory): Values {
     title: memory?.title ?? "",
     speaker: memory?.speaker ?? "",
     session_id: memory?.session_id ?? "",
-    tags: memory?.tags.join(", ") ?? "",
+    tags: tagsField(memory?.tags ?? []),
     created_at: time(memory?.created_at),
     expires_at: time(memory?.expires_at),
     metadata,
@@ -65,6 +65,7 @@ interface FormProps {
 function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
   const [values, setValues] = useState(before);
   const [error, setError] = useState<Error>();
+  const [isBusy, setIsBusy] = useState(false);
   const text = useRef<HTMLTextAreaElement>(null);
   useEffect(() => text.current?.focus(), []);
   const set = (name: keyof Values) => (event: { currentTarget: { value: string } }) => {
@@ -73,10 +74,13 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
   };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
+    if (isBusy) return;
+    setIsBusy(true);
     try {
       await onSubmit(changedFields(values, before));
     } catch (failure) {
       setError(failure instanceof SyntaxError ? new Error("The metadata is not valid JSON.") : (failure as Error));
+      setIsBusy(false);
     }
   };
   return (
@@ -97,7 +101,7 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
       </label>
       {error && <Failure error={error} />}
       <p class="row wide">
-        <button type="submit" class="primary">
+        <button type="submit" class="primary" aria-disabled={isBusy}>
           {action}
         </button>
         <button type="button" onClick={onCancel}>
@@ -186,15 +190,16 @@ function MaySupersede({ namespace, added, onStored }: MaySupersedeProps) {
   useEffect(() => title.current?.focus(), []);
   const { data, error } = useLoaded((signal) => readWhole(namespace, added.may_supersede ?? [], signal), [added.id]);
   const replace = async (id: string): Promise<void> => {
-    try {
-      const path = within(namespace, "memories", added.id);
-      const { supersedes } = await call<Memory>(path);
-      await call(path, { method: "PATCH", body: { supersedes: [supersedes ?? [], id].flat() } });
-      setReplaced((before) => [...before, id]);
-      onStored();
-    } catch (failure) {
-      notify((failure as Error).message);
-    }
+    const path = within(namespace, "memories", added.id);
+    const { supersedes } = await call<Memory>(path);
+    await call(path, { method: "PATCH", body: { supersedes: [...new Set([supersedes ?? [], id].flat())] } });
+    setReplaced((before) => [...before, id]);
+    onStored();
+  };
+  // Each reads the list that the one before it has written.
+  const writes = useRef(Promise.resolve());
+  const queue = (id: string): void => {
+    writes.current = writes.current.then(() => attempt(() => replace(id)));
   };
   return (
     <section class="panel">
@@ -209,7 +214,7 @@ function MaySupersede({ namespace, added, onStored }: MaySupersedeProps) {
             {replaced.includes(id) ? (
               <span class="chip">Replaced</span>
             ) : (
-              <button type="button" onClick={() => void replace(id)}>
+              <button type="button" onClick={() => queue(id)}>
                 Replace
                 <span class="visually-hidden"> {text}</span>
               </button>

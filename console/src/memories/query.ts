@@ -10,10 +10,13 @@ function plusDays(day: string, n: number): string {
   return Number.isNaN(time) ? day : new Date(time + n * DAY_MS).toISOString().slice(0, 10);
 }
 
+/** Tags as a field has them: separated by commas, and in quotes what could be taken for several. */
+export const tagsField = (tags: string[]): string =>
+  tags.map((tag) => (/[,"]/.test(tag) ? `"${tag.replaceAll('"', '""')}"` : tag)).join(", ");
+
 export const tagsOf = (text: string): string[] =>
-  text
-    .split(",")
-    .map((tag) => tag.trim())
+  (text.match(/\s*"(?:[^"]|"")*"\s*(?=,|$)|[^,]+/g) ?? [])
+    .map((tag) => tag.trim().replace(/^"(.*)"$/s, (_, quoted: string) => quoted.replaceAll('""', '"')))
     .filter(Boolean);
 
 /** The API's bounds are exclusive, "from" and "to" name days that are meant to be in. */
