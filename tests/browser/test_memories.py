@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import httpx
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console
 
@@ -101,16 +101,84 @@ def test_what_was_deleted_before_a_failure_can_be_put_back(console: Console) -> 
     console.faults.clear()
 
 
-def test_a_deletion_leaves_the_list_where_it_was(console: Console) -> None:
-    page = console.open("memories")
-    rows = page.locator(".memory-row")
-    page.get_by_role("button", name="Load more").click()
-    expect(rows).to_have_count(100)
-    rows.nth(70).get_by_role("checkbox").check()
+def numbered(console: Console, namespace: str, n: int) -> str:
+    """Store memories m000, m001 and so on, in two months; the path of the namespace's memories."""
+    months = ["2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z"]
+    memories = [{"id": f"m{i:03}", "text": f"Note {i}.", "created_at": months[i % 2]} for i in range(n)]
+    path = f"{console.url}/v1/namespaces/{namespace}/memories"
+    httpx.post(path, json={"memories": memories}, timeout=300).raise_for_status()
+    return path
+
+
+def delete_one(page: Page, memory_id: str) -> None:
+    """Delete a memory in the list."""
+    page.get_by_role("checkbox", name=f"Choose {memory_id}", exact=True).check()
     page.get_by_role("button", name="Delete 1 memory").click()
+    expect(page.get_by_role("checkbox", name=f"Choose {memory_id}", exact=True)).to_have_count(0)
+
+
+def test_a_deletion_leaves_the_list_where_it_was(console: Console) -> None:
+    """Also where it went on meanwhile, and where a later deletion stays; the timeline counts along."""
+    numbered(console, "listed", 120)
+    page = console.open("memories", namespace="listed")
+    rows, more = page.locator(".memory-row"), page.get_by_role("button", name="Load more")
+    delete_one(page, "m001")
+    expect(page.locator("#timeline-title")).to_contain_text("All 119 memories")
+    more.click()
     expect(rows).to_have_count(99)
+    delete_one(page, "m070")
+    expect(page.get_by_role("button", name="Undo")).to_have_count(2)
+    page.get_by_role("button", name="Undo").first.click()
+    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.locator("#timeline-title")).to_contain_text("All 119 memories")
+    more.click()
+    expect(rows).to_have_count(119)
+    expect(page.locator(".list-head")).to_contain_text("All 119,")
+    expect(rows.nth(1)).to_contain_text("Note 1.")
+    expect(page.get_by_role("checkbox", name="Choose m070", exact=True)).to_have_count(0)
+
+
+def test_what_is_gone_already_stops_no_deletion(console: Console) -> None:
+    path = numbered(console, "halves", 4)
+    page = console.open("memories", namespace="halves")
+    page.get_by_role("button", name="Choose all shown").click()
+    httpx.delete(f"{path}/m002").raise_for_status()
+    page.get_by_role("button", name="Delete 4 memories").click()
+    expect(page.locator(".toasts")).to_contain_text("Deleted 3 memories")
+    expect(page.locator(".memory-row")).to_have_count(0)
     page.get_by_role("button", name="Undo").click()
-    expect(rows).to_have_count(100)
+    expect(page.locator(".memory-row")).to_have_count(3)
+    console.faults[:] = [fault for fault in console.faults if "404" not in fault]
+
+
+def test_undo_spares_what_was_written_anew(console: Console) -> None:
+    path = numbered(console, "anew", 2)
+    page = console.open("memories", namespace="anew")
+    page.get_by_role("button", name="Choose all shown").click()
+    page.get_by_role("button", name="Delete 2 memories").click()
+    expect(page.locator(".toasts")).to_contain_text("Deleted 2 memories")
+    httpx.post(path, json={"memories": [{"id": "m000", "text": "A newer note."}]}).raise_for_status()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toasts")).to_contain_text("Not put back: 1 memory written anew meanwhile")
+    assert [memory["text"] for memory in httpx.get(path).json()["memories"]] == ["A newer note.", "Note 1."]
+    console.faults[:] = [fault for fault in console.faults if "404" not in fault]
+
+
+def test_an_undo_leads_back_only_whoever_stayed(console: Console) -> None:
+    path = numbered(console, "pages", 2)
+    page = console.open("memories/m000", namespace="pages")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".memory-whole")).to_have_text("Note 0.")
+    page.reload()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("link", name="Add", exact=True).click()
+    page.get_by_label("Text").fill("Half a thought")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.get_by_label("Text")).to_have_value("Half a thought")
+    assert httpx.get(f"{path}/m000").status_code == 200
 
 
 def test_a_memory_replaces_several_others(console: Console) -> None:
@@ -291,7 +359,8 @@ def test_a_double_click_adds_one_memory(console: Console) -> None:
 def test_a_tag_may_have_commas_and_quotes(console: Console) -> None:
     path = f"{console.url}/v1/namespaces/tagged/memories"
     tags = ["red, green", 'the "old" one', '"', "plain"]
-    httpx.post(path, json={"memories": [{"id": "a", "text": "Tea.", "tags": tags}, {"text": "Milk."}]}).raise_for_status()
+    memories = [{"id": "a", "text": "Tea.", "tags": tags}, {"id": "b", "text": "Milk.", "tags": ["plain"]}]
+    httpx.post(path, json={"memories": memories}).raise_for_status()
     page = console.open("memories/a", namespace="tagged")
     page.get_by_role("button", name="Edit").click()
     field = page.get_by_label("Tags")

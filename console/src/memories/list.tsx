@@ -1,16 +1,16 @@
-import { useState } from "preact/hooks";
+import { type StateUpdater, useState } from "preact/hooks";
 
 import { type Result, call, within } from "../api";
 import { count, counted } from "../format";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
-import { notify } from "../ui/toasts";
+import { attempt } from "../ui/toasts";
 import { FilterForm } from "./filter_form";
 import { MemoryRow, type Row } from "./memory_row";
 import { MoreButton } from "./more_button";
 import { type Page, type Pages, usePages } from "./pages";
 import { filtersOf } from "./query";
-import { listMemories, readWhole, removeWithUndo } from "./store";
+import { listMemories, removeWithUndo } from "./store";
 import { Timeline } from "./timeline";
 
 const BEST = 100;
@@ -39,6 +39,11 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
     const others = [...chosen].filter((one) => one !== id);
     setChosen(new Set(isChosen ? [...others, id] : others));
   };
+  const [changes, setChanges] = useState(0);
+  const changed = (): void => {
+    setChanges((n) => n + 1);
+    onChanged();
+  };
   const { rows } = pages;
   return (
     <div class="page memories">
@@ -53,13 +58,13 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
         </nav>
       </header>
       <FilterForm namespace={namespace} query={query} />
-      <Timeline namespace={namespace} query={query} />
+      <Timeline namespace={namespace} query={query} changes={changes} />
       {pages.error && <Failure error={pages.error} onRetry={pages.retry} />}
       <div class="list-head row spread">
         <p class="hint" role="status">
           {summary(pages, words)}
         </p>
-        <Choice namespace={namespace} pages={pages} chosen={chosen} setChosen={setChosen} onChanged={onChanged} />
+        <Choice namespace={namespace} pages={pages} chosen={chosen} setChosen={setChosen} onChanged={changed} />
       </div>
       <ul class="memory-list" aria-label="Memories" aria-busy={pages.isLoading} ref={pages.list}>
         {rows.map((memory) => (
@@ -91,27 +96,24 @@ interface ChoiceProps {
   namespace: string;
   pages: Pages<Row>;
   chosen: ReadonlySet<string>;
-  setChosen: (chosen: ReadonlySet<string>) => void;
+  setChosen: (chosen: StateUpdater<ReadonlySet<string>>) => void;
   onChanged: () => void;
 }
 
 /** Choosing all rows, and deleting the chosen ones. */
 function Choice({ namespace, pages, chosen, setChosen, onChanged }: ChoiceProps) {
   const [isBusy, setIsBusy] = useState(false);
-  const { rows, setRows } = pages;
+  const { rows, setGone } = pages;
   if (rows.length === 0) return null;
   const remove = async (): Promise<void> => {
     setIsBusy(true);
-    try {
-      // What a search finds lacks some fields: each is read whole before it goes.
-      await removeWithUndo(namespace, await readWhole(namespace, [...chosen]), (gone) => {
-        setRows(gone.size ? rows.filter(({ id }) => !gone.has(id)) : rows);
-        setChosen(new Set());
+    await attempt(() =>
+      removeWithUndo(namespace, [...chosen], (ids, areGone) => {
+        setGone(ids, areGone);
+        setChosen((before) => new Set([...before].filter((id) => !ids.has(id))));
         onChanged();
-      });
-    } catch (error) {
-      notify((error as Error).message);
-    }
+      }),
+    );
     setIsBusy(false);
   };
   const isAll = chosen.size === rows.length;

@@ -6,7 +6,7 @@ import { dayAndTime } from "../format";
 import { useLoaded } from "../loading";
 import { go, href } from "../route";
 import { Failure } from "../ui/failure";
-import { notify } from "../ui/toasts";
+import { attempt } from "../ui/toasts";
 import { EntityLinks } from "./entity_links";
 import { callExactly } from "./exact";
 import { EditMemory } from "./memory_form";
@@ -29,15 +29,16 @@ export function MemoryPage({ namespace, id, onChanged }: Props) {
     [namespace, id],
   );
   const memory = data?.memories.find((one) => one.id === id);
-  const remove = async (): Promise<void> => {
-    try {
-      await removeWithUndo(namespace, [memory!], (gone) => {
-        go(href(namespace, "memories", gone.size ? "" : id));
+  const remove = (): Promise<void> => {
+    const here = location.hash;
+    const list = href(namespace, "memories");
+    return attempt(() =>
+      removeWithUndo(namespace, [id], (_, isGone) => {
+        // Whoever is elsewhere by then may be writing something.
+        if (location.hash === (isGone ? here : list)) go(isGone ? list : here);
         onChanged();
-      });
-    } catch (failure) {
-      notify((failure as Error).message);
-    }
+      }),
+    );
   };
   const edit = useRef<HTMLButtonElement>(null);
   const wasEdited = useRef(false);

@@ -1,7 +1,7 @@
 // A list that is read page by page.
 
 import type { RefObject } from "preact";
-import { type StateUpdater, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { useLoaded } from "../loading";
 
@@ -12,7 +12,8 @@ export interface Page<T> {
 
 export interface Pages<T> {
   rows: T[];
-  setRows: (rows: StateUpdater<T[]>) => void;
+  /** Hide rows that were deleted, or show them again where they were. */
+  setGone: (ids: ReadonlySet<string>, areGone: boolean) => void;
   hasMore: boolean;
   isLoading: boolean;
   error: Error | undefined;
@@ -22,8 +23,11 @@ export interface Pages<T> {
   list: RefObject<HTMLUListElement | null>;
 }
 
-export function usePages<T>(read: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>): Pages<T> {
-  const [rows, setRows] = useState<T[]>([]);
+export function usePages<T extends { id: string }>(
+  read: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
+): Pages<T> {
+  const [all, setAll] = useState<T[]>([]);
+  const [gone, setGone] = useState<ReadonlySet<string>>(new Set());
   const [cursor, setCursor] = useState<string>();
   const list = useRef<HTMLUListElement>(null);
   const firstNew = useRef<number | undefined>(undefined);
@@ -32,18 +36,27 @@ export function usePages<T>(read: (cursor: string | undefined, signal: AbortSign
     [cursor],
   );
   useEffect(() => {
-    if (data) setRows((before) => (data.isFirst ? data.rows : [...before, ...data.rows]));
+    if (data) setAll((before) => (data.isFirst ? data.rows : joined(before, data.rows)));
   }, [data]);
   useEffect(() => {
     const row = firstNew.current === undefined ? undefined : list.current?.children[firstNew.current];
     if (!row) return;
     firstNew.current = undefined;
     row.querySelector<HTMLElement>("a")?.focus({ preventScroll: true });
-  }, [rows]);
+  }, [all]);
+  const rows = all.filter(({ id }) => !gone.has(id));
   const next = data?.next ?? undefined;
   const more = (): void => {
     firstNew.current = rows.length;
     setCursor(next);
   };
-  return { rows, setRows, hasMore: next !== undefined, isLoading, error, more, retry: reload, list };
+  const hide = (ids: ReadonlySet<string>, areGone: boolean): void =>
+    setGone((before) => new Set(areGone ? [...before, ...ids] : [...before].filter((id) => !ids.has(id))));
+  return { rows, setGone: hide, hasMore: next !== undefined, isLoading, error, more, retry: reload, list };
+}
+
+/** What was deleted and put back comes again, behind all others. */
+function joined<T extends { id: string }>(rows: T[], more: T[]): T[] {
+  const ids = new Set(rows.map(({ id }) => id));
+  return [...rows, ...more.filter(({ id }) => !ids.has(id))];
 }

@@ -1,6 +1,6 @@
 // Reading and writing memories; whatever is deleted here can be put back.
 
-import { type Filters, type Memory, type MemoryInput, call, within } from "../api";
+import { ApiError, type Filters, type Memory, type MemoryInput, call, within } from "../api";
 import { counted } from "../format";
 import { notify } from "../ui/toasts";
 import { callExactly, isRounded } from "./exact";
@@ -59,9 +59,21 @@ export async function add(namespace: string, memories: MemoryInput[], maySuperse
   return results;
 }
 
-/** Memories with all their fields, in the order of the ids. */
+/** Memories with all their fields, in the order of the ids, without those that are gone. */
 export async function readWhole(namespace: string, ids: string[], signal?: AbortSignal): Promise<Memory[]> {
-  return Promise.all(ids.map((id) => callExactly<Memory>(within(namespace, "memories", id), signal ? { signal } : {})));
+  const options = signal ? { signal } : {};
+  const found = await Promise.all(ids.map((id) => ifThere(callExactly<Memory>(within(namespace, "memories", id), options))));
+  return found.filter((memory) => memory !== undefined);
+}
+
+/** An answer, or undefined where what was asked for is not there. */
+async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 /** All memories of a namespace, or undefined if they are too many to be read at once. */
@@ -77,38 +89,63 @@ export async function wholeNamespace(
 /**
  * Delete memories, and offer to put them back as they were, unless the browser has rounded some of their metadata.
  *
- * `onChanged` gets the ids that are gone now: all that could be deleted, and none after they were put back. A delete
+ * `onChanged` gets the ids that are gone now, also those that were gone before, and later those that are back. A delete
  * that fails is thrown, after the way back for those before it was offered.
  */
 export async function removeWithUndo(
   namespace: string,
-  memories: Memory[],
-  onChanged: (gone: ReadonlySet<string>) => void,
+  ids: string[],
+  onChanged: (ids: ReadonlySet<string>, areGone: boolean) => void,
 ): Promise<void> {
+  const memories = await readWhole(namespace, ids);
+  const gone = new Set(ids);
+  for (const { id } of memories) gone.delete(id);
   const removed: Memory[] = [];
   try {
     for (const memory of memories) {
-      await call(within(namespace, "memories", memory.id), { method: "DELETE" });
-      removed.push(memory);
+      const path = within(namespace, "memories", memory.id);
+      const wasThere = await ifThere(call(path, { method: "DELETE" }).then(() => true));
+      if (wasThere) removed.push(memory);
+      gone.add(memory.id);
     }
   } finally {
+    if (gone.size > 0) onChanged(gone, true);
     if (removed.length > 0) {
-      onChanged(new Set(removed.map(({ id }) => id)));
-      const undo = (): void => void putBack(namespace, removed, () => onChanged(new Set()));
+      const undo = (): void => void putBack(namespace, removed, (ids) => onChanged(ids, false));
       const canUndo = !removed.some(({ metadata }) => isRounded(metadata));
       notify(`Deleted ${counted(removed.length, "memory", "memories")}`, canUndo ? undo : undefined);
     }
   }
 }
 
-async function putBack(namespace: string, memories: Memory[], onDone: () => void): Promise<void> {
-  const given = memories.map(({ superseded_by: _, ...memory }) => memory);
+async function putBack(
+  namespace: string,
+  memories: Memory[],
+  onBack: (ids: ReadonlySet<string>) => void,
+): Promise<void> {
+  const left = [...memories];
+  let newer = 0;
   try {
-    for (let i = 0; i < given.length; i += BATCH) await add(namespace, given.slice(i, i + BATCH));
-    onDone();
-    notify("Put back");
+    while (left.length > 0) {
+      const batch = left.slice(0, BATCH);
+      const there = await thoseThere(namespace, batch.map(({ id }) => id));
+      const given = batch.filter(({ id }) => !there.has(id)).map(({ superseded_by: _, ...memory }) => memory);
+      if (given.length > 0) await add(namespace, given);
+      left.splice(0, BATCH);
+      newer += there.size;
+      onBack(new Set(batch.map(({ id }) => id)));
+    }
+    if (newer < memories.length) notify("Put back");
+    if (newer > 0) notify(`Not put back: ${counted(newer, "memory", "memories")} written anew meanwhile`);
   } catch (error) {
     // Nothing but this note holds these memories now, so that it offers the way back again.
-    notify(`Not put back: ${(error as Error).message}`, () => void putBack(namespace, memories, onDone));
+    notify(`Not put back: ${(error as Error).message}`, () => void putBack(namespace, left, onBack));
   }
+}
+
+/** Which of these ids have a memory. An update that sets nothing tells quietly that none has, as it mostly is. */
+async function thoseThere(namespace: string, ids: string[]): Promise<Set<string>> {
+  const path = within(namespace, "memories", "update");
+  const receipt = await ifThere(call<{ matched: number }>(path, { method: "POST", body: { ids, set: {} } }));
+  return new Set(receipt?.matched ? (await readWhole(namespace, ids)).map(({ id }) => id) : []);
 }

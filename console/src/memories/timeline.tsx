@@ -44,8 +44,15 @@ function spans(times: string[], isYears: boolean): Span[] {
   return all;
 }
 
-export function Timeline({ namespace, query }: { namespace: string; query: URLSearchParams }) {
-  const { data } = useLoaded((signal) => wholeNamespace(namespace, MOST, signal), [namespace]);
+interface Props {
+  namespace: string;
+  query: URLSearchParams;
+  /** Counts the changes after which it is read again. */
+  changes: number;
+}
+
+export function Timeline({ namespace, query, changes }: Props) {
+  const { data } = useLoaded((signal) => wholeNamespace(namespace, MOST, signal), [namespace, changes]);
   const times = (data ?? []).map(({ created_at }) => created_at);
   const months = spans(times, false);
   const isYears = months.length > MOST_MONTHS;
