@@ -6,9 +6,11 @@ from collections.abc import Callable
 from urllib.parse import quote
 
 import httpx
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console
+from tests.conftest import PostgresServer
+from tests.serving import on_a_port, settings_for
 
 
 def tab_to(page: Page, target: Locator) -> None:
@@ -18,6 +20,12 @@ def tab_to(page: Page, target: Locator) -> None:
             return
         page.keyboard.press("Tab")
     raise AssertionError("no way to it by keyboard")
+
+
+def entity_ids(console: Console, namespace: str = NAMESPACE) -> dict[str, str]:
+    """The entities of a namespace by their names."""
+    entities = httpx.get(f"{console.url}/v1/namespaces/{namespace}/entities").json()["entities"]
+    return {one["name"]: one["id"] for one in entities}
 
 
 def test_two_steps_and_a_memory_by_keyboard_alone(console: Console) -> None:
@@ -52,11 +60,7 @@ def test_the_way_of_an_answer_is_shown(console: Console) -> None:
 
 
 def test_how_two_entities_are_connected(console: Console) -> None:
-    entities = {
-        one["name"]: one["id"]
-        for one in httpx.get(f"{console.url}/v1/namespaces/{NAMESPACE}/entities").json()["entities"]
-    }
-    page = console.open(f"graph/{entities['Maya']}")
+    page = console.open(f"graph/{entity_ids(console)['Maya']}")
     page.get_by_label("How is it connected with").fill("Dafydd")
     page.get_by_role("button", name="Show").click()
     steps = page.locator(".path-steps").first
@@ -90,3 +94,72 @@ def test_types_are_filtered(console: Console) -> None:
     page.get_by_role("checkbox", name="speaker").uncheck()
     expect(heading).not_to_have_text(before)
     expect(page.locator(".entity-list")).not_to_contain_text("speaker")
+
+
+def test_an_answer_that_comes_too_late_is_left_out(console: Console) -> None:
+    ids = entity_ids(console)
+    page = console.open(f"graph/{ids['Maya']}")
+    steps = page.locator(".path-steps")
+    held: list[Route] = []
+
+    def go(path: str) -> None:
+        page.evaluate("path => { location.hash = path }", f"/{NAMESPACE}/graph/{path}")
+
+    def hold(route: Route) -> None:
+        is_late = any(ids[name] in route.request.url for name in ("Haruka", "Jonas"))
+        held.append(route) if is_late else route.continue_()
+
+    page.route("**/paths?*", hold)
+    for name, then, shown in (
+        ("Haruka", f"{ids['Maya']}?to={ids['Dafydd']}", steps.first),
+        ("Jonas", "", page.get_by_role("heading", name="in view")),
+    ):
+        with page.expect_request("**/paths?*"):
+            go(f"{ids['Maya']}?to={ids[name]}")
+        go(then)
+        expect(shown).to_be_visible()
+        with page.expect_request_finished(lambda request: request.url == held[-1].request.url):
+            held[-1].continue_()
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")  # it is drawn
+        expect(steps.filter(has_text=name)).to_have_count(0)
+
+
+def test_an_error_stays_with_what_failed(console: Console) -> None:
+    ids = entity_ids(console)
+    console.page.route("**/paths?*", lambda route: route.fulfill(status=500, json={"detail": "too many steps"}))
+    page = console.open(f"graph/{ids['Maya']}?to={ids['Dafydd']}")
+    expect(page.get_by_role("alert")).to_contain_text("too many steps")
+    page.get_by_role("link", name="Whole graph").click()
+    expect(page.get_by_role("heading", name="in view")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    console.faults[:] = [fault for fault in console.faults if "500" not in fault]
+
+
+def test_the_graph_is_downloaded_with_the_key(
+    new_console: Callable[..., Console], postgres_server: PostgresServer
+) -> None:
+    database = postgres_server.create("browser_graphml", template=postgres_server.template)
+    headers = {"authorization": "Bearer sesame"}
+    with on_a_port(settings_for(database, api_key="sesame")) as address:
+        memories = {"memories": [{"text": "Ana met Bob in Porto."}]}
+        httpx.post(f"{address}/v1/namespaces/keyed/memories", json=memories, headers=headers).raise_for_status()
+        console = new_console(address)
+        console.page.add_init_script("sessionStorage.setItem('trivet.key', 'sesame')")
+        page = console.open("graph", namespace="keyed")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download as GraphML").click()
+        assert download.value.suggested_filename == "graph.graphml"
+        assert "Porto" in download.value.path().read_text()
+    postgres_server.drop("browser_graphml")
+
+
+def test_an_entity_is_found_by_its_very_name(console: Console) -> None:
+    """However many are mentioned more often and have the name as a part of theirs."""
+    others = [{"text": "It is noted.", "entities": [{"name": f"Page{i % 60}"}]} for i in range(120)]
+    exact = {"text": "Ana calls PA.", "entities": [{"name": "Ana"}, {"name": "PA"}]}
+    path = f"{console.url}/v1/namespaces/names/memories"
+    httpx.post(path, json={"memories": [*others, exact]}, timeout=300).raise_for_status()
+    page = console.open(f"graph/{entity_ids(console, 'names')['Ana']}", namespace="names")
+    page.get_by_label("How is it connected with").fill("PA")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator(".path-steps")).to_contain_text("PA")

@@ -1,16 +1,40 @@
 import { type EntitySummary, call, within } from "../api";
 
+const MOST = 1_000;
+
 interface Options {
   limit: number;
   /** Also words, phrases and dates, not names alone. */
   words?: boolean;
+  cursor?: string;
   signal?: AbortSignal;
+}
+
+interface Found {
+  entities: EntitySummary[];
+  next_cursor: string | null;
+}
+
+function read(namespace: string, part: string, { signal, ...query }: Options): Promise<Found> {
+  return call(within(namespace, "entities"), { query: { q: part, ...query }, ...(signal ? { signal } : {}) });
 }
 
 /** Entities with a part of their name, the most mentioned first. */
 export async function findEntities(namespace: string, part: string, options: Options): Promise<EntitySummary[]> {
-  const { signal, ...query } = options;
-  const path = within(namespace, "entities");
-  const found = await call<{ entities: EntitySummary[] }>(path, { query: { q: part, ...query }, ...(signal ? { signal } : {}) });
-  return found.entities;
+  return (await read(namespace, part, options)).entities;
+}
+
+/** The entity of a name, however many others have it as a part of theirs; if none has it, the first of those. */
+export async function entityNamed(namespace: string, name: string): Promise<EntitySummary | undefined> {
+  let first: EntitySummary | undefined;
+  let cursor: string | undefined;
+  do {
+    const options = { words: true, limit: MOST, ...(cursor ? { cursor } : {}) };
+    const { entities, next_cursor } = await read(namespace, name, options);
+    const same = entities.filter((entity) => entity.name.toLowerCase() === name.toLowerCase());
+    if (same.length > 0) return same.find((entity) => entity.name === name) ?? same[0];
+    first ??= entities[0];
+    cursor = next_cursor ?? undefined;
+  } while (cursor);
+  return first;
 }

@@ -1,15 +1,16 @@
 import "./graph.css";
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { type EntityEdge, type EntitySummary, type Neighborhood, call, within } from "../api";
+import { type EntityEdge, type EntitySummary, type Neighborhood, call, callText, within } from "../api";
 import type { ViewProps } from "../app";
 import { go, href, parted } from "../route";
 import { Failure } from "../ui/failure";
+import { attempt } from "../ui/toasts";
 import { EntityCard } from "./entity_card";
 import { EntitySearch } from "./entity_search";
 import { Filters, type GraphFilters, NO_FILTERS, requestFilters } from "./filters";
-import { findEntities } from "./find_entities";
+import { entityNamed } from "./find_entities";
 import { type GraphInView, emptyGraph, filtered, merged, mergedNeighborhood, typesOf } from "./model";
 import { PathForm, type Paths, PathSteps } from "./paths";
 import { Picture } from "./picture";
@@ -30,32 +31,41 @@ export function Graph({ namespace, route }: ViewProps) {
   const [paths, setPaths] = useState<Paths>();
   const [error, setError] = useState<Error>();
 
-  const read = async (work: () => Promise<(graph: GraphInView) => GraphInView>): Promise<void> => {
+  // What is in view now: an answer that comes for something else is too late.
+  const place = JSON.stringify([selected, target, names, filters.request]);
+  const ground = JSON.stringify([!selected, names, filters.request]);
+  const now = useRef({ place, ground });
+  now.current = { place, ground };
+  const read = async (scope: "place" | "ground", work: () => Promise<() => void>): Promise<void> => {
+    const begun = now.current;
     try {
-      const change = await work();
-      setGraph(change);
+      const show = await work();
+      if (begun[scope] !== now.current[scope]) return;
+      show();
       setError(undefined);
     } catch (failure) {
-      setError(failure as Error);
+      if (begun.place === now.current.place) setError(failure as Error);
     }
   };
   const query = requestFilters(filters);
   const overview = (): Promise<void> =>
-    read(async () => {
+    read("place", async () => {
       const whole = await call<{ nodes: EntitySummary[]; edges: EntityEdge[] }>(within(namespace, "graph"), {
         query: { ...query, limit: START },
       });
-      return () => merged(emptyGraph(), whole.nodes, whole.edges);
+      return () => setGraph(merged(emptyGraph(), whole.nodes, whole.edges));
     });
+  /** More around an entity joins the graph, also if the reader has gone on to another entity of it. */
   const expand = (id: string, from?: GraphInView): Promise<void> =>
-    read(async () => {
+    read("ground", async () => {
       const around = await call<Neighborhood>(within(namespace, "entities", id, "neighbors"), {
         query: { ...query, hops: 1, limit: NEIGHBORS, words: true },
       });
-      return (before) => mergedNeighborhood(from ?? before, around);
+      return () => setGraph((before) => mergedNeighborhood(from ?? before, around));
     });
 
   useEffect(() => {
+    setError(undefined);
     setPath(new Set());
     setPaths(undefined);
     if (names) void showNames(parted(names));
@@ -70,7 +80,7 @@ export function Graph({ namespace, route }: ViewProps) {
 
   /** The way that brought a memory in: Ask knows it by names. */
   const showNames = (wanted: string[]): Promise<void> =>
-    read(async () => {
+    read("place", async () => {
       const found = await Promise.all(wanted.map((name) => entityNamed(namespace, name)));
       const entities = found.filter((entity) => entity !== undefined);
       const around = await Promise.all(
@@ -78,16 +88,21 @@ export function Graph({ namespace, route }: ViewProps) {
           call<Neighborhood>(within(namespace, "entities", id, "neighbors"), { query: { limit: 12, words: true } }),
         ),
       );
-      setPath(new Set(entities.map(({ id }) => id)));
-      return () => around.reduce(mergedNeighborhood, merged(emptyGraph(), entities, []));
+      return () => {
+        setPath(new Set(entities.map(({ id }) => id)));
+        setGraph(around.reduce(mergedNeighborhood, merged(emptyGraph(), entities, [])));
+      };
     });
   const showPaths = (source: string, to: string): Promise<void> =>
-    read(async () => {
+    read("place", async () => {
       const found = await call<Paths>(within(namespace, "paths"), { query: { source, target: to, words: true } });
-      setPaths(found);
-      setPath(new Set(found.paths[0]?.entities.map(({ id }) => id)));
-      const parts = found.paths.flatMap(({ edges }) => edges);
-      return (before) => merged(before, found.paths.flatMap(({ entities }) => entities), parts, source);
+      const entities = found.paths.flatMap((path) => path.entities);
+      const edges = found.paths.flatMap((path) => path.edges);
+      return () => {
+        setPaths(found);
+        setPath(new Set(found.paths[0]?.entities.map(({ id }) => id)));
+        setGraph((before) => merged(before, entities, edges, source));
+      };
     });
 
   const shown = useMemo(
@@ -127,18 +142,23 @@ export function Graph({ namespace, route }: ViewProps) {
         {selected && <PathForm namespace={namespace} source={selected} />}
         <Filters filters={filters} types={typesOf(graph)} onChange={setFilters} />
         <p class="hint">
-          <a href={`/v1/namespaces/${encodeURIComponent(namespace)}/graph?format=graphml`} download="graph.graphml">
+          <button type="button" class="link" onClick={() => void attempt(() => download(namespace))}>
             Download as GraphML
-          </a>
+          </button>
         </p>
       </aside>
     </div>
   );
 }
 
-async function entityNamed(namespace: string, name: string): Promise<EntitySummary | undefined> {
-  const entities = await findEntities(namespace, name, { words: true, limit: 50 });
-  return entities.find((entity) => entity.name === name) ?? entities[0];
+/** Fetched and not only linked to: a link sends no key. */
+async function download(namespace: string): Promise<void> {
+  const graph = await callText(within(namespace, "graph"), { query: { format: "graphml" } });
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([graph], { type: "application/graphml+xml" }));
+  link.download = "graph.graphml";
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 /** The way from the question to a memory, as Ask showed it. */

@@ -5,7 +5,7 @@ import { counted } from "../format";
 import { useLoaded } from "../loading";
 import { go, href } from "../route";
 import { attempt, notify } from "../ui/toasts";
-import { findEntities } from "./find_entities";
+import { entityNamed, findEntities } from "./find_entities";
 
 export interface Paths {
   paths: { entities: EntitySummary[]; edges: EntityEdge[] }[];
@@ -50,8 +50,7 @@ export function PathForm({ namespace, source }: { namespace: string; source: str
   const submit = (event: Event): void => {
     event.preventDefault();
     void attempt(async () => {
-      const entities = await findEntities(namespace, text, { limit: 8 });
-      const found = entities.find(({ name }) => name.toLowerCase() === text.toLowerCase()) ?? entities[0];
+      const found = await entityNamed(namespace, text);
       if (found) go(href(namespace, "graph", source, { to: found.id }));
       else notify(`There is no entity “${text}”`);
     });
