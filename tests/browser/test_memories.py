@@ -372,3 +372,59 @@ def test_a_tag_may_have_commas_and_quotes(console: Console) -> None:
     page.get_by_role("search").get_by_label("Tags").fill('"red, green", plain')
     page.get_by_role("button", name="Show", exact=True).click()
     expect(page.locator(".memory-row")).to_have_count(1)
+
+
+LONG = "x" * 200
+
+
+def test_long_names_widen_no_view(console: Console) -> None:
+    memory = {"id": LONG, "text": f"The ledger is {LONG}.", "speaker": LONG, "session_id": LONG, "tags": [LONG]}
+    rest = {"title": LONG, "entities": [{"name": LONG}, {"name": "Ana"}], "metadata": {LONG: LONG}}
+    path = f"{console.url}/v1/namespaces/long"
+    httpx.post(f"{path}/memories", json={"memories": [memory | rest]}, timeout=300).raise_for_status()
+    httpx.post(f"{path}/documents", json={"id": LONG, "text": "Rules.", "title": LONG}, timeout=300).raise_for_status()
+    entities = httpx.get(f"{path}/entities").json()["entities"]
+    views = ["memories", f"memories/{LONG}", f"memories?session={LONG}", "memories?page=documents", "ask?q=ledger"]
+    views += [f"memories?document={LONG}", f"memories?page=new&supersedes={LONG}", f"memories?words={LONG}"]
+    views += ["graph", *(f"graph/{entity['id']}" for entity in entities)]
+    for width in (1440, 375):
+        console.page.set_viewport_size({"width": width, "height": 900})
+        for view in views:
+            page = console.open(view, namespace="long")
+            expect(page.locator("main").get_by_text(LONG).filter(visible=True).first).to_be_visible()
+            assert not console.is_too_wide(), view
+            assert page.locator("aside").evaluate_all("all => all.every(e => e.scrollWidth <= e.clientWidth)"), view
+
+
+def test_a_session_is_in_the_order_of_its_moments(console: Console) -> None:
+    times = ["10:00:00.500000Z", "10:00:00Z", "09:59:59.999Z", "10:00:00.000300Z"]
+    turns = [{"text": time, "created_at": f"2024-01-01T{time}", "session_id": "s"} for time in times]
+    path = f"{console.url}/v1/namespaces/moments/memories"
+    httpx.post(path, json={"memories": turns}).raise_for_status()
+    page = console.open("memories?session=s", namespace="moments")
+    expect(page.locator(".chat-turn > span")).to_have_text([times[2], times[1], times[3], times[0]])
+
+
+def test_other_directions_are_kept(console: Console) -> None:
+    """A name written from right to left stands before its date; a text begins at its own side and ends at the other."""
+    path = f"{console.url}/v1/namespaces/right/memories"
+    memory = {"id": "a", "text": "שלום, Ana!", "speaker": "דנה", "session_id": "s"}
+    httpx.post(path, json={"memories": [memory]}).raise_for_status()
+    x_of = """(node, i) => {
+        const range = new Range();
+        range.setStart(node, i);
+        range.setEnd(node, i + 1);
+        return range.getBoundingClientRect().x;
+    }"""
+    page = console.open("memories", namespace="right")
+    line = page.locator(".memory-row .hint > span").first
+    expect(line).to_contain_text("דנה")
+    name = "document.createTreeWalker(line, NodeFilter.SHOW_TEXT).nextNode()"
+    name_x, date_x = (line.evaluate(f"line => ({x_of})({node}, 0)") for node in (name, "line.childNodes[2]"))
+    assert name_x < date_x
+    places = {"memories": ".memory-text", "memories/a": ".memory-whole", "memories?session=s": ".chat-turn span"}
+    for view, place in places.items():
+        line = console.open(view, namespace="right").locator(place)
+        expect(line).to_be_visible()
+        begin, end = (line.evaluate(f"line => ({x_of})(line.firstChild, {i})") for i in (0, 9))
+        assert begin > end, view

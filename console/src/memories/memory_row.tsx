@@ -32,7 +32,11 @@ export function MemoryRow({ namespace, memory, isChosen, onChoose }: Props) {
           {text}
         </a>
         <p class="hint row">
-          <span>{[speaker, dayAndTime(created_at), kind].filter(Boolean).join(" · ")}</span>
+          <span>
+            {speaker && <bdi>{speaker}</bdi>}
+            {speaker && " · "}
+            {dayAndTime(created_at)} · {kind}
+          </span>
           {session_id && <a href={href(namespace, "memories", "", { session: session_id })}>session {session_id}</a>}
           {document_id && (
             <a href={href(namespace, "memories", "", { document: document_id })}>document {document_id}</a>

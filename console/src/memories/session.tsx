@@ -4,7 +4,7 @@ import { useLoaded } from "../loading";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
 import { SessionsBeside } from "./sessions_beside";
-import { allMemories } from "./store";
+import { allMemories, byTime } from "./store";
 
 const MOST = 2_000;
 
@@ -19,16 +19,16 @@ export function Session({ namespace, session }: Props) {
     (signal) => allMemories(namespace, { session_id: [session] }, signal, MOST),
     [namespace, session],
   );
-  const turns = [...(data ?? [])].sort(
-    (a, b) => (a.position ?? 0) - (b.position ?? 0) || a.created_at.localeCompare(b.created_at),
-  );
+  const turns = [...(data ?? [])].sort((a, b) => (a.position ?? 0) - (b.position ?? 0) || byTime(a, b));
   return (
     <div class="page session">
       <p class="row links">
         <a href={href(namespace, "memories")}>All memories</a>
         <a href={href(namespace, "memories", "", { in_session: session })}>As a list</a>
       </p>
-      <h1>Session {session}</h1>
+      <h1>
+        Session <bdi>{session}</bdi>
+      </h1>
       {error && <Failure error={error} onRetry={reload} />}
       {data && turns.length === 0 && <p class="soft">It has no memories.</p>}
       {turns.length >= MOST && <p class="hint">Only {count(turns.length)} of its memories are shown.</p>}

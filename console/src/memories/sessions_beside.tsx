@@ -1,18 +1,15 @@
 import type { Memory } from "../api";
 import { useLoaded } from "../loading";
 import { href } from "../route";
-import { wholeNamespace } from "./store";
+import { byTime, wholeNamespace } from "./store";
 
 // The API lists no sessions: they are told from the memories, where these are few.
 const MOST = 2_000;
 
 /** The sessions in the order in which they began. */
 function sessionsOf(memories: Memory[]): string[] {
-  const began = new Map<string, string>();
-  for (const { session_id, created_at } of memories) {
-    if (session_id && created_at < (began.get(session_id) ?? "~")) began.set(session_id, created_at);
-  }
-  return [...began].sort(([a, from], [b, to]) => from.localeCompare(to) || a.localeCompare(b)).map(([id]) => id);
+  const ids = [...memories].sort(byTime).map(({ session_id }) => session_id);
+  return [...new Set(ids.filter((id) => id !== null))];
 }
 
 /** The session before this one and the one after it. */

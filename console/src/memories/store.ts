@@ -47,6 +47,12 @@ export async function allMemories(
   return all;
 }
 
+/** The earlier one first. Times are in UTC and of one shape, but for their fractions: "10:00:00Z" is before "10:00:00.5Z". */
+export function byTime(a: Pick<Memory, "created_at">, b: Pick<Memory, "created_at">): number {
+  const [one, other] = [a, b].map(({ created_at }) => created_at.replace("Z", ""));
+  return one! < other! ? -1 : one! > other! ? 1 : 0;
+}
+
 /** Store memories; throws with the server's reason if it rejects one. */
 export async function add(namespace: string, memories: MemoryInput[], maySupersede = false): Promise<Added[]> {
   const { results } = await call<{ results: Added[] }>(within(namespace, "memories"), {
