@@ -101,7 +101,7 @@ def test_a_key_of_any_letters_may_be_typed_while_something_is_written(
     database = postgres_server.create("browser_letters", template=postgres_server.template)
     with on_a_port(settings_for(database, api_key="ключ")) as address:
         console = new_console(address)
-        page = console.open("memories/new")
+        page = console.open("memories?page=new")
         page.get_by_label("API key").fill("“ключ”")
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("does not accept this key")

@@ -52,7 +52,8 @@ function ResultCard({ namespace, answer, query, opened, feedback, result, rank }
       <header class="row">
         <span class="rank number">{rank}</span>
         <span class="soft">
-          {[result.speaker, result.title, dayAndTime(result.created_at)].filter(Boolean).join(" · ")}
+          {[result.speaker, result.title].map((name) => name && [<bdi>{name}</bdi>, " · "])}
+          {dayAndTime(result.created_at)}
         </span>
         {result.relevance !== null && (
           <span class="chip" title="Calibrated probability that this answers the question">

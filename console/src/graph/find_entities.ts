@@ -1,6 +1,7 @@
 import { type EntitySummary, call, within } from "../api";
 
 const MOST = 1_000;
+const MOST_PAGES = 10;
 
 interface Options {
   limit: number;
@@ -24,17 +25,17 @@ export async function findEntities(namespace: string, part: string, options: Opt
   return (await read(namespace, part, options)).entities;
 }
 
-/** The entity of a name, however many others have it as a part of theirs; if none has it, the first of those. */
+/** The entity of a name among all that have it as a part of theirs, or thousands of them; else the first of those. */
 export async function entityNamed(namespace: string, name: string): Promise<EntitySummary | undefined> {
   let first: EntitySummary | undefined;
   let cursor: string | undefined;
-  do {
+  for (let page = 0; page < MOST_PAGES && (page === 0 || cursor); page++) {
     const options = { words: true, limit: MOST, ...(cursor ? { cursor } : {}) };
     const { entities, next_cursor } = await read(namespace, name, options);
     const same = entities.filter((entity) => entity.name.toLowerCase() === name.toLowerCase());
     if (same.length > 0) return same.find((entity) => entity.name === name) ?? same[0];
     first ??= entities[0];
     cursor = next_cursor ?? undefined;
-  } while (cursor);
+  }
   return first;
 }
