@@ -91,14 +91,21 @@ class AsyncClient:
             The outcome of each, in their order. A bad memory is `rejected` and the others are stored.
 
         Raises:
-            InvalidInput: all memories of a batch are bad; batches before it are stored.
+            InvalidInput: all memories are bad, or what is said of them.
         """
         results: list[AddResult] = []
+        refusal: InvalidInput | None = None
         for batch in calls.with_ids(memories, MAX_COMPARED if may_supersede else calls.BATCH):
             call = calls.add(self._named(namespace), batch, may_supersede=may_supersede)
-            results += (await self._send(call)).results
+            try:
+                results += (await self._send(call)).results
+            except InvalidInput as exc:
+                refusal = exc
+                results += calls.rejected(batch, exc)
             if on_progress is not None:
                 on_progress(len(results))
+        if refusal is not None and all(result.status == "rejected" for result in results):
+            raise refusal
         return results
 
     async def search(self, query: str, *, namespace: str | None = None, **fields: Any) -> SearchResponse:

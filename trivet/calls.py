@@ -60,6 +60,10 @@ _STRING_OR_NOT_FINITE = re.compile(r'("(?:[^"\\]|\\.)*")|NaN|-?Infinity')
 """In what Python takes for JSON; the group is a string."""
 
 
+class _Named(Struct, frozen=True):
+    id: Any
+
+
 class _AddResponse(Struct, frozen=True):
     results: list[AddResult]
 
@@ -225,6 +229,14 @@ def add(namespace: str, memories: Sequence[bytes], *, may_supersede: bool) -> Ca
     """Add or replace memories that have ids."""
     params = {"may_supersede": "true"} if may_supersede else {}
     return Call("POST", _path(namespace, "memories"), _AddResponse, b'{"memories":[%s]}' % b",".join(memories), params)
+
+
+def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult]:
+    """The outcome of a batch whose memories are all bad; raises the refusal if it is of something else."""
+    if refusal.loc[:1] != ("memories",):
+        raise refusal
+    ids = [msgspec.json.decode(memory, type=_Named).id for memory in memories]
+    return [AddResult(id=memory_id, status="rejected", error=str(refusal)) for memory_id in ids]
 
 
 def search(namespace: str, fields: Mapping[str, Any]) -> Call[SearchResponse]:

@@ -29,7 +29,8 @@ class HostCheck:
         self._has_key = settings.api_key is not None
         listed = [entry.strip() for entry in settings.allowed_hosts.lower().split(",")]
         names = {_name_of(entry) or entry for entry in listed}  # an IPv6 address may lack its brackets
-        self._answers_all = "*" in names or (self._has_key and not settings.allowed_hosts)
+        is_open = self._has_key and not settings.allowed_hosts
+        self._answers_all = is_open or any(entry.partition(":")[0] == "*" for entry in listed)
         self._names = {"localhost", settings.host.lower(), *names} - {""}
         self._suffixes = tuple(name[1:] for name in names if name.startswith("*."))
 

@@ -55,9 +55,10 @@ httpx keeps them for 5 seconds, which is uvicorn's default, too.
 
 
 def run(settings: Settings, workers: int = 1) -> None:
-    """Serve until SIGINT, SIGTERM or the terminal's end, then end the requests under way and return.
+    """Serve until SIGINT or SIGTERM, then end the requests under way and return.
 
-    With more than one worker, this process only watches them.
+    With more than one worker, this process only watches them, and SIGHUP replaces them one by one; else that is an end,
+    too.
 
     Raises:
         SettingsError: a public address without a key, an address that cannot be used, no worker.
@@ -255,6 +256,7 @@ def _restore_signals(blocked: Collection[signal.Signals]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # or a killed parent would leave workers on its port
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # of a terminal, to all: the parent replaces the workers
     signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
 
 

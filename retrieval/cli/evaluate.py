@@ -161,8 +161,7 @@ def command(
     exactly that one.
     """
     read = read_folders(folders)
-    if out is not None:
-        check_ids(read)
+    targets = _targets(out, read)
     others = _read_runs(runs, read)
     served, requestable = _look_up(settings, lineup)
     plan = EvaluationPlan(systems=lineup.systems(served.profiles), runs=others, **plan_options)
@@ -172,11 +171,11 @@ def command(
     async def run() -> None:
         async with Trivet.open(evaluation_settings(settings), profiles=requestable) as engine:
             await lend(engine, served.models)
-            for folder in read:
+            for folder, target in zip(read, targets, strict=True):
                 result = await evaluate(engine, folder, plan, provenance, progress)
                 results.append(result)
-                if out is not None:
-                    write_files(out if len(read) == 1 else out / folder.name, result)
+                if target is not None:
+                    write_files(target, result)
                 if not as_json:
                     print_report(result.summary, console())
 
@@ -196,6 +195,23 @@ def command(
         html.write_text(page(found), encoding="utf-8")
     if as_json:
         print_json(found)
+
+
+def _targets(out: Path | None, folders: Sequence[EvaluationFolder]) -> Sequence[Path | None]:
+    """Where the files of each folder are written, if anywhere.
+
+    Raises:
+        UsageError: into an evaluation folder, whose judgements they would replace.
+        InvalidInput: the files cannot hold an id.
+    """
+    if out is None:
+        return [None] * len(folders)
+    check_ids(folders)
+    targets = [out] if len(folders) == 1 else [out / folder.name for folder in folders]
+    for target in targets:
+        if (target / "queries.jsonl").exists():
+            raise click.UsageError(f"{target} is an evaluation folder: write elsewhere with --out")
+    return targets
 
 
 def _read_runs(files: Sequence[Path], folders: Sequence[EvaluationFolder]) -> dict[str, Mapping[str, Sequence[Scored]]]:

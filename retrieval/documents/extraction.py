@@ -107,7 +107,7 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
 
 def _form(content: bytes, media_type: str | None) -> Form:
     """How to read a file: as its media type says, if its content can be that."""
-    is_pdf = b"%PDF-" in content[:_SNIFFED_BYTES]
+    is_pdf = b"%PDF-" in content[:_SNIFFED_BYTES] and _marked_encoding(content) is None
     if media_type is None:
         if is_pdf:
             return "pdf"

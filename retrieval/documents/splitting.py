@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
 from semantic_text_splitter import TextSplitter
@@ -135,19 +135,18 @@ def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
         elif atx := _ATX.match(line):
             yield _heading(start, end, len(atx[1]), atx[2].rstrip().rstrip("#").rstrip() or atx[2])
             before = ""
-        elif (ruler := _SETEXT.match(line)) and before:
+        elif (ruler := _SETEXT.match(line)) and before and not (ruler[1][0] == "-" and _ITEM.match(before)):
             yield _heading(start - len(before), end, 1 if ruler[1][0] == "=" else 2, before)
             before = ""
         else:
-            before = line if line.strip() and not _ITEM.match(line) else ""
+            before = line if line.strip() else ""
         start = end
 
 
 def _front_matter(lines: Sequence[str]) -> int:
     """How many lines at the beginning of a page say what it is, as static site generators have them."""
-    if [line.rstrip() for line in lines[:1]] != ["---"] or not _KEY.match("".join(lines[1:2])):
-        return 0
-    return next((number for number, line in enumerate(lines[1:], start=2) if line.rstrip() == "---"), 0)
+    block = [line.rstrip() for line in takewhile(str.strip, lines)]
+    return block.index("---", 1) + 1 if block[:1] == ["---"] and "---" in block[1:] and _KEY.match(block[1]) else 0
 
 
 def _of_text(lines: Sequence[str]) -> Iterator[Heading]:

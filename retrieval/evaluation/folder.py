@@ -64,7 +64,6 @@ class Query(msgspec.Struct, frozen=True):
         messages: what was said before it, without which it is not understood.
         filters: those of the search; `created_before` and `created_before_session` of the row count instead of theirs.
         as_of: the search answers as the namespace stood then.
-        qrels: what the folder's `qrels.trec` says of it, with grades above 0, which `relevant` names then.
     """
 
     id: str
@@ -78,7 +77,6 @@ class Query(msgspec.Struct, frozen=True):
     messages: list[ChatMessage] = []
     filters: Filters | None = None
     as_of: str | None = None
-    qrels: dict[str, int] = {}
 
     @property
     def search_text(self) -> str:
@@ -104,13 +102,23 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def grades(self) -> Grades:
-        """What is relevant, with grade 1 where nothing else is said."""
-        return self.qrels or dict.fromkeys(self.relevant, 1)
+        """What is relevant, with grade 1."""
+        return dict.fromkeys(self.relevant, 1)
 
     def _time(self, field: str) -> datetime | None:
         time = _utc(getattr(self, field), field)
         check_storable(time, (field,))
         return time
+
+
+class _GradedQuery(Query, frozen=True):
+    """A query of a folder with a `qrels.trec`: what that says of it, with grades above 0."""
+
+    qrels: dict[str, int] = {}
+
+    @property
+    def grades(self) -> Grades:
+        return self.qrels
 
 
 class _Dataset(msgspec.Struct, frozen=True):
@@ -223,7 +231,7 @@ def _read_queries(path: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
         seen.add(query.id)
         if qrels is not None:
             own = {id_: grade for id_, grade in qrels.get(query.id, {}).items() if grade > 0}
-            query = msgspec.structs.replace(query, relevant=list(own), qrels=own)
+            query = _GradedQuery(**msgspec.structs.asdict(query) | {"relevant": list(own), "qrels": own})
         where = f"{file}:{number}" if qrels is None else f"{judgements}: query {query.id!r}"
         for relevant in query.relevant:
             if (query.namespace, relevant) not in ids:

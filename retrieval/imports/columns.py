@@ -35,7 +35,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 }
 """Column names by field, the likeliest first; compared without case, with spaces and hyphens as underscores."""
 
-_TEXTS = ("text", "title", "speaker", "session_id")
+_LABELS = ("title", "speaker", "session_id")
 
 _SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ ,T]+(\d{1,2}):(\d{2})(?::(\d{2}))?)?")
 
@@ -73,9 +73,13 @@ def memory_of_row(
     """The memory of a row; columns that are no field go into its metadata."""
     try:
         columns = columns_of(row, context.columns)
+        for field in _LABELS:
+            if field in columns and _is_nested(row[columns[field]]):
+                del columns[field]  # such as an author with an id: it goes into the metadata
         values = {field: row[column] for field, column in columns.items() if row[column] not in (None, "")}
         fields: dict[str, Any] = {
-            **{name: _text(name, values[name]) for name in _TEXTS if name in values},
+            **{name: str(values[name]) for name in _LABELS if name in values},
+            "text": _text(values.get("text", "")),
             "supersedes": _supersedes(values.get("supersedes")),
             "created_at": _time(values.get("created_at"), context),
             "expires_at": _time(values.get("expires_at"), context),
@@ -101,13 +105,17 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def _text(field: str, value: Any) -> str:
+def _text(value: Any) -> str:
     """A value as text; the parts of a message, as chat models have them, are joined."""
     if isinstance(value, list) and value and all(isinstance(part, str | Mapping) for part in value):
         return "\n".join(filter(None, map(text_of_part, value)))
-    if isinstance(value, list | Mapping):
-        raise InvalidInput("is no text; --map names another column", loc=(field,))
+    if _is_nested(value):
+        raise InvalidInput("is no text; --map names another column", loc=("text",))
     return str(value)
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list | Mapping)
 
 
 def _time(value: Any, context: ImportContext) -> datetime | None:

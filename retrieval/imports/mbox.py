@@ -40,8 +40,9 @@ _MAX_HTML_CHARS = 1_000_000
 _FROM_LINE = re.compile(rb"From \S.*\d{2}:\d{2}.*\d{4}")
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
 _FORWARDED = re.compile(
-    r"-{2,} ?(Original Message|Forwarded message|Ursprüngliche Nachricht|Message d'origine) ?-{2,}|_{20,}"
-    r"|Begin forwarded message:$"
+    r"-{2,} ?((Original|Forwarded) Message|(Ursprüngliche|Weitergeleitete) Nachricht|Message d'origine) ?-{2,}"
+    r"|_{20,}|(Begin forwarded message|Anfang der weitergeleiteten Nachricht):$",
+    re.IGNORECASE,
 )
 _BLANKS = re.compile(r"\n{3,}")
 

@@ -27,7 +27,7 @@ from retrieval.imports.records import (
 FILES = ("_chat.txt", "WhatsApp*.txt", "*.txt")
 
 _HEADER = re.compile(
-    r"\[?(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})\.?,?\s+(?:(öö|ös|上午|下午|午前|午後|오전|오후)\s?|\D{1,4}\s)?"
+    r"\[?(\d{1,4})[./-]\s?(\d{1,2})[./-]\s?(\d{1,4})\.?,?\s+(?:(öö|ös|上午|下午|午前|午後|오전|오후)\s?|\D{1,4}\s)?"
     r"(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?\s*([ap]\.?\s?m\.?)?(?:\]\s*|\s+[-–]\s+)(.*)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -104,8 +104,10 @@ def _overridden(before: Feedback, later: Feedback) -> Feedback:
 
 
 def by_search(judged: Feedback) -> str | bytes:
-    """The same for feedback on one search; without its id those of the same question are taken for one."""
-    return judged.search_id if judged.search_id is not None else by_question(judged)
+    """The same for feedback on one search; without its id those that showed the same for a question are one."""
+    if judged.search_id is not None:
+        return judged.search_id
+    return by_question(judged) + msgspec.json.encode(judged.shown)
 
 
 def by_question(judged: Feedback) -> bytes:

@@ -73,6 +73,7 @@ _SHORT_YEAR = re.compile(r"[0-9]{2}")
 _DECADE = re.compile(r"(?:19|20)[0-9]0s")
 _DIGITS = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})(?:[-/.]([0-9]{1,2}))?|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]+)")
 _SOON_DAYS = 31
+_AHEAD_YEARS = 20  # of two digits; others are of the century before
 
 TO = frozenset({"-", "–", "to", "through"})
 """What stands between the ends of a range."""
@@ -210,7 +211,7 @@ def _year_at(tokens: TimeTokens, position: int, now: datetime) -> tuple[int, int
     word, number = tokens.low(position), tokens[position + 1]
     if word in {"'", "’"} and _SHORT_YEAR.fullmatch(number.low) and tokens[position].end == number.start:
         year = 2000 + int(number.low)
-        return year - 100 * (year > now.year + 1), position + 2
+        return year - 100 * (year > now.year + _AHEAD_YEARS), position + 2
     if _YEAR.fullmatch(word) and not (tokens.low(position - 1) == "," and _is_counted(tokens, position)):
         return int(word), position + 1
     step = {"last": -1, "this": 0, "next": 1}.get(word) if tokens.low(position + 1) == "year" else None

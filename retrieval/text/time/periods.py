@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from graph.dates import MONTHS
-from retrieval.text.time.dates import TO
+from retrieval.text.time.dates import TO, date_at
 from retrieval.text.time.parts import range_at, stretch_at
 from retrieval.text.time.tokens import SEASONS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
 
@@ -191,9 +191,17 @@ def _period_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | No
     if word == "to" and tokens.low(position - 1) == "prior":
         return _open(tokens, position, now)
     first = stretch_at(tokens, position, now)
-    if first and tokens.low(first.stop) in TO:  # "June 6 through July 9", without "from"
+    if first and _begins_range(tokens, position, first, now):  # "June 6 through July 9", without "from"
         return range_at(tokens, position - 1, now) or first
     return first
+
+
+def _begins_range(tokens: TimeTokens, position: int, first: Stretch, now: datetime) -> bool:
+    """Whether a date leads to another one; "to" also compares whole months and moves what was on a day."""
+    if tokens.low(first.stop) not in TO or date_at(tokens, position, now) != first:
+        return False
+    is_day = first.start and first.end and first.end - first.start <= timedelta(days=1)
+    return tokens.low(first.stop) != "to" or first.yearless or (bool(is_day) and tokens.low(position - 1) != "on")
 
 
 def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:

@@ -46,6 +46,8 @@ async def test_further_hosts_are_a_setting(database_url: str) -> None:
     async with served(database_url, allowed_hosts="2001:db8::1,*.example.org:8321") as client:
         allowed = ["[2001:db8::1]:8321", "[2001:db8::1]", "a.example.org"]
         assert {host: await status(client, host) for host in allowed} == dict.fromkeys(allowed, 200)
+    async with served(database_url, allowed_hosts="*.") as client:
+        assert await status(client, "evil.example") == 421
     for everything in ("*", "*:8321"):
         async with served(database_url, allowed_hosts=everything) as client:
             assert await status(client, "evil.example") == 200

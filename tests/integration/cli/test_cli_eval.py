@@ -303,6 +303,11 @@ def test_eval_says_at_once_which_id_its_files_cannot_hold(folder: Path, tmp_path
     assert not (tmp_path / "out").exists()
 
 
+def test_eval_writes_into_no_evaluation_folder(folder: Path) -> None:
+    """Its judgements there would be taken for the folder's own."""
+    assert f"{folder} is an evaluation folder" in evaluate(NOWHERE, folder, "--out", folder, status=2).stderr
+
+
 def test_eval_says_what_charts_need(folder: Path, tmp_path: Path) -> None:
     """Without matplotlib, before anything is run; in a process of its own, which has not imported it yet."""
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('gone', name='matplotlib')")

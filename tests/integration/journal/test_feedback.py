@@ -272,13 +272,15 @@ async def test_a_search_is_judged_once_however_often_it_is_spoken_of(records: Jo
     await records.add_feedback("n", said(search_id="s2", shown=shown, relevant=["c"]))
     await records.add_feedback("n", said(shown=shown, clicked=[], relevant=["a"]))
     await records.add_feedback("n", said(shown=shown, clicked=[], irrelevant=["a"]))
+    await records.add_feedback("n", said(shown=["b", "a"], clicked=["b"]))
     await records.add_feedback("n", said(query="Who?", clicked=[], relevant=["c"]))
     await Ingest(pool, hashed()).delete("n", "c")
-    first, second, unnamed, gone = await records.judged_searches("n")
+    first, second, unnamed, other, gone = await records.judged_searches("n")
     assert (first.shown, first.clicked, first.ratings) == (shown, ["b"], {"a": 0.25})
     assert (first.relevant, first.irrelevant) == ([], ["b"])
     assert (second.relevant, second.clicked) == ([], ["b"])
     assert (unnamed.relevant, unnamed.irrelevant) == ([], ["a"])
+    assert (other.shown, other.clicked) == (["b", "a"], ["b"]), "the places are those of its own ranking"
     assert gone.relevant == []
 
 

@@ -222,6 +222,23 @@ def test_long_memories_are_sent_in_smaller_batches(count: int, chars: int) -> No
     assert sent == [result.id for result in results] == ids
 
 
+def test_a_batch_of_bad_memories_keeps_no_other_from_being_stored() -> None:
+    """Unless all are bad, they are rejected; the length of one may make a batch of it alone."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        memories = msgspec.json.decode(request.content)["memories"]
+        if all(len(each["text"]) > 1_000_000 for each in memories):
+            problem = {"type": "/docs#invalid-input", "detail": "too long"}
+            fault = {"loc": ["memories", 0, "text"], "msg": "too long"}
+            return httpx.Response(422, json=problem | {"errors": [fault]})
+        return httpx.Response(201, json={"results": [{"id": each["id"], "status": "created"} for each in memories]})
+
+    bad, good = client(answer).add([{"id": "bad", "text": "x" * 3_000_000}, {"id": "good", "text": "x"}])
+    assert (bad.id, bad.status, bad.error, good.id, good.status) == ("bad", "rejected", "too long", "good", "created")
+    with pytest.raises(trivet.InvalidInput, match="too long"):
+        client(answer).add(["x" * 3_000_000])
+
+
 def test_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
     with pytest.raises(trivet.InvalidInput) as raised:
         trivet.Client(api_key="secret-key\n")

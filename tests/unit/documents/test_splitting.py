@@ -75,7 +75,8 @@ def test_front_matter_is_no_heading() -> None:
     assert [(each.title, page[each.start : each.end]) for each in headings(page, "markdown")] == [
         ("Green", "# Green\n")
     ]
-    ruled = "---\n\n# Green\n\n---\n"
+    assert [each.title for each in headings("1. Green\n======\n", "markdown")] == ["1. Green"]
+    ruled = "---\nNote: a draft\n\n# Green\n\n---\n"
     assert [each.title for each in headings(ruled, "markdown")] == ["Green"]
     assert [each.title for each in headings("---\nnote: never closed\n\n# Green\n", "markdown")] == ["Green"]
 

@@ -125,7 +125,9 @@ def test_a_bad_query_is_named(tmp_path: Path, queries: list[dict[str, Any]], mes
 
 def test_qrels_beside_the_queries_say_what_is_relevant(tmp_path: Path) -> None:
     """With their grades, in place of `relevant`; a grade of 0 or less is none."""
-    folder = write(tmp_path, [row(), row(id="b"), row(id="c")], [QUERY, {**QUERY, "id": "q2"}])
+    folder = write(
+        tmp_path, [row(), row(id="b"), row(id="c")], [{**QUERY, "qrels": ["of others"]}, {**QUERY, "id": "q2"}]
+    )
     (folder / "qrels.trec").write_text("q1 0 b 3\nq1 0 a 0\nq1 0 c 1\nq1 0 z -1\nq9 0 z 1\n")
     first, second = read_folder(folder).queries
     assert (first.relevant, first.grades) == (["b", "c"], {"b": 3, "c": 1})

@@ -165,6 +165,7 @@ def test_quotations_and_signatures_are_left_out() -> None:
     assert said("New\n\nAm 3. Mai 2021 um 10:00 schrieb Ana\n<ana@example.org>:\n> old") == "New"
     assert said("New\n-----Original Message-----\nFrom: Ana\n\nold") == "New"
     assert said("New\n---------- Forwarded message ---------\nFrom: Ana\n\nold") == "New"
+    assert said("New\n-------- Weitergeleitete Nachricht --------\nVon: Ana\n\nold") == "New"
     assert said("New\n\nBegin forwarded message:\n\nFrom: Ana\n\nold") == "New"
     assert said("On Monday I wrote: a letter") == "On Monday I wrote: a letter"
 
@@ -210,6 +211,8 @@ def test_lines_may_have_the_parts_of_chat_models_but_no_other_objects_as_text() 
     read = Imported(as_lines({"role": "user", "content": parts}, {"role": "user", "content": {"a": 1}}))
     assert read.texts == ["One\nTwo"]
     assert read.errors == {"line 2": "is no text; --map names another column"}
+    (memory,) = Imported(as_lines({"body": "One", "user": {"id": 1}, "channel": ["a"]})).memories
+    assert (memory.speaker, memory.session_id, memory.metadata) == (None, None, {"user": {"id": 1}, "channel": ["a"]})
 
 
 def test_lines_without_ids_are_the_same_wherever_they_stand() -> None:

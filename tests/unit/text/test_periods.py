@@ -50,6 +50,7 @@ ONE_PERIOD = [
     ("Who came between May 3 and 5, 2022?", "May 3 and 5, 2022", "2022-05-03/2022-05-06"),
     ("Who came between May 3 and 5 June 2022?", "between May 3 and 5 June 2022", "2022-05-03/2022-06-06"),
     ("Who drove on May 3 to 8 people?", "May 3", "2023-05-03/2023-05-04"),
+    ("What is due on 3 May '26?", "3 May '26", "2026-05-03/2026-05-04"),
     ("Who came on 3 May '22?", "3 May '22", "2022-05-03/2022-05-04"),
     ("What happened on 4 July \u201976?", "4 July \u201976", "1976-07-04/1976-07-05"),
     ("Where were we on Tuesday, May 2, 2023?", "May 2, 2023", "2023-05-02/2023-05-03"),
@@ -263,6 +264,19 @@ def test_each_of_several_times_is_found_in_order() -> None:
         "2023-06-05/2023-06-12",
         "2021-01-01/2023-06-16",
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("Compare May 2022 to May 2023", ["2022-05-01/2022-06-01", "2023-05-01/2023-06-01"]),
+        ("moved it on 5 May 2022 to 8 July 2022", ["2022-05-05/2022-05-06", "2022-07-08/2022-07-09"]),
+        ("I prefer last summer to this summer", ["2022-06-01/2022-09-01", "2023-06-01/2023-09-01"]),
+        ("yesterday - 5 May", ["2023-06-14/2023-06-15", "2023-05-05/2023-05-06"]),
+    ],
+)
+def test_times_that_are_compared_or_moved_are_no_range(query: str, expected: list[str]) -> None:
+    assert [interval(p) for p in find_periods(query, asked_at=ASKED_AT)] == expected
 
 
 def test_months_share_the_year_of_the_last_one() -> None:
