@@ -1,7 +1,7 @@
 import "./style.css";
 
 import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Namespace, call, whenRefused } from "./api";
 import { Ask } from "./ask/ask";
@@ -37,7 +37,19 @@ export function App() {
   const route = useRoute();
   const [needsKey, setNeedsKey] = useState(false);
   const loaded = useLoaded((signal) => call<{ namespaces: Namespace[] }>("/v1/namespaces", { signal }), []);
-  useEffect(() => whenRefused(() => setNeedsKey(true)), []);
+  const focused = useRef<Element | null>(null);
+  useEffect(() => {
+    whenRefused(() => {
+      focused.current ??= document.activeElement;
+      setNeedsKey(true);
+    });
+  }, []);
+  useEffect(() => {
+    const before = focused.current;
+    if (needsKey || !before) return;
+    focused.current = null;
+    (before instanceof HTMLElement && before !== document.body ? before : document.getElementById("main")!).focus();
+  }, [needsKey]);
   const namespaces = loaded.data?.namespaces ?? [];
   const namespace = route.namespace || (namespaces[0]?.name ?? "");
   const current = VIEWS.find(({ id }) => id === route.view) ?? VIEWS[0]!;

@@ -123,6 +123,16 @@ def test_results_are_of_the_question_above_them(console: Console) -> None:
     console.faults[:] = [fault for fault in console.faults if "429" not in fault]
 
 
+def test_no_result_stays_of_settings_that_failed(console: Console) -> None:
+    page = console.open(ASKED)
+    expect(page.locator(".result").first).to_be_visible()
+    page.route("**/context", lambda route: route.fulfill(status=429, json={"detail": "Too many requests."}))
+    page.get_by_label("Mode").select_option("bm25")
+    expect(page.get_by_role("alert")).to_contain_text("Too many requests.")
+    expect(page.locator(".result")).to_have_count(0)
+    console.faults[:] = [fault for fault in console.faults if "429" not in fault]
+
+
 def test_an_answer_is_of_the_settings_beside_it(console: Console) -> None:
     """Also where sides come and go while one of them is being asked."""
     page = console.open(ASKED)
@@ -163,6 +173,7 @@ def test_the_request_can_be_copied_and_run(console: Console) -> None:
     page = console.open(ASKED)
     drag(page, "Token budget", 0.0)
     page.get_by_role("button", name="Python").click()
+    expect(page.get_by_label("Code of the request")).to_contain_text("max_tokens")
     code = page.get_by_label("Code of the request").inner_text()
     told: dict[str, object] = {}
     exec(code.replace("    print(pack.context)", "    told['pack'] = pack.context"), {"told": told})  # noqa: S102

@@ -161,6 +161,7 @@ def test_undo_spares_what_was_written_anew(console: Console) -> None:
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".toasts")).to_contain_text("Not put back: 1 memory written anew meanwhile")
     assert [memory["text"] for memory in httpx.get(path).json()["memories"]] == ["A newer note.", "Note 1."]
+    expect(page.locator(".memory-text")).to_have_text(["Note 1."])
     console.faults[:] = [fault for fault in console.faults if "404" not in fault]
 
 
@@ -311,7 +312,7 @@ def test_what_is_forgotten_is_what_was_shown(console: Console) -> None:
 def test_numbers_of_the_metadata_are_kept(console: Console) -> None:
     """Also those that JavaScript has not, by an edit beside them and by a deletion that is undone."""
     path = f"{console.url}/v1/namespaces/numbers/memories"
-    before = '{"flake": 12345678901234567890, "share": 1.0, "n": 1}'
+    before = '{"flake": 12345678901234567890, "nanos": 1700000000123000000, "share": 1.0, "n": 1}'
     content = f'{{"memories": [{{"id": "a", "text": "It snows.", "metadata": {before}}}]}}'
     httpx.post(path, content=content, headers={"content-type": "application/json"}).raise_for_status()
     page = console.open("memories/a", namespace="numbers")
@@ -320,7 +321,7 @@ def test_numbers_of_the_metadata_are_kept(console: Console) -> None:
     metadata.fill(metadata.input_value().replace('"n": 1', '"n": 2'))
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text('"n":2')).to_be_visible()
-    edited = '{"n":2,"flake":12345678901234567890,"share":1.0}'
+    edited = '{"n":2,"flake":12345678901234567890,"nanos":1700000000123000000,"share":1.0}'
     assert edited in httpx.get(f"{path}/a").text
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Undo").click()

@@ -74,7 +74,8 @@ def test_the_results_to_judge_are_of_the_question_above_them(console: Console) -
     held: list[Route] = []
     page.route("**/search", lambda route: held.append(route))
     box.fill("What is the kettle rota?")
-    page.keyboard.press("Enter")
+    with page.expect_request("**/search"):
+        page.keyboard.press("Enter")
     expect(page.get_by_text("Reading…")).to_be_visible()
     expect(page.get_by_role("button", name="Relevant", exact=True)).to_have_count(0)
     held[0].continue_()

@@ -71,10 +71,7 @@ export function Ask({ namespace, route }: ViewProps) {
       if (typed.current === query) remember(query);
     } catch (error) {
       if (signal.aborted) return;
-      put(side, (before) => {
-        const kept = before.job?.query === query ? before : { settings: before.settings };
-        return { ...kept, job, error: error as Error };
-      });
+      put(side, ({ settings }) => ({ settings, job, error: error as Error }));
     }
   };
   const latest = { A: useLatest<Job>(run), B: useLatest<Job>(run) };
@@ -122,7 +119,7 @@ export function Ask({ namespace, route }: ViewProps) {
     query && asked?.job?.query === query ? asked.answer : undefined;
   const answer = answerOf(shown);
   const [a, b] = [answerOf(sides.A), answerOf(sides.B)];
-  const error = shown.job?.query === query ? shown.error : undefined;
+  const error = [shown, ...Object.values(sides)].find((asked) => asked.error && asked.job?.query === query)?.error;
   return (
     <div class="ask">
       <Question asked={query} history={history} onAsk={ask} onForget={() => setHistory(() => [])} />
@@ -160,7 +157,7 @@ export function Ask({ namespace, route }: ViewProps) {
         {answer && (
           <>
             <Pack namespace={namespace} answer={answer} />
-            <RequestCode namespace={namespace} query={query} settings={shown.settings} />
+            <RequestCode namespace={namespace} query={query} settings={shown.job!.settings} />
           </>
         )}
       </aside>

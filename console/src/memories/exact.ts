@@ -13,7 +13,7 @@ declare global {
 /** Parse JSON so that `JSON.stringify` writes its numbers as they were, if the browser can. */
 export function parseExactly(text: string): unknown {
   return JSON.parse(text, (_, value, context) =>
-    typeof value === "number" && context && JSON.rawJSON && String(value) !== context.source
+    typeof value === "number" && context && JSON.rawJSON && (String(value) !== context.source || isRounded(value))
       ? JSON.rawJSON(context.source)
       : value,
   );

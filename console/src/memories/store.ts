@@ -139,7 +139,7 @@ async function putBack(
       if (given.length > 0) await add(namespace, given);
       left.splice(0, BATCH);
       newer += there.size;
-      onBack(new Set(batch.map(({ id }) => id)));
+      onBack(new Set(given.map(({ id }) => id)));
     }
     if (newer < memories.length) notify("Put back");
     if (newer > 0) notify(`Not put back: ${counted(newer, "memory", "memories")} written anew meanwhile`);
