@@ -35,7 +35,7 @@ def default_data_dir() -> Path:
 
 
 DatabaseUrl = Annotated[
-    str, Meta(pattern="^(embedded$|postgres(ql)?://)", description="'embedded' or a URL that starts with postgresql://")
+    str, Meta(pattern=r"^(embedded\Z|postgres(ql)?://)", description="'embedded' or a URL that starts with postgresql://")
 ]
 # A header ends at a line break and is stripped of blanks around it; undecodable bytes cannot be compared.
 ApiKey = Annotated[
@@ -52,7 +52,7 @@ PositiveCount = Annotated[int, Meta(ge=1, description="a whole number, at least 
 HostNames = Annotated[
     str,
     Meta(
-        pattern=r"^[\w.:*\[\], -]*$",
+        pattern=r"^[\w.:*\[\], -]*\Z",
         description="names separated by commas; *.example.com means all names below that one, * all names",
     ),
 ]

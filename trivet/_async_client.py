@@ -231,6 +231,7 @@ class AsyncClient:
                 if not response.is_success:
                     await response.aread()
                     raise calls.error_of(response)
+                calls.check_lines(response)
                 async for piece in response.aiter_bytes():
                     *lines, rest = (rest + piece).split(b"\n")
                     for line in lines:

@@ -229,6 +229,7 @@ class Client:
                 if not response.is_success:
                     response.read()
                     raise calls.error_of(response)
+                calls.check_lines(response)
                 for piece in response.iter_bytes():
                     *lines, rest = (rest + piece).split(b"\n")
                     for line in lines:

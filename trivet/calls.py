@@ -166,6 +166,12 @@ def error_of(response: httpx.Response) -> TrivetError:
     return kind(message)
 
 
+def check_lines(response: httpx.Response) -> None:
+    """See that a response has lines of JSON; raises ServerError if it is a page, such as one to log in."""
+    if not response.headers.get("content-type", "").startswith("application/x-ndjson"):
+        raise ServerError(f"no answer of Trivet from {response.url}")
+
+
 def unreachable(base_url: httpx.URL, error: httpx.RequestError) -> Unreachable:
     """The error of a server that does not answer; names its address."""
     return Unreachable(f"no answer from {base_url}: {type(error).__name__}{f': {error}' if str(error) else ''}")

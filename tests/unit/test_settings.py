@@ -38,6 +38,8 @@ def test_values_get_their_types_and_overrides_win() -> None:
         ("TRIVET_EMBEDDING_MODEL", "word2vec", "all-MiniLM-L6-v2, not 'word2vec'"),
         ("TRIVET_LOG_LEVEL", "loud", "one of debug, info, warning, error, not 'loud'"),
         ("TRIVET_ALLOWED_HOSTS", "https://trivet.example", "names separated by commas"),
+        ("TRIVET_ALLOWED_HOSTS", "trivet.example\n", "names separated by commas"),
+        ("TRIVET_DATABASE_URL", "embedded\n", "'embedded' or a URL that starts with postgresql://"),
         ("TRIVET_DATABASE_URL", "mysql://ann:secret@localhost/x", "'embedded' or a URL that starts with postgresql://"),
     ],
 )

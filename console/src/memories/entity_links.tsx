@@ -26,7 +26,7 @@ export function EntityLinks({ namespace, entities }: Props) {
 /** None if several or none bear the name: a wrong way is worse than none. */
 async function idOf(namespace: string, name: string, signal: AbortSignal): Promise<string | undefined> {
   const { entities } = await call<{ entities: EntitySummary[] }>(within(namespace, "entities"), {
-    query: { q: name, words: true, limit: 50 },
+    query: { q: name, words: true, limit: 1_000 },
     signal,
   });
   const same = entities.filter((entity) => entity.name.toLowerCase() === name.toLowerCase());
