@@ -35,7 +35,8 @@ def default_data_dir() -> Path:
 
 
 DatabaseUrl = Annotated[
-    str, Meta(pattern=r"^(embedded\Z|postgres(ql)?://)", description="'embedded' or a URL that starts with postgresql://")
+    str,
+    Meta(pattern=r"^(embedded\Z|postgres(ql)?://)", description="'embedded' or a URL that starts with postgresql://"),
 ]
 # A header ends at a line break and is stripped of blanks around it; undecodable bytes cannot be compared.
 ApiKey = Annotated[
