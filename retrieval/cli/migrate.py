@@ -35,7 +35,7 @@ async def _migrate(settings: Settings, *, check: bool) -> list[int]:
     act = pending if check else migrate
     if not settings.uses_embedded:
         return await act(settings.database_url)
-    if check and not (settings.data_dir / "postgres").exists():  # it would be made
+    if check and not instance.is_made(settings.data_dir):
         return [migration.version for migration in bundled()]
     async with instance.running(settings.data_dir) as url:
         return await act(url)

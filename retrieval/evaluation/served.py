@@ -18,7 +18,7 @@ from retrieval.profiles.models import ModelKind
 from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
 from retrieval.store import profiles as store
-from retrieval.store.embedded.instance import running
+from retrieval.store.embedded.instance import is_made, running
 from retrieval.store.pool import open_pool
 
 
@@ -51,7 +51,7 @@ async def look_up(settings: Settings, names: Sequence[str]) -> Served:
     Raises:
         InvalidInput: there is none of a name.
     """
-    if settings.uses_embedded and not (settings.data_dir / "postgres").exists():
+    if settings.uses_embedded and not is_made(settings.data_dir):
         settings = evaluation_settings(settings)
     async with AsyncExitStack() as stack:
         elsewhere = settings.uses_embedded

@@ -49,7 +49,8 @@ FAILURES_TOLERATED = 5
 
 log = logging.getLogger(__name__)
 
-_OWN_NAMES = frozenset({"postgres", "postgres.new", "change.lock", "users.lock", "lost+found", "demo", "eval", "index"})
+_CLUSTER = "postgres"
+_OWN_NAMES = frozenset({_CLUSTER, "postgres.new", "change.lock", "users.lock", "lost+found", "demo", "eval", "index"})
 
 _UNFIT = frozenset('"\\$`\n\r')  # pg_ctl passes the path to a shell in double quotes
 
@@ -66,7 +67,7 @@ class EmbeddedPostgres:
             self.data_dir = Path(os.path.abspath(data_dir.expanduser()))
         except RuntimeError as exc:
             raise EmbeddedPostgresError(f"There is no home directory for {data_dir}: set TRIVET_DATA_DIR") from exc
-        self._cluster = Cluster(self.data_dir / "postgres")
+        self._cluster = Cluster(self.data_dir / _CLUSTER)
         self._settings = {**tuned_settings(), **(settings or {})}
         self._turn = threading.Lock()
         self._share: int | None = None
@@ -255,6 +256,11 @@ class EmbeddedPostgres:
 def running(data_dir: Path, *, settings: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[str]:
     """`EmbeddedPostgres.running` of a folder."""
     return EmbeddedPostgres(data_dir, settings=settings).running()
+
+
+def is_made(data_dir: Path) -> bool:
+    """Whether a folder has a database, which `running` would make."""
+    return (data_dir / _CLUSTER).exists()
 
 
 @contextmanager
