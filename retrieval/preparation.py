@@ -11,7 +11,8 @@ from retrieval.answer.conversation import Conversation
 from retrieval.embedding.cache import CachedEmbedder, Embedding
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import AllLegsFailed
-from retrieval.index.registry import IndexRegistry, NamespaceSnapshot, StillReading
+from retrieval.index.registry import IndexRegistry, StillReading
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.legs.base import SearchView
 from retrieval.legs.partial import PartialReader
 from retrieval.legs.query_terms import QueryTerms

@@ -15,7 +15,7 @@ from retrieval.answer.conversation import Conversation
 from retrieval.answer.selection import RankedMemory
 from retrieval.ids import uuid7
 from retrieval.index.namespace_index import NamespaceIndex
-from retrieval.index.registry import NamespaceSnapshot
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.legs.base import LegRanking, SearchView
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.candidates import Candidates

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from postgres.prepared import PendingResult
 from retrieval.answer.conversation import Conversation
-from retrieval.index.registry import NamespaceSnapshot
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.store import memories
 from retrieval.store.memories import Hydrated, HydratedMemory
 from retrieval.store.pool import Connection, Pool, translated

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graph.extraction import TOKENIZED_TYPES
 from graph.visible import MAX_EVIDENCE, Relation, Tie, VisibleGraph, grouped
 from retrieval.errors import NotFound
-from retrieval.index.registry import NamespaceSnapshot
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.legs.base import SearchView
 from retrieval.store import entities
 from retrieval.store.entities import StoredEntity

@@ -1,8 +1,7 @@
 """The indexes of a server process: loaded at the first query, checked by every query, evicted when they take too much.
 
-A query sees everything committed before it arrived. It asks the database which transactions are visible now that the
-index's snapshot does not include, and applies their changes to the index; if they cannot be determined any more, the
-index is dropped and loaded again. Queries that arrive while such a check is running share the next one.
+A query sees everything committed before it arrived. Queries that arrive while an index is checked share the next
+check. An index that cannot be brought up to date is dropped, and loaded again.
 """
 
 from __future__ import annotations
@@ -12,31 +11,24 @@ import logging
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, LiteralString, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from native.malloc import trim_heap
-from postgres.arrays import array_text
-from postgres.prepared import BoundStatement, Parameters, PreparedStatement, fetch_pipelined
 from retrieval.errors import NotFound, StoreError, VectorsReplaced
-from retrieval.index import namespace_index, rows, small_namespaces
-from retrieval.index.columns import from_microseconds
+from retrieval.index import namespace_index, small_namespaces
 from retrieval.index.files import IndexFiles
+from retrieval.index.freshness import Checked, FollowedIndex, changed_since
 from retrieval.index.namespace_index import NamespaceIndex, metadata_key
-from retrieval.index.rows import FEW_VECTORS, MemoryRows
+from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import NO_SLOT, slotted
-from retrieval.index.terms import Postings
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.single_flight import SingleFlight
-from retrieval.store import changes, memories, namespaces, vectors
-from retrieval.store.bm25 import postings
-from retrieval.store.changes import ENTITIES, DatabaseSnapshot
+from retrieval.store import namespaces, vectors
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.tasks import cancel
@@ -72,56 +64,7 @@ RELOAD_PAUSE_S = 30.0
 Terms = Callable[[str], Sequence[int]]
 """The terms of a query, given the namespace's language of analysis."""
 
-_CHECKED: LiteralString = (
-    "select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED + ", " + changes.CHANGED
-    + " as changed from namespace n where n.name = %(name)s"
-)  # fmt: skip
-
-_CHECK = PreparedStatement(_CHECKED)
-
-_FOLLOW = PreparedStatement("with n as materialized (" + _CHECKED + ") select * from n" + rows.OF_CHANGED)
-"""As `_CHECK`, with all that there is to know of what has changed."""
-
-_CHECK_WIDTH = 9
-
-_FETCH = PreparedStatement(postings.FETCH_TERMS)
-
 _USUAL = NamespaceSettings()
-
-_settings_decoder = msgspec.json.Decoder(NamespaceSettings)
-
-
-class NamespaceSnapshot(msgspec.Struct, frozen=True):
-    """A namespace as of a query.
-
-    Attributes:
-        index: which later queries may update.
-        postings: of the query's terms.
-        now: microseconds since 2000, by the database's clock.
-        asked_at: seconds of the local monotonic clock, shortly before `now`.
-        with_metadata: slots of the memories that match the metadata filter; None without such a filter.
-    """
-
-    namespace: Namespace
-    index: NamespaceIndex
-    postings: Postings
-    now: int
-    asked_at: float
-    with_metadata: NDArray[np.int64] | None
-
-    def time(self) -> datetime:
-        """The current time by the database's clock, ahead by at most the duration of the check."""
-        return from_microseconds(self.now) + timedelta(seconds=time.monotonic() - self.asked_at)
-
-
-class _Fresh(msgspec.Struct, frozen=True):
-    """An index that has just been checked, with the other results of the check."""
-
-    namespace: Namespace
-    index: NamespaceIndex
-    now: int
-    asked_at: float
-    with_metadata: Mapping[bytes, NDArray[np.int64]]
 
 
 @dataclass(slots=True)
@@ -129,85 +72,35 @@ class _Entry:
     """An index with its checks and background tasks.
 
     Attributes:
-        stored: the namespace's `settings` as stored, as of the last check.
         nbytes: as accounted in the registry.
         accounted: changes of the index when all that it takes was last added up.
-        wanted: terms that the next check fetches.
-        filters: metadata filters that the next check looks up, by `metadata_key`.
         current_check: the last check sent; a query that arrives now needs a later one.
         next_check: the check after that, if a query waits for one.
         reload: the task that loads a new index to replace this one.
         reloaded_at: when that was last started, in seconds.
-        expects_changes: whether the next check is likely to find changes.
-        is_broken: whether changes were applied only in part, so that the index must not be used.
         vector_load: the task that reads missing vectors.
     """
 
-    index: NamespaceIndex
-    stored: str
-    settings: NamespaceSettings
+    followed: FollowedIndex
     nbytes: int
-    wanted: set[int] = field(default_factory=set)
-    filters: dict[bytes, Mapping[str, Any]] = field(default_factory=dict)
-    current_check: asyncio.Task[_Fresh | None] | None = None
-    next_check: asyncio.Task[_Fresh | None] | None = None
+    accounted: int = 0
+    current_check: asyncio.Task[Checked | None] | None = None
+    next_check: asyncio.Task[Checked | None] | None = None
     reload: asyncio.Task[None] | None = None
     reloaded_at: float = -math.inf
-    is_broken: bool = False
-    expects_changes: bool = False
     vector_load: asyncio.Task[None] | None = None
-    accounted: int = 0
-
-
-class _CheckExtras:
-    """What a check fetches besides the changes: postings of terms, and matches of metadata filters.
-
-    `with_metadata` has their slots by `metadata_key`, complete after `take_in`.
-    """
-
-    def __init__(
-        self, index: NamespaceIndex, terms: Collection[int], filters: Mapping[bytes, Mapping[str, Any]]
-    ) -> None:
-        self._index = index
-        self._terms = terms
-        self._filters = filters
-        self.with_metadata: dict[bytes, NDArray[np.int64]] = {}
 
     @property
-    def asks_for_metadata(self) -> bool:
-        """Whether there is a metadata filter."""
-        return bool(self._filters)
-
-    def questions(self) -> list[BoundStatement]:
-        """The statements needed for the index in its current state."""
-        index = self._index
-        self._missing, self._additions = index.terms.missing(self._terms), index.terms.additions
-        known = {key: index.with_metadata(metadata) for key, metadata in self._filters.items()}
-        self.with_metadata = {key: docs for key, docs in known.items() if docs is not None}
-        self._unknown = [key for key, docs in known.items() if docs is None]
-        questions: list[BoundStatement] = []
-        if self._missing:
-            questions.append((_FETCH, {"ns": index.ns, "terms": array_text(self._missing)}))
-        return questions + [memories.asking_metadata(index.ns, self._filters[key]) for key in self._unknown]
-
-    def take_in(self, answers: Sequence[list[tuple[Any, ...]]]) -> None:
-        """Store the answers in the index, which is as of the same moment."""
-        index, found = self._index, iter(answers)
-        if self._missing:  # later additions are told apart by `additions`
-            fetched = postings.decode_terms(next(found), self._missing)
-            index.terms.put(fetched, self._missing, additions=self._additions)
-            index.terms.shrink(spare=self._terms)
-        for key, matches in zip(self._unknown, found, strict=True):
-            docs = index.memories.slots.of(np.array([doc for (doc,) in matches], np.int64))
-            docs = self.with_metadata[key] = docs[docs != NO_SLOT]
-            index.keep_metadata(self._filters[key], docs, changed=index.changed)
+    def index(self) -> NamespaceIndex:
+        """The index as of the last check."""
+        return self.followed.index
 
 
 class _Loaded(NamedTuple):
     """A loaded index, and its check if that is as fresh as the load."""
 
     entry: _Entry
-    checked: _Fresh | None
+    checked: Checked | None
 
 
 class StillReading(Exception):
@@ -243,7 +136,7 @@ class IndexRegistry:
     def expect_changes(self, name: str) -> None:
         """Have the next check of a namespace, to which this process has written, bring what has changed at once."""
         if entry := self._entries.get(name):
-            entry.expects_changes = True
+            entry.followed.expects_changes = True
 
     async def current(
         self, name: str, terms: Terms, metadata: Mapping[str, Any] | None = None, *, waits: bool = True
@@ -258,12 +151,10 @@ class IndexRegistry:
             entry, checked = self._entries.get(name), None
             if entry is None:
                 entry, checked = await self._loaded(name, terms, former, waits=waits)
-            language = entry.settings.language
+            language = entry.followed.settings.language
             wanted = terms(language)
             if checked is None or checked.index.terms.missing(wanted) or metadata:
-                entry.wanted.update(wanted)
-                if metadata:
-                    entry.filters[metadata_key(metadata)] = metadata
+                entry.followed.want(wanted, metadata)
                 checked = await self._next_check(name, entry)
             if checked is None or checked.namespace.settings.language != language:
                 former = entry.index
@@ -346,12 +237,11 @@ class IndexRegistry:
         files: IndexFiles | None,
     ) -> _Loaded:
         """Load a namespace from `files`, or from the tables."""
-        began_at = time.monotonic()
         async with self._pool.connection() as conn:
             small = await small_namespaces.read(conn, name, terms)
             if small is not None:
-                entry = _Entry(small.index, small.stored_settings, small.namespace.settings, small.index.nbytes)
-                loaded = _Loaded(entry, _Fresh(small.namespace, small.index, small.now, began_at, {}))
+                followed, checked = small
+                loaded = _Loaded(_Entry(followed, checked.index.nbytes), checked)
             else:
                 loaded = await _large(conn, name, files)
             if former is not None and loaded.checked is None and not loaded.entry.index.file:
@@ -397,71 +287,41 @@ class IndexRegistry:
         self._start_saving(name, entry)
         await asyncio.to_thread(trim_heap)
 
-    async def _next_check(self, name: str, entry: _Entry) -> _Fresh | None:
+    async def _next_check(self, name: str, entry: _Entry) -> Checked | None:
         """The result of a check that starts from now on; several queries may share it."""
         if entry.next_check is None:
             entry.next_check = asyncio.create_task(self._check(name, entry, entry.current_check))
         return await asyncio.shield(entry.next_check)
 
-    async def _check(self, name: str, entry: _Entry, before: asyncio.Task[_Fresh | None] | None) -> _Fresh | None:
+    async def _check(self, name: str, entry: _Entry, before: asyncio.Task[Checked | None] | None) -> Checked | None:
         """Bring an index up to date; None if that is impossible and it was dropped."""
         if before is not None and not before.done():
             await asyncio.wait([before])
         entry.current_check, entry.next_check = entry.next_check, None
         index, terms_bytes = entry.index, entry.index.terms.nbytes
-        extras = _CheckExtras(index, entry.wanted, entry.filters)
-        entry.wanted, entry.filters = set(), {}  # for the next check
-        if entry.is_broken:
+        try:
+            checked = await entry.followed.check(self._pool, name)
+        except NotFound:
+            self._drop(name, entry)
+            self._save_from.pop(name, None)
+            raise
+        if checked is None:
             self._drop(name, entry)
             return None
-        snapshot, later = index.snapshot, list[BoundStatement]()
-        if snapshot.on_standby:
-            later = [changes.next_snapshot(snapshot)]
-        async with self._pool.connection() as conn:
-            asked_at = time.monotonic()
-            asked: Parameters = {"name": name, **snapshot.parameters, **rows.PARAMETERS}
-            # After a change another one is likely: a chat is written and asked in turn.
-            check: BoundStatement = (_FOLLOW if entry.expects_changes else _CHECK, asked)
-            # The check comes last, so that it reports every change that the other statements did not see.
-            *answers, checked = await fetch_pipelined(conn, [*later, *extras.questions(), check])
-            if later:
-                (standby,), *answers = answers
-            can_apply = _can_apply(index, checked)
-            if can_apply and _changed(checked):
-                extras.take_in(answers)
-                followed = await _follow(conn, entry, extras, asked, checked)
-                if followed is None:
-                    can_apply = False
-                else:
-                    checked, answers = followed
-        if not can_apply:
-            self._drop(name, entry)
-            if not checked:
-                self._save_from.pop(name, None)
-                raise NotFound(f"there is no namespace {name!r}")
-            return None
-        index.forget_removed()
-        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
-        entry.expects_changes = bool(changed)
-        index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
-        extras.take_in(answers)
         self._account_bytes(name, entry, entry.nbytes + index.terms.nbytes - terms_bytes)
-        if stored != entry.stored:
-            entry.stored, entry.settings = stored, _settings_decoder.decode(stored)
         if index.changed - entry.accounted >= ACCOUNTED_AFTER:
             entry.accounted = index.changed
             self._account_bytes(name, entry, index.nbytes)
         if name in self._entries:
             self._entries.move_to_end(name)
-        if changed or answers:
+        if checked.brought_anything:
             self._make_room()
         if self._entries.get(name) is entry:  # else another was loaded meanwhile
-            if changed or answers:
+            if checked.brought_anything:
                 self._start_vector_load(name, entry)
             self._start_reload(name, entry)
             self._start_saving(name, entry)
-        namespace = Namespace(ns, name, entry.settings, next_doc, created_at, generation)
-        return _Fresh(namespace, index, now, asked_at, extras.with_metadata)
+        return checked
 
     def _start_reload(self, name: str, entry: _Entry) -> None:
         """Start loading a new index in the background if this one needs it."""
@@ -538,65 +398,19 @@ async def _large(conn: Connection, name: str, files: IndexFiles | None) -> _Load
         index = await namespace_index.read(conn, namespace.ns)
     if index is None:
         raise NotFound(f"there is no namespace {name!r}")
-    return _Loaded(_Entry(index, "", namespace.settings, index.nbytes), None)
-
-
-async def _follow(
-    conn: Connection, entry: _Entry, extras: _CheckExtras, asked: Parameters, checked: list[tuple[Any, ...]]
-) -> tuple[list[tuple[Any, ...]], list[list[tuple[Any, ...]]]] | None:
-    """Apply the changes that a check has found.
-
-    Returns the check as of what was applied, and the answers to what `extras` asks now; None if it cannot be applied.
-    """
-    needs_snapshot = extras.asks_for_metadata
-    while True:
-        # Metadata and the edges of merged entities are read in the snapshot of the changes.
-        needs_snapshot = needs_snapshot or ENTITIES in _changed(checked)
-        async with namespace_index.one_snapshot(conn) if needs_snapshot else nullcontext():
-            if needs_snapshot or len(checked[0]) == _CHECK_WIDTH:
-                checked = await _FOLLOW.rows(conn, asked)
-            if not _can_apply(entry.index, checked):
-                return None
-            changed = sorted(set(_changed(checked)))
-            if ENTITIES in changed and not needs_snapshot:
-                continue
-            entry.is_broken = True
-            read = MemoryRows.from_row(checked[0][_CHECK_WIDTH:])
-            if not await namespace_index.apply_changes(conn, entry.index, changed, read):
-                return None
-            entry.is_broken = False
-            again = extras.questions()
-            return checked, await fetch_pipelined(conn, again) if again else []
-
-
-def _changed(checked: Sequence[tuple[Any, ...]]) -> Sequence[int]:
-    """The ordinals in the row of a check."""
-    changed: Sequence[int] = checked[0][_CHECK_WIDTH - 1]
-    return changed
+    return _Loaded(_Entry(FollowedIndex(index, namespace.settings), index.nbytes), None)
 
 
 async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex, index: NamespaceIndex) -> None:
     """Copy the vectors of a former index to a new one, except those of memories changed since."""
-    checked = await _CHECK.rows(conn, {"name": name, **former.snapshot.parameters})
-    if not checked:
-        return
-    ns, *_, is_continued, changed = checked[0]
-    if ns != former.ns or ns != index.ns or former.generation != index.generation or not is_continued:
+    changed = await changed_since(conn, name, former)
+    if changed is None or index.ns != former.ns or index.generation != former.generation:
         return
     slots, former_slots = index.memories.slots, former.memories.slots
     ordinals = slots.ordinals(np.flatnonzero(index.memories.alive.values))
-    ordinals = np.setdiff1d(ordinals, np.array(changed, np.int64), assume_unique=True)
+    ordinals = np.setdiff1d(ordinals, changed, assume_unique=True)
     ordinals = ordinals[former_slots.of(ordinals) != NO_SLOT]
     for first in range(0, ordinals.size, namespace_index.MEMORIES_AT_ONCE):
         some = ordinals[first : first + namespace_index.MEMORIES_AT_ONCE]
         index.vectors.take_over(slots.of(some), former.vectors, former_slots.of(some))
         await asyncio.sleep(0)  # let other queries run
-
-
-def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether an index can apply the changes of a check; if there are too many, loading it again is faster."""
-    if not checked:
-        return False
-    ns, _, _, _, generation, _, _, is_continued, changed = checked[0][:_CHECK_WIDTH]
-    is_same = ns == index.ns and generation == index.generation
-    return bool(is_same and is_continued and len(set(changed)) <= index.max_incremental)

@@ -5,8 +5,8 @@ One statement means one snapshot and one round trip, and leaves nothing to undo 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import LiteralString
 
 import msgspec
@@ -20,6 +20,7 @@ from postgres.prepared import Parameters, PreparedStatement
 from retrieval.index import rows
 from retrieval.index.columns import SHORT_CHARS, Columns
 from retrieval.index.entity_names import EntityNames
+from retrieval.index.freshness import Checked, FollowedIndex
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import MemoryRows
@@ -44,18 +45,11 @@ _READ = PreparedStatement(
 _NAMESPACE_WIDTH = 9
 
 
-@dataclass(frozen=True, slots=True)
-class SmallNamespace:
-    """A namespace with its settings as stored too, its index, and when it was read, in microseconds since 2000."""
-
-    namespace: Namespace
-    stored_settings: str
-    index: NamespaceIndex
-    now: int
-
-
-async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int]) -> SmallNamespace | None:
+async def read(
+    conn: AsyncConnection[TupleRow], name: str, terms: Collection[int]
+) -> tuple[FollowedIndex, Checked] | None:
     """Load the index of a namespace with the postings of some terms; None if it does not exist or is not small."""
+    asked_at = time.monotonic()
     parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "short": SHORT_CHARS, "terms": array_text(terms)}
     found = await _READ.rows(conn, parameters)
     if not found:
@@ -74,4 +68,6 @@ async def read(conn: AsyncConnection[TupleRow], name: str, terms: Collection[int
         vectors.put(*read.vectors, version=vectors.version)
     index.terms.put(postings.decode_terms(transposed(parts[rows.WIDTH :]), terms), terms, additions=0)
     decoded = msgspec.json.decode(settings, type=NamespaceSettings)
-    return SmallNamespace(Namespace(ns, name, decoded, next_doc, created_at, generation), settings, index, now)
+    namespace = Namespace(ns, name, decoded, next_doc, created_at, generation)
+    followed = FollowedIndex(index, decoded, stored_settings=settings)
+    return followed, Checked(namespace, index, now, asked_at, with_metadata={}, brought_anything=True)

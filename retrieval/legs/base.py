@@ -16,7 +16,7 @@ from graph.rules import Rule
 from retrieval.errors import LegTimedOut, VectorsReplaced
 from retrieval.index.namespace_index import IndexState
 from retrieval.index.query_vectors import QueryVectors
-from retrieval.index.registry import NamespaceSnapshot
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import StringColumn
 from retrieval.legs.bm25_scoring import WeightedQuery
 from retrieval.legs.query_terms import QueryTerms

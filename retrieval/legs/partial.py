@@ -25,8 +25,8 @@ from retrieval.index.columns import Columns, microseconds
 from retrieval.index.entity_names import EntityNames
 from retrieval.index.namespace_index import NamespaceIndex, one_snapshot, read_slots
 from retrieval.index.quantized_vectors import QuantizedVectors
-from retrieval.index.registry import NamespaceSnapshot
 from retrieval.index.slots import NO_SLOT
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
 from retrieval.index.terms import Postings, TermPostings
 from retrieval.legs import bm25_scoring

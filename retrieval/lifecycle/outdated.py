@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from retrieval.errors import VectorsReplaced
 from retrieval.index.columns import Columns
 from retrieval.index.query_vectors import QueryVectors
-from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
+from retrieval.index.registry import IndexRegistry
 from retrieval.index.slots import NO_SLOT
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
 from retrieval.index.terms import Postings
 from retrieval.ranking.dedup import deduplicate

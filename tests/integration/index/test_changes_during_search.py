@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 from retrieval.engine import Trivet
-from retrieval.index import registry, rows
+from retrieval.index import rows
+from retrieval.index.freshness import FollowedIndex
 from retrieval.index.query_vectors import QueryVectors
-from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
+from retrieval.index.registry import IndexRegistry
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.pipeline import MOST_AT_ONCE
 from retrieval.store import memories, vectors
@@ -51,7 +53,7 @@ def legs(answer: SearchResponse) -> dict[str, Collection[str]]:
 
 
 @contextmanager
-def before_first(holder: ModuleType, name: str, do: Callable[[], Awaitable[object]]) -> Iterator[None]:
+def before_first(holder: ModuleType | type, name: str, do: Callable[[], Awaitable[object]]) -> Iterator[None]:
     """Have something done, once, before a function is first called."""
     real, calls = getattr(holder, name), list[str]()
 
@@ -155,7 +157,7 @@ async def test_a_memory_updated_again_while_its_update_is_followed_is_shown(serv
     for metadata in ({}, {"of": "ida"}):
         await writer.patch("n", "m", MemoryPatch(text=AFTER))
         request = SearchRequest(query=QUERY, mode=Mode.BM25, filters=Filters(metadata=metadata))
-        with before_first(registry, "_follow", partial(writer.patch, "n", "m", MemoryPatch(text=BEFORE))):
+        with before_first(FollowedIndex, "_follow", partial(writer.patch, "n", "m", MemoryPatch(text=BEFORE))):
             assert texts(await reader.search("n", request))["m"] == BEFORE
 
 

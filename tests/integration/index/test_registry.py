@@ -20,15 +20,16 @@ from psycopg.errors import OperationalError
 from graph.adjacency import Adjacency
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.errors import NotFound
-from retrieval.index import registry, rows, small_namespaces
+from retrieval.index import freshness, registry, rows, small_namespaces
 from retrieval.index.columns import Columns
 from retrieval.index.entity_names import EntityNames
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.query_vectors import QueryVectors
-from retrieval.index.registry import IndexRegistry, NamespaceSnapshot
+from retrieval.index.registry import IndexRegistry
 from retrieval.index.rows import MemoryRows
 from retrieval.index.slots import Slots
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
 from retrieval.index.terms import Postings
 from retrieval.ingest import transaction
@@ -482,8 +483,8 @@ async def test_an_open_transaction_does_not_make_checks_read_all_that_came_after
         await conn.execute("select pg_current_xact_id()")
         await third.execute(_LATER_CHANGES)
         snapshot = (await process.snapshot()).index.snapshot
-        values = registry._CHECK.values({"name": "n", **snapshot.parameters})
-        await third.execute(f"prepare checking as {registry._CHECK.text}".encode())
+        values = freshness._CHECK.values({"name": "n", **snapshot.parameters})
+        await third.execute(f"prepare checking as {freshness._CHECK.text}".encode())
         literals = ", ".join(f"'{value.decode()}'" for value in values if value is not None)
         rows = await third.execute(f"explain (analyze, format json) execute checking ({literals})".encode())
         [[[explained]]] = await rows.fetchall()

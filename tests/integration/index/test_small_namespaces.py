@@ -14,9 +14,10 @@ from psycopg import AsyncConnection
 
 from retrieval.errors import NotFound, StoreUnavailable
 from retrieval.index import namespace_index as indexes
-from retrieval.index import registry, small_namespaces
+from retrieval.index import small_namespaces
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.query_vectors import QueryVectors
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.store import namespaces
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import analyze, term_id
@@ -64,10 +65,11 @@ async def assert_as_in_steps(pool: Pool, name: str) -> None:
     async with pool.connection() as conn:
         found = await namespaces.find(conn, name)
         entities = await entities_of(conn, found.ns)
-        read = await small_namespaces.read(conn, name, TERMS)
+        loaded = await small_namespaces.read(conn, name, TERMS)
         in_steps = await indexes.read(conn, found.ns)
-    assert read is not None
+    assert loaded is not None
     assert in_steps is not None
+    _, read = loaded
     assert read.namespace == found
     made = read.index
     assert parts_of(made, entities) == parts_of(in_steps, entities)
@@ -143,7 +145,7 @@ async def test_the_first_query_asks_once(process: Process, monkeypatch: pytest.M
     assert len(statements.sent) == 2
 
 
-def state_of(snapshot: registry.NamespaceSnapshot) -> Mapping[str, object]:
+def state_of(snapshot: NamespaceSnapshot) -> Mapping[str, object]:
     return {
         "namespace": snapshot.namespace,
         "memories": columns_of(snapshot.index.memories),

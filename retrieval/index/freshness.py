@@ -1,0 +1,229 @@
+"""An index as of now: every query asks what has been written since, and that is applied.
+
+One statement asks which transactions are visible now that the index's snapshot does not include, and reads what they
+have changed. If that cannot be determined any more, the index is of no use and has to be loaded again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, LiteralString
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from postgres.arrays import array_text
+from postgres.prepared import BoundStatement, Parameters, PreparedStatement, fetch_pipelined
+from retrieval.errors import NotFound
+from retrieval.index import namespace_index, rows
+from retrieval.index.namespace_index import NamespaceIndex, metadata_key
+from retrieval.index.rows import MemoryRows
+from retrieval.index.slots import NO_SLOT
+from retrieval.store import changes, memories, namespaces
+from retrieval.store.bm25 import postings
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Connection, Pool
+from retrieval.types.namespace import NamespaceSettings
+
+_CHECKED: LiteralString = (
+    "select " + namespaces.CURRENT + ", pg_current_snapshot()::text, " + changes.IS_CONTINUED + ", " + changes.CHANGED
+    + " as changed from namespace n where n.name = %(name)s"
+)  # fmt: skip
+
+_CHECK = PreparedStatement(_CHECKED)
+
+_FOLLOW = PreparedStatement("with n as materialized (" + _CHECKED + ") select * from n" + rows.OF_CHANGED)
+"""As `_CHECK`, with all that there is to know of what has changed."""
+
+_CHECK_WIDTH = 9
+
+_FETCH = PreparedStatement(postings.FETCH_TERMS)
+
+_settings_decoder = msgspec.json.Decoder(NamespaceSettings)
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """An index that has just been checked, with the other results of the check.
+
+    Attributes:
+        now: microseconds since 2000, by the database's clock.
+        asked_at: seconds of the local monotonic clock, shortly before `now`.
+        with_metadata: slots of the memories that match each metadata filter, by `metadata_key`.
+        brought_anything: whether something was read besides the check itself.
+    """
+
+    namespace: Namespace
+    index: NamespaceIndex
+    now: int
+    asked_at: float
+    with_metadata: Mapping[bytes, NDArray[np.int64]]
+    brought_anything: bool
+
+
+class FollowedIndex:
+    """An index that follows what is written to its namespace.
+
+    Attributes:
+        settings: the namespace's, as of the last check.
+        expects_changes: whether the next check is likely to find changes.
+    """
+
+    def __init__(self, index: NamespaceIndex, settings: NamespaceSettings, *, stored_settings: str = "") -> None:
+        """Follow from the index's snapshot on; `stored_settings` are the same as the database holds them, if known."""
+        self.index = index
+        self.settings = settings
+        self.expects_changes = False
+        self._stored_settings = stored_settings
+        self._is_broken = False
+        """Whether changes were applied only in part, so that the index must not be used."""
+        self._wanted: set[int] = set()
+        self._filters: dict[bytes, Mapping[str, Any]] = {}
+
+    def want(self, terms: Collection[int], metadata: Mapping[str, Any] | None) -> None:
+        """Have the next check fetch the postings of some terms, and what matches a metadata filter."""
+        self._wanted.update(terms)
+        if metadata:
+            self._filters[metadata_key(metadata)] = metadata
+
+    async def check(self, pool: Pool, name: str) -> Checked | None:
+        """Bring the index up to date; None if that is impossible, and it must not be used any more.
+
+        Raises NotFound if there is no namespace of that name any more.
+        """
+        index = self.index
+        extras = _CheckExtras(index, self._wanted, self._filters)
+        self._wanted, self._filters = set(), {}  # for the next check
+        if self._is_broken:
+            return None
+        snapshot, later = index.snapshot, list[BoundStatement]()
+        if snapshot.on_standby:
+            later = [changes.next_snapshot(snapshot)]
+        async with pool.connection() as conn:
+            asked_at = time.monotonic()
+            asked: Parameters = {"name": name, **snapshot.parameters, **rows.PARAMETERS}
+            # After a change another one is likely: a chat is written and asked in turn.
+            check: BoundStatement = (_FOLLOW if self.expects_changes else _CHECK, asked)
+            # The check comes last, so that it reports every change that the other statements did not see.
+            *answers, checked = await fetch_pipelined(conn, [*later, *extras.questions(), check])
+            if later:
+                (standby,), *answers = answers
+            if not checked:
+                raise NotFound(f"there is no namespace {name!r}")
+            if not _can_apply(index, checked):
+                return None
+            if _changed(checked):
+                extras.take_in(answers)
+                followed = await self._follow(conn, extras, asked, checked)
+                if followed is None:
+                    return None
+                checked, answers = followed
+        index.forget_removed()
+        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
+        self.expects_changes = bool(changed)
+        index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
+        extras.take_in(answers)
+        if stored != self._stored_settings:
+            self._stored_settings, self.settings = stored, _settings_decoder.decode(stored)
+        namespace = Namespace(ns, name, self.settings, next_doc, created_at, generation)
+        return Checked(namespace, index, now, asked_at, extras.with_metadata, bool(changed or answers))
+
+    async def _follow(
+        self, conn: Connection, extras: _CheckExtras, asked: Parameters, checked: list[tuple[Any, ...]]
+    ) -> tuple[list[tuple[Any, ...]], list[list[tuple[Any, ...]]]] | None:
+        """Apply the changes that a check has found.
+
+        Returns the check as of what was applied, and the answers to what `extras` asks now; None if it cannot be
+        applied.
+        """
+        needs_snapshot = extras.asks_for_metadata
+        while True:
+            # Metadata and the edges of merged entities are read in the snapshot of the changes.
+            needs_snapshot = needs_snapshot or ENTITIES in _changed(checked)
+            async with namespace_index.one_snapshot(conn) if needs_snapshot else nullcontext():
+                if needs_snapshot or len(checked[0]) == _CHECK_WIDTH:
+                    checked = await _FOLLOW.rows(conn, asked)
+                if not _can_apply(self.index, checked):
+                    return None
+                changed = sorted(set(_changed(checked)))
+                if ENTITIES in changed and not needs_snapshot:
+                    continue
+                self._is_broken = True
+                read = MemoryRows.from_row(checked[0][_CHECK_WIDTH:])
+                if not await namespace_index.apply_changes(conn, self.index, changed, read):
+                    return None
+                self._is_broken = False
+                again = extras.questions()
+                return checked, await fetch_pipelined(conn, again) if again else []
+
+
+class _CheckExtras:
+    """What a check fetches besides the changes: postings of terms, and matches of metadata filters.
+
+    `with_metadata` has their slots by `metadata_key`, complete after `take_in`.
+    """
+
+    def __init__(
+        self, index: NamespaceIndex, terms: Collection[int], filters: Mapping[bytes, Mapping[str, Any]]
+    ) -> None:
+        self._index = index
+        self._terms = terms
+        self._filters = filters
+        self.with_metadata: dict[bytes, NDArray[np.int64]] = {}
+
+    @property
+    def asks_for_metadata(self) -> bool:
+        """Whether there is a metadata filter."""
+        return bool(self._filters)
+
+    def questions(self) -> list[BoundStatement]:
+        """The statements needed for the index in its current state."""
+        index = self._index
+        self._missing, self._additions = index.terms.missing(self._terms), index.terms.additions
+        known = {key: index.with_metadata(metadata) for key, metadata in self._filters.items()}
+        self.with_metadata = {key: docs for key, docs in known.items() if docs is not None}
+        self._unknown = [key for key, docs in known.items() if docs is None]
+        questions: list[BoundStatement] = []
+        if self._missing:
+            questions.append((_FETCH, {"ns": index.ns, "terms": array_text(self._missing)}))
+        return questions + [memories.asking_metadata(index.ns, self._filters[key]) for key in self._unknown]
+
+    def take_in(self, answers: Sequence[list[tuple[Any, ...]]]) -> None:
+        """Store the answers in the index, which is as of the same moment."""
+        index, found = self._index, iter(answers)
+        if self._missing:  # later additions are told apart by `additions`
+            fetched = postings.decode_terms(next(found), self._missing)
+            index.terms.put(fetched, self._missing, additions=self._additions)
+            index.terms.shrink(spare=self._terms)
+        for key, matches in zip(self._unknown, found, strict=True):
+            docs = index.memories.slots.of(np.array([doc for (doc,) in matches], np.int64))
+            docs = self.with_metadata[key] = docs[docs != NO_SLOT]
+            index.keep_metadata(self._filters[key], docs, changed=index.changed)
+
+
+async def changed_since(conn: Connection, name: str, index: NamespaceIndex) -> NDArray[np.int64] | None:
+    """Ordinals of the memories that were changed after an index's snapshot; None if that cannot be told any more."""
+    checked = await _CHECK.rows(conn, {"name": name, **index.snapshot.parameters})
+    return np.array(_changed(checked), np.int64) if _is_continued(index, checked) else None
+
+
+def _is_continued(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether the row of a check tells all that has changed since an index's snapshot."""
+    if not checked:
+        return False
+    ns, _, _, _, generation, _, _, is_continued, _ = checked[0][:_CHECK_WIDTH]
+    return bool(ns == index.ns and generation == index.generation and is_continued)
+
+
+def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether an index can apply the changes of a check; if there are too many, loading it again is faster."""
+    return _is_continued(index, checked) and len(set(_changed(checked))) <= index.max_incremental
+
+
+def _changed(checked: Sequence[tuple[Any, ...]]) -> Sequence[int]:
+    """The ordinals in the row of a check."""
+    changed: Sequence[int] = checked[0][_CHECK_WIDTH - 1]
+    return changed
