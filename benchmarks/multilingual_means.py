@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from retrieval.embedding.multilingual import MEANS_FILE, normalised
 from retrieval.evaluation.folder import read_folder
-from retrieval.ingest.service import embedded_text
+from retrieval.ingest.analysis import embedded_text
 from retrieval.types.memory import MemoryInput
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -48,9 +47,9 @@ from retrieval.legs.base import Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
 from retrieval.legs.vector import VectorRetriever
-from retrieval.lifecycle.jobs import Jobs, Progress
+from retrieval.lifecycle.jobs import Jobs
 from retrieval.lifecycle.outdated import OutdatedMemories
-from retrieval.lifecycle.reembedding import reembed
+from retrieval.lifecycle.reembedding import Reembedding
 from retrieval.lifecycle.service import LifeCycle
 from retrieval.pipeline import Pipeline
 from retrieval.preparation import Preparation
@@ -66,9 +65,8 @@ from retrieval.shadow import Shadow
 from retrieval.store import changes, memories, migrate, namespaces, query_log, shadow, statistics, vector_index
 from retrieval.store.bm25 import compaction
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from retrieval.store.namespaces import Namespace, check_name, check_new_name
+from retrieval.store.namespaces import check_name, check_new_name
 from retrieval.store.pool import Pool, connect, open_pool, translated
-from retrieval.tasks import cancel
 from retrieval.text.analysis import resolve_language
 from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.timings import Stopwatch
@@ -101,14 +99,6 @@ log = logging.getLogger(__name__)
 
 _MOST_THREADS = 4
 """Threads that compare vectors; the scan is bound by memory bandwidth, so more are not faster."""
-
-
-class _Reembedding(NamedTuple):
-    """New vectors for a namespace as it was found, whose record is made."""
-
-    namespace: Namespace
-    embedder: EmbedderName
-    progress: Progress
 
 
 class Trivet:
@@ -166,7 +156,7 @@ class Trivet:
             rescorer_timeout_s=settings.leg_timeout_s,
         )
         self.jobs = Jobs(pool)
-        self._background: set[asyncio.Task[None]] = set()
+        self.reembedding = Reembedding(pool, embedders, self.jobs)
         self._shadow = Shadow(self._pipeline, profiles, self._journal)
 
     @classmethod
@@ -325,57 +315,6 @@ class Trivet:
             settings = NamespaceSettings()
         await self.put_namespace(namespace, replace(settings, embedder=embedder))
 
-    async def reembed(
-        self,
-        namespace: str,
-        embedder: EmbedderName | None = None,
-        *,
-        report: Callable[[int, int], None] = lambda _done, _total: None,
-    ) -> int:
-        """Give all memories of a namespace new vectors, by its embedder or by another one, which it then has.
-
-        Meanwhile searches and writes go on with the old ones. `report` gets how many memories are done and how many
-        there are. Returns the number of memories. Raises NotFound if there is no such namespace, InvalidInput if the
-        embedder is not installed, Conflict if this is under way already.
-        """
-        return await self._reembed(await self._reembedding(namespace, embedder), report)
-
-    async def begin_reembed(self, namespace: str, embedder: EmbedderName | None = None) -> str:
-        """The same in the background, until this engine is closed; returns the job's id."""
-        begun = await self._reembedding(namespace, embedder)
-
-        async def work() -> None:
-            try:
-                await self._reembed(begun)
-            except Exception as exc:
-                log.warning("reembedding %r failed: %s", namespace, type(exc).__name__)
-
-        task = asyncio.create_task(work())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-        return begun.progress.id
-
-    async def _reembedding(self, namespace: str, embedder: EmbedderName | None) -> _Reembedding:
-        check_name(namespace)
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
-        name = embedder or found.settings.embedder
-        check_installed(name)
-        progress = Progress(kind="reembed", namespace=namespace)
-        await self.jobs.start(progress)
-        return _Reembedding(found, name, progress)
-
-    async def _reembed(
-        self, begun: _Reembedding, report: Callable[[int, int], None] = lambda _done, _total: None
-    ) -> int:
-        def advance(done: int, total: int) -> None:
-            begun.progress.done, begun.progress.total = done, total
-            report(done, total)
-
-        async with self.jobs.following(begun.progress):
-            embedder = self.embedders.of(begun.embedder)
-            return await reembed(self._pool, begun.namespace, embedder, begun.embedder, advance)
-
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
     ) -> UpdateReceipt:
@@ -483,7 +422,7 @@ class Trivet:
 
     async def settle(self) -> None:
         """Wait for shadow searches and journal entries; cancel background work and the loading of indexes."""
-        await cancel(*self._background)
+        await self.reembedding.aclose()
         await self._shadow.aclose()
         await self._journal.aclose()
         await self._indexes.aclose()

@@ -55,4 +55,4 @@ class JobsController(Controller):
         are replaced at once. If the server stops before, nothing has changed; the same request goes on where it
         stopped. While one is under way, another one is a 409.
         """
-        return JobStarted(id=await api.engine.begin_reembed(ns, data.embedder))
+        return JobStarted(id=await api.engine.reembedding.begin(ns, data.embedder))

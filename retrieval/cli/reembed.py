@@ -39,7 +39,7 @@ def command(embedder: EmbedderName | None, namespace: str, settings: Settings, a
                 advance(done - shown)
                 shown = done
 
-            await engine.reembed(namespace, embedder, report=report)
+            await engine.reembedding.run(namespace, embedder, report=report)
         return await engine.get_namespace(namespace)
 
     info = with_engine(settings, reembed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -14,28 +13,22 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from classifier.traits import pack_traits
-from graph.extraction import extract
-from graph.statements import find_relations
-from graph.store import DocGraph, GivenEntity, GivenRelation
 from postgres.arrays import array_text
 from postgres.prepared import Parameters
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import CircularSupersession, Collided, Conflict, InvalidInput, NotFound
 from retrieval.ingest import transaction
+from retrieval.ingest.analysis import Analyser, embedded_text
 from retrieval.ingest.checks import Draft, canonical, check_meaning, drafts_of, fingerprint
 from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
-from retrieval.ingest.transaction import Analysed, Written
+from retrieval.ingest.transaction import Written
 from retrieval.store import documents, locking, memories, namespaces, turns, vectors
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.store.sessions import session_name, session_of
-from retrieval.text.analysis import TermBag, bag
-from retrieval.text.normalized_text import without_speaker
-from retrieval.text.time.periods import calendar_terms
 from retrieval.types.document import DocumentStatus
 from retrieval.types.memory import (
     MOST_UPDATED,
@@ -47,7 +40,6 @@ from retrieval.types.memory import (
     UpdateReceipt,
     superseded_ids,
 )
-from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import NO_FILTERS, Filters
 from retrieval.validation import check_names, check_storable
 
@@ -56,16 +48,11 @@ T = TypeVar("T")
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-TITLE_WEIGHT = 3
-"""Weight of a title's terms in BM25, relative to 1 for the text's."""
-
 _ATTEMPTS = 4
 
 _OF_SESSIONS = frozenset({"session_id", "kind", "document_id"})
 """Fields that say in which session a memory is a turn."""
 
-
-_ANALYSED_AT_ONCE = 32
 
 _CHECKED_AT_ONCE = 8
 """Larger batches are checked in a thread: each memory may have 64 KB of metadata, which would block the event loop."""
@@ -94,12 +81,10 @@ class Ingest:
     def __init__(self, pool: Pool, embedders: Embedders, *, announce: Callable[[str], None] = lambda _: None) -> None:
         """Write through `pool`; `announce` is called with the name of a namespace after each change to it."""
         self._pool = pool
-        self._embedders = embedders
+        self._analyser = Analyser(embedders)
         self._announce = announce
         self._writes = GroupCommit(pool)
         self._order = KeyedFifo()
-        # Concurrent analyses would only compete with each other and the event loop for the GIL.
-        self._analysis = asyncio.Lock()
 
     @_announced
     async def add(self, name: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
@@ -250,7 +235,7 @@ class Ingest:
                             raise Collided("a call before this one changed the document")
                 return "unchanged"
             changed = [draft for draft in drafts if draft.id not in kept]
-            analysed = await self._analyse(changed, namespace.settings)
+            analysed = await self._analyser.analyse(changed, namespace.settings, NOTHING)
             await turn()
             async with self._pool.connection() as conn:
                 before = await transaction.replace_document(
@@ -339,7 +324,7 @@ class Ingest:
         changed = [draft for draft in drafts if fingerprints.get(draft.id) != draft.fingerprint]
         results = {draft.position: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
         if changed:
-            analysed = await self._analyse(changed, namespace.settings, embeddings)
+            analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             before = [known[draft.id] for draft in changed if draft.id in known]
             now = [draft.input for draft in changed]
             batch = WriteBatch(
@@ -357,46 +342,6 @@ class Ingest:
             written = await self._writes.store(namespace, batch)
             results |= {draft.position: _stored(draft, written) for draft in changed}
         return results
-
-    async def _analyse(
-        self,
-        drafts: Sequence[Draft],
-        settings: NamespaceSettings,
-        embeddings: Mapping[str, NDArray[np.float32]] = NOTHING,
-    ) -> list[Analysed]:
-        now = datetime.now(UTC)
-        missing = [draft for draft in drafts if draft.id not in embeddings]
-        # The embedder releases the GIL while it computes.
-        made, analyses = await asyncio.gather(
-            self._embedders.of(settings.embedder).embed_documents([embedded_text(draft.input) for draft in missing]),
-            self._analyses(drafts, settings.language, now),
-        )
-        embeddings = {**embeddings, **{draft.id: row for draft, row in zip(missing, made, strict=True)}}
-        return [
-            Analysed(
-                draft=draft,
-                created_at=draft.input.created_at or now,
-                bag=terms,
-                graph=graph,
-                traits=traits,
-                embedding=embeddings[draft.id],
-            )
-            for draft, (terms, graph, traits) in zip(drafts, analyses, strict=True)
-        ]
-
-    async def _analyses(
-        self, drafts: Sequence[Draft], language: str, now: datetime
-    ) -> list[tuple[TermBag, DocGraph, int]]:
-        """Analyse each draft, in chunks under a lock, so that a small batch does not wait for a large one."""
-
-        def analyse(some: Sequence[Draft]) -> list[tuple[TermBag, DocGraph, int]]:
-            return [_analysed(draft.input, language, draft.input.created_at or now) for draft in some]
-
-        analyses: list[tuple[TermBag, DocGraph, int]] = []
-        for start in range(0, len(drafts), _ANALYSED_AT_ONCE):
-            async with self._analysis:
-                analyses += await asyncio.to_thread(analyse, drafts[start : start + _ANALYSED_AT_ONCE])
-        return analyses
 
 
 def _changed(stored: StoredMemory, changes: Mapping[str, Any], *, position: int) -> Draft:
@@ -452,36 +397,6 @@ def _present(values: Iterable[str | None]) -> frozenset[str]:
 
 def _superseded(some: Iterable[MemoryInput | MemoryVersion]) -> frozenset[str]:
     return frozenset(old for each in some for old in each.superseded_ids)
-
-
-def _attributed_text(memory: MemoryInput) -> str:
-    """The text prefixed with its speaker, so that all legs find it, unless the text already names the speaker."""
-    if not memory.speaker or without_speaker(memory.text, memory.speaker) != memory.text:
-        return memory.text
-    return f"{memory.speaker}: {memory.text}"
-
-
-def embedded_text(memory: MemoryInput) -> str:
-    """What the embedder is given of a memory: its title, its speaker and its text."""
-    return f"{memory.title}\n{_attributed_text(memory)}" if memory.title else _attributed_text(memory)
-
-
-def _analysed(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph, int]:
-    """The terms, graph and traits of a memory."""
-    dates = calendar_terms(created_at)
-    stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
-    found = find_relations(memory.text, speaker=memory.speaker, title=memory.title)
-    stated += [GivenRelation(item.source, item.relation, item.target) for item in found]
-    return (
-        bag(_attributed_text(memory), memory.title, language, title_weight=TITLE_WEIGHT, labels=dates),
-        DocGraph(
-            doc=0,
-            mentions=tuple(extract(memory.text, title=memory.title, speaker=memory.speaker)),
-            entities=tuple(GivenEntity(item.name, item.type, tuple(item.aliases)) for item in memory.entities),
-            relations=tuple(dict.fromkeys(stated)),
-        ),
-        pack_traits(without_speaker(memory.text, memory.speaker)),
-    )
 
 
 async def _retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception], ...]) -> T:

@@ -7,21 +7,29 @@ the next one takes up what it collected.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.embedding.cache import Embedder
+from retrieval.embedding.embedders import Embedders, check_installed
 from retrieval.errors import NotFound
-from retrieval.ingest.service import embedded_text
+from retrieval.ingest.analysis import embedded_text
+from retrieval.lifecycle.jobs import Jobs, Progress
 from retrieval.store import namespaces, reembedding
-from retrieval.store.namespaces import Namespace
+from retrieval.store.namespaces import Namespace, check_name
 from retrieval.store.pool import Pool
 from retrieval.store.reembedding import UnembeddedMemory
+from retrieval.tasks import cancel
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName
+
+log = logging.getLogger(__name__)
 
 EMBEDDED_AT_ONCE = 32
 """Memories embedded per step; once fewer are missing, writers wait for the last ones."""
@@ -29,18 +37,90 @@ EMBEDDED_AT_ONCE = 32
 _PROBE = "The same text has the same vector as long as the model is the same."
 
 
-async def reembed(
+class _Begun(NamedTuple):
+    """New vectors for a namespace as it was found, whose record is made."""
+
+    namespace: Namespace
+    embedder: EmbedderName
+    progress: Progress
+
+
+class Reembedding:
+    """Runs of a process, in its own time or in the background."""
+
+    def __init__(self, pool: Pool, embedders: Embedders, jobs: Jobs) -> None:
+        """Embed by one of `embedders`, and keep a record among the `jobs`."""
+        self._pool = pool
+        self._embedders = embedders
+        self._jobs = jobs
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def run(
+        self,
+        namespace: str,
+        embedder: EmbedderName | None = None,
+        *,
+        report: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> int:
+        """Give all memories of a namespace new vectors, by its embedder or by another one, which it then has.
+
+        `report` gets how many memories are done and how many there are. Returns the number of memories.
+
+        Raises:
+            NotFound: there is no such namespace, or it is deleted meanwhile.
+            InvalidInput: the embedder is not installed.
+            Conflict: this is under way already.
+            ModelFileError: the embedder cannot be opened.
+        """
+        return await self._run(await self._begin(namespace, embedder), report)
+
+    async def begin(self, namespace: str, embedder: EmbedderName | None = None) -> str:
+        """The same in the background, until `aclose`; returns the job's id."""
+        begun = await self._begin(namespace, embedder)
+
+        async def work() -> None:
+            try:
+                await self._run(begun)
+            except Exception as exc:
+                log.warning("reembedding %r failed: %s", namespace, type(exc).__name__)
+
+        task = asyncio.create_task(work())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return begun.progress.id
+
+    async def aclose(self) -> None:
+        """Cancel what runs in the background."""
+        await cancel(*self._background)
+
+    async def _begin(self, namespace: str, embedder: EmbedderName | None) -> _Begun:
+        check_name(namespace)
+        async with self._pool.connection() as conn:
+            found = await namespaces.find(conn, namespace)
+        name = embedder or found.settings.embedder
+        check_installed(name)
+        progress = Progress(kind="reembed", namespace=namespace)
+        await self._jobs.start(progress)
+        return _Begun(found, name, progress)
+
+    async def _run(self, begun: _Begun, report: Callable[[int, int], None] = lambda _done, _total: None) -> int:
+        def advance(done: int, total: int) -> None:
+            begun.progress.done, begun.progress.total = done, total
+            report(done, total)
+
+        async with self._jobs.following(begun.progress):
+            embedder = self._embedders.of(begun.embedder)
+            return await _reembed(self._pool, begun.namespace, embedder, begun.embedder, advance)
+
+
+async def _reembed(
     pool: Pool,
     namespace: Namespace,
     embedder: Embedder,
     name: EmbedderName,
     report: Callable[[int, int], None],
 ) -> int:
-    """Give a namespace vectors by an embedder, which has that name; returns of how many memories.
-
-    `report` gets how many memories are done and how many there are. Raises NotFound if the namespace is deleted
-    meanwhile, ModelFileError if the embedder cannot be opened.
-    """
+    """Give a namespace vectors by an embedder, which has that name; returns of how many memories."""
     model = await _identity(embedder)
     async with pool.connection() as conn:
         total, done = await reembedding.count(conn, namespace.ns, model)

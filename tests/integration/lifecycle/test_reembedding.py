@@ -112,7 +112,7 @@ async def test_memories_turns_and_chunks_have_the_vectors_of_a_namespace_written
     await trivet.put_namespace("fresh", OTHER)
     await write(trivet, "fresh")
     before = await best(trivet, "n")
-    memories = await trivet.reembed("n", OTHER.embedder)
+    memories = await trivet.reembedding.run("n", OTHER.embedder)
     described = await trivet.get_namespace("n")
     assert (memories, described.settings) == (described.memories, OTHER)
     await assert_as_if_written(trivet, pool, "n", "fresh")
@@ -126,7 +126,7 @@ async def test_searches_and_writes_go_on_and_what_was_written_meanwhile_is_not_m
 ) -> None:
     before = await best(trivet, "n")
     mirrored.may_go_on.clear()
-    running = asyncio.create_task(trivet.reembed("n", OTHER.embedder))
+    running = asyncio.create_task(trivet.reembedding.run("n", OTHER.embedder))
     late = MemoryInput(id="late", text="A late turn about boats.", session_id="s", position=2)
     changes = [late, MemoryInput(id="m3", text="No recipe any more.")]
     for name in ("n", "fresh"):
@@ -156,7 +156,7 @@ async def test_a_run_takes_up_what_an_interrupted_one_of_the_same_model_collecte
             raise KeyError
 
     with pytest.raises(KeyError):
-        await trivet.reembed("n", OTHER.embedder, report=interrupt)
+        await trivet.reembedding.run("n", OTHER.embedder, report=interrupt)
     assert (await trivet.get_namespace("n")).settings == NamespaceSettings()
     after = await stored(trivet, pool, "n")
     assert all(np.array_equal(after[memory_id], both) for memory_id, both in before.items())
@@ -165,7 +165,7 @@ async def test_a_run_takes_up_what_an_interrupted_one_of_the_same_model_collecte
         assert await (await conn.execute("select count(*) from new_embedding")).fetchall() == [(63,)]
     mirrored.embedded.clear()
     told: list[tuple[int, int]] = []
-    memories = await trivet.reembed("n", OTHER.embedder, report=lambda done, total: told.append((done, total)))
+    memories = await trivet.reembedding.run("n", OTHER.embedder, report=lambda done, total: told.append((done, total)))
     probe = 1
     assert len(mirrored.embedded) == memories - 63 + probe
     assert (told[0], told[-1]) == ((63, memories), (memories, memories))
@@ -174,8 +174,8 @@ async def test_a_run_takes_up_what_an_interrupted_one_of_the_same_model_collecte
     await write(trivet, "fresh")
     await trivet.delete("fresh", "m1")
     with pytest.raises(KeyError):
-        await trivet.reembed("n", report=interrupt)
-    await trivet.reembed("n", "all-MiniLM-L6-v2")
+        await trivet.reembedding.run("n", report=interrupt)
+    await trivet.reembedding.run("n", "all-MiniLM-L6-v2")
     await assert_as_if_written(trivet, pool, "n", "fresh")
 
 
@@ -186,7 +186,7 @@ async def test_a_memory_that_was_embedded_before_is_embedded_again(trivet: Trive
     async def late(conn: Connection, namespace: Namespace, docs: int) -> range:
         found = await allocate(conn, namespace, docs)
         if namespace.generation == 0:
-            await trivet.reembed("n", OTHER.embedder)
+            await trivet.reembedding.run("n", OTHER.embedder)
         return found
 
     mirrored.embedded.clear()
@@ -216,7 +216,7 @@ async def test_another_process_compares_no_vectors_of_two_models(
             if calls == 1:
                 index = query.snapshot.index
                 index.vectors.forget(np.flatnonzero(index.memories.alive.values))  # so that it reads the database
-                await trivet.reembed("n", OTHER.embedder)
+                await trivet.reembedding.run("n", OTHER.embedder)
             return await search(self, query)
 
         monkeypatch.setattr(vector.VectorRetriever, "search", replaced_meanwhile)
@@ -228,7 +228,7 @@ async def test_another_process_compares_no_vectors_of_two_models(
 async def test_vectors_that_are_not_in_the_index_yet_are_found_and_enter_it(
     trivet: Trivet, mirrored: Mirrored, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await trivet.reembed("n", OTHER.embedder)
+    await trivet.reembedding.run("n", OTHER.embedder)
     await trivet.add("n", [MemoryInput(id="new", text="A talk about boats again.")])
     query = HalfVector(await mirrored.embed_query("a talk about boats"))
     async with pool.connection() as conn:
@@ -248,10 +248,10 @@ async def test_vectors_that_are_not_in_the_index_yet_are_found_and_enter_it(
 
 async def test_what_cannot_be_reembedded(trivet: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotFound, match="no namespace 'absent'"):
-        await trivet.reembed("absent")
+        await trivet.reembedding.run("absent")
     await trivet.add("n", [MemoryInput(text="A sail.")])
     monkeypatch.setattr(multilingual, "PACKAGE", "not_installed_at_all")
     with pytest.raises(InvalidInput, match="multilingual"):
-        await trivet.reembed("n", OTHER.embedder)
+        await trivet.reembedding.run("n", OTHER.embedder)
     await trivet.put_namespace("empty", NamespaceSettings())
-    assert await trivet.reembed("empty") == 0
+    assert await trivet.reembedding.run("empty") == 0

@@ -1,0 +1,109 @@
+"""What each leg stores of a memory: terms, entities and relations, and a vector."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from classifier.traits import pack_traits
+from graph.extraction import extract
+from graph.statements import find_relations
+from graph.store import DocGraph, GivenEntity, GivenRelation
+from retrieval.embedding.embedders import Embedders
+from retrieval.ingest.checks import Draft
+from retrieval.ingest.transaction import Analysed
+from retrieval.text.analysis import TermBag, bag
+from retrieval.text.normalized_text import without_speaker
+from retrieval.text.time.periods import calendar_terms
+from retrieval.types.memory import MemoryInput
+from retrieval.types.namespace import NamespaceSettings
+
+TITLE_WEIGHT = 3
+"""Weight of a title's terms in BM25, relative to 1 for the text's."""
+
+_ANALYSED_AT_ONCE = 32
+
+
+class Analyser:
+    """Analyses memories in threads, while the embedder computes."""
+
+    def __init__(self, embedders: Embedders) -> None:
+        """Embed by the namespaces' `embedders`."""
+        self._embedders = embedders
+        # Concurrent analyses would only compete with each other and the event loop for the GIL.
+        self._one_at_a_time = asyncio.Lock()
+
+    async def analyse(
+        self,
+        drafts: Sequence[Draft],
+        settings: NamespaceSettings,
+        embeddings: Mapping[str, NDArray[np.float32]],
+    ) -> list[Analysed]:
+        """What is stored of each draft; `embeddings` are those that need not be made, by id."""
+        now = datetime.now(UTC)
+        missing = [draft for draft in drafts if draft.id not in embeddings]
+        # The embedder releases the GIL while it computes.
+        made, analyses = await asyncio.gather(
+            self._embedders.of(settings.embedder).embed_documents([embedded_text(draft.input) for draft in missing]),
+            self._analyses(drafts, settings.language, now),
+        )
+        embeddings = {**embeddings, **{draft.id: row for draft, row in zip(missing, made, strict=True)}}
+        return [
+            Analysed(
+                draft=draft,
+                created_at=draft.input.created_at or now,
+                bag=terms,
+                graph=graph,
+                traits=traits,
+                embedding=embeddings[draft.id],
+            )
+            for draft, (terms, graph, traits) in zip(drafts, analyses, strict=True)
+        ]
+
+    async def _analyses(
+        self, drafts: Sequence[Draft], language: str, now: datetime
+    ) -> list[tuple[TermBag, DocGraph, int]]:
+        """Analyse each draft, in chunks under a lock, so that a small batch does not wait for a large one."""
+
+        def analyse(some: Sequence[Draft]) -> list[tuple[TermBag, DocGraph, int]]:
+            return [_analysed(draft.input, language, draft.input.created_at or now) for draft in some]
+
+        analyses: list[tuple[TermBag, DocGraph, int]] = []
+        for start in range(0, len(drafts), _ANALYSED_AT_ONCE):
+            async with self._one_at_a_time:
+                analyses += await asyncio.to_thread(analyse, drafts[start : start + _ANALYSED_AT_ONCE])
+        return analyses
+
+
+def _attributed_text(memory: MemoryInput) -> str:
+    """The text prefixed with its speaker, so that all legs find it, unless the text already names the speaker."""
+    if not memory.speaker or without_speaker(memory.text, memory.speaker) != memory.text:
+        return memory.text
+    return f"{memory.speaker}: {memory.text}"
+
+
+def embedded_text(memory: MemoryInput) -> str:
+    """What the embedder is given of a memory: its title, its speaker and its text."""
+    return f"{memory.title}\n{_attributed_text(memory)}" if memory.title else _attributed_text(memory)
+
+
+def _analysed(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph, int]:
+    """The terms, graph and traits of a memory."""
+    dates = calendar_terms(created_at)
+    stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
+    found = find_relations(memory.text, speaker=memory.speaker, title=memory.title)
+    stated += [GivenRelation(item.source, item.relation, item.target) for item in found]
+    return (
+        bag(_attributed_text(memory), memory.title, language, title_weight=TITLE_WEIGHT, labels=dates),
+        DocGraph(
+            doc=0,
+            mentions=tuple(extract(memory.text, title=memory.title, speaker=memory.speaker)),
+            entities=tuple(GivenEntity(item.name, item.type, tuple(item.aliases)) for item in memory.entities),
+            relations=tuple(dict.fromkeys(stated)),
+        ),
+        pack_traits(without_speaker(memory.text, memory.speaker)),
+    )
