@@ -268,7 +268,7 @@ def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
             groups.append([fact])
             leaders.append(words)
     for group in groups:
-        group.sort(key=lambda fact: (not fact.superseded, fact.time.replace(tzinfo=None)), reverse=True)
+        group.sort(key=lambda fact: (not fact.superseded, fact.last_time.replace(tzinfo=None)), reverse=True)
     groups.sort(key=lambda group: not _lasts(group[0]))
     return [fact for group in groups for fact in group]
 

@@ -35,6 +35,7 @@ class PackCandidate:
         excerpt: whether the text is only a part of the memory's.
         entities: names that it and other candidates mention, the weightiest first.
         duplicates: ids of memories that say the same and are not shown.
+        last_said_at: the time of the latest of these.
         needs: the turn that it is the answer to or the question of.
     """
 
@@ -52,6 +53,7 @@ class PackCandidate:
     excerpt: bool = False
     entities: tuple[str, ...] = ()
     duplicates: tuple[str, ...] = ()
+    last_said_at: datetime | None = None
     needs: PackCandidate | None = None
 
     @property
@@ -62,12 +64,21 @@ class PackCandidate:
     @property
     def time(self) -> datetime:
         """`created_at` in UTC; one without a zone is shown as it is."""
-        return self.created_at.astimezone(UTC) if self.created_at.tzinfo else self.created_at
+        return _in_utc(self.created_at)
+
+    @property
+    def last_time(self) -> datetime:
+        """When it was said last, in UTC: what was so once and is so again is newer than what was so in between."""
+        return max(self.time, _in_utc(self.last_said_at or self.created_at))
 
     @property
     def is_fact(self) -> bool:
         """Whether it is a statement on its own and not a part of a chat or document."""
         return self.kind == "memory" and not (self.document_id or (self.session_id and self.speaker))
+
+
+def _in_utc(time: datetime) -> datetime:
+    return time.astimezone(UTC) if time.tzinfo else time
 
 
 SectionKey = tuple[Literal["facts", "session", "document"], str | None, str | None, str]
@@ -166,9 +177,13 @@ def _date(memory: PackCandidate) -> str:
     return memory.time.date().isoformat()
 
 
-def _spelled_date(memory: PackCandidate) -> str:
+def _last_date(memory: PackCandidate) -> str:
+    """The day on which it was said last; empty if that is the day that is shown."""
+    return memory.last_time.date().isoformat() if memory.last_time.date() > memory.time.date() else ""
+
+
+def _spelled_date(time: datetime) -> str:
     """`8 May 2023`, which takes fewer tokens than a date in digits."""
-    time = memory.time
     return f"{time.day} {time:%B} {time.year}"
 
 
@@ -179,7 +194,8 @@ def _escaped(text: str) -> str:
 
 def _notes(memory: PackCandidate) -> str:
     times = len(memory.duplicates) + 1
-    notes = [f"{times} times"] * (times > 1) + ["superseded"] * memory.superseded
+    last = f", the last on {_spelled_date(memory.last_time)}" if _last_date(memory) else ""
+    notes = [f"{times} times{last}"] * (times > 1) + ["superseded"] * memory.superseded
     return f" ({', '.join(notes)})" if notes else ""
 
 
@@ -190,14 +206,14 @@ def _markdown_heading(section: Section) -> str:
     if section.kind == "facts":
         return "\n## Facts"
     if section.kind == "document":
-        return f"\n## {title or _escaped(_line(section.source)) or 'Documents'} ({_spelled_date(first)})"
-    return f"\n## {first.time:%A} {_spelled_date(first)}, {first.time:%H:%M}" + (f" ({title})" if title else "")
+        return f"\n## {title or _escaped(_line(section.source)) or 'Documents'} ({_spelled_date(first.time)})"
+    return f"\n## {first.time:%A} {_spelled_date(first.time)}, {first.time:%H:%M}" + (f" ({title})" if title else "")
 
 
 def _markdown(memory: PackCandidate, number: int) -> str:
     """`[1] Caroline: text`, a fact with its date; continuation lines are indented, citations in the text escaped."""
     speaker = _line(memory.speaker)
-    about = [_spelled_date(memory), _line(memory.title), speaker] if memory.is_fact else [speaker]
+    about = [_spelled_date(memory.time), _line(memory.title), speaker] if memory.is_fact else [speaker]
     head = ", ".join(filter(None, about))
     body = (f" {head}: " if head else " ") + _clean(memory.said) + _notes(memory)
     return citation(number) + _escaped(body.replace("\n", f"\n{_INDENT}").replace(f"\n{_INDENT}\n", "\n\n"))
@@ -218,7 +234,7 @@ def _xml(memory: PackCandidate, number: int) -> str:
     if memory.is_fact:
         fields |= {"date": _date(memory), "title": _line(memory.title)}
     fields |= {"speaker": _line(memory.speaker), "superseded": "true" if memory.superseded else ""}
-    fields |= {"times": str(len(memory.duplicates) + 1) if memory.duplicates else ""}
+    fields |= {"times": str(len(memory.duplicates) + 1) if memory.duplicates else "", "last": _last_date(memory)}
     return f"<memory {_attributes(fields)}>{escape(_clean(memory.said), quote=False)}</memory>"
 
 
@@ -232,6 +248,7 @@ def _json(memory: PackCandidate, number: int) -> str:
         fields |= {"weekday": f"{memory.time:%A}", "time": f"{memory.time:%H:%M}"}
         fields |= {"session_id": _line(memory.session_id), "document_id": _line(memory.document_id)}
     fields |= {"speaker": _line(memory.speaker), "title": _line(memory.title), "text": _clean(memory.said)}
+    fields |= {"last": _last_date(memory)}
     numbers = {"times": len(memory.duplicates) + 1} if memory.duplicates else {}
     marks = {"superseded": True} if memory.superseded else {}
     shown = {name: value for name, value in fields.items() if value} | numbers | marks

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ from retrieval.answer.pack_formats import PackCandidate
 from retrieval.answer.selection import Limits, RankedMemory, within_cap
 from retrieval.answer.token_counter import TokenCounter
 from retrieval.answer.utterances import is_mere_question, is_short_reply
-from retrieval.index.columns import NEVER, Columns, microseconds
+from retrieval.index.columns import NEVER, Columns, from_microseconds, microseconds
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import SearchView
 from retrieval.ranking.relevance import check_relevance, is_relevant
@@ -104,11 +105,13 @@ class Packer:
             for doc in shared[entity]:
                 names_of[doc].append(name)
         as_of = NEVER - 1 if request.as_of is None else microseconds(request.as_of)
+        repeated = {each.doc: each.duplicate_docs for each in found}
         details = {
             doc: {
                 "place": place_of.get(ordinal, 0),
                 "entities": tuple(names_of[doc]),
-                "superseded": bool(memories.superseded[doc] <= as_of),
+                # What was superseded and then said again holds.
+                "superseded": all(memories.superseded[one] <= as_of for one in (doc, *repeated.get(doc, ()))),
             }
             for doc, ordinal in zip(docs, ordinals, strict=True)
         }
@@ -118,6 +121,7 @@ class Packer:
                 each.memory,
                 **details[each.doc],
                 duplicates=tuple(each.duplicates),
+                last_said_at=_last_said_at(memories, each.duplicate_docs),
                 needs=turns.get(needed.get(each.doc, NO_SLOT)),
             )
             for each in found
@@ -137,6 +141,10 @@ def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemor
 
 def _candidate(memory: HydratedMemory, **details: Any) -> PackCandidate:
     return PackCandidate(**{name: getattr(memory, name) for name in _SHOWN}, **details)
+
+
+def _last_said_at(memories: Columns, docs: Sequence[int]) -> datetime | None:
+    return from_microseconds(int(memories.created.values[docs].max())) if docs else None
 
 
 def _shared_entities(graph: Adjacency, docs: Sequence[int]) -> Mapping[int, Mapping[int, float]]:

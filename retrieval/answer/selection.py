@@ -45,7 +45,8 @@ with 30, 81 %, with 14, 27 %. Reading one more costs microseconds, waiting for a
 class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
     """A memory of the answer, its slot, and how it got there; `score` orders the answer.
 
-    `relevance` is the probability that it answers the query; None if no rescorer ran.
+    `relevance` is the probability that it answers the query; None if no rescorer ran. `duplicate_docs` are the slots of
+    its duplicates.
     """
 
     memory: HydratedMemory
@@ -56,6 +57,7 @@ class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
     relevance: float | None
     evidence: Mapping[Leg, LegEvidence]
     duplicates: Sequence[str]
+    duplicate_docs: Sequence[int]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +246,8 @@ def _found(
     """A memory of the answer with its ranks and scores."""
     memory, place = texts[kept.id]
     number, rank = order.numbers[place], order.fused_ranks[place]
-    evidence = ranks.best([number, *(order.numbers[texts[each].place] for each in kept.duplicates)])
+    duplicates = [order.numbers[texts[each].place] for each in kept.duplicates]
+    evidence = ranks.best([number, *duplicates])
     return RankedMemory(
         memory=memory,
         doc=candidates.docs[number],
@@ -254,6 +257,7 @@ def _found(
         relevance=relevance,
         evidence=evidence,
         duplicates=kept.duplicates,
+        duplicate_docs=[candidates.docs[each] for each in duplicates],
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import structs
 from retrieval.engine import Trivet
 from retrieval.profiles.schema import ProfileInput
 from retrieval.types.memory import MemoryInput
-from retrieval.types.search import SearchRequest, SearchResponse
+from retrieval.types.search import ContextRequest, SearchRequest, SearchResponse
 
 NS = "moves"
 CITIES = ("Lisbon", "Porto", "Madrid", "Bilbao", "Lyon")
@@ -67,3 +67,21 @@ async def test_a_profile_switches_it_off(trivet: Trivet) -> None:
     off = await asked(trivet, "Where does Maria live now?", profile="timeless@1")
     assert off.explanation
     assert off.explanation.time is None
+
+
+async def test_what_is_so_again_is_the_newest_in_a_pack_and_holds(trivet: Trivet) -> None:
+    """Though the first of two equal statements is shown, and was superseded in between."""
+
+    def stated(id: str, city: str, year: int, supersedes: str | None = None) -> MemoryInput:
+        at = datetime(year, 6, 1, tzinfo=UTC)
+        return MemoryInput(id=id, text=f"Ana lives in {city}.", created_at=at, supersedes=supersedes)
+
+    moves = [stated("before", "Lisbon", 2020), stated("away", "Porto", 2023, "before"),
+             stated("back", "Lisbon", 2025, "away")]  # fmt: skip
+    await trivet.add(NS, moves)
+    request = ContextRequest(query="Where did Ana live originally?", include_superseded=True)
+    pack = await trivet.context(NS, request)
+    assert pack.context.splitlines()[3:5] == [
+        "[1] 1 June 2020: Ana lives in Lisbon. (2 times, the last on 1 June 2025)",
+        "[2] 1 June 2023: Ana lives in Porto. (superseded)",
+    ]

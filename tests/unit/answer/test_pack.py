@@ -227,6 +227,18 @@ def test_what_does_not_fit_is_skipped_and_smaller_ones_still_get_in() -> None:
     assert [(drop.id, drop.reason) for drop in pack.dropped] == [("b", "over_budget")]
 
 
+def test_what_was_said_again_later_is_as_new_as_that() -> None:
+    """Where somebody moved away and back, the place of both times is the newest."""
+    facts = [memory("home", "Ann lives in Porto.", duplicates=("back",), last_said_at=DAY + timedelta(days=9)),
+             memory("away", "Ann lives in Lisbon.", day=4)]  # fmt: skip
+    assert packed(*facts).context.splitlines()[3:] == [
+        "[1] 8 May 2023: Ann lives in Porto. (2 times, the last on 17 May 2023)",
+        "[2] 12 May 2023: Ann lives in Lisbon.",
+    ]
+    assert 'times="2" last="2023-05-17"' in packed(*facts, format="xml").context
+    assert json.loads(packed(*facts, format="json").context)[0]["last"] == "2023-05-17"
+
+
 def test_duplicates_are_reported() -> None:
     pack = packed(memory("a", "one", duplicates=("x", "y")))
     assert [(drop.id, drop.reason) for drop in pack.dropped] == [("x", "duplicate_of:a"), ("y", "duplicate_of:a")]
