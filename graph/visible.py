@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain, islice
 from math import log
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from graph.adjacency import Adjacency, seen
 from graph.forward_chaining import Stated
 from graph.resolution import MENTIONS_CAP
+
+Mask = NDArray[np.bool_]
 
 RECENT = 200
 """Latest memories of an entity in which others are met with it."""
@@ -82,8 +84,13 @@ class VisibleGraph:
         stated, is_cut = self._stated(entity)
         return grouped(stated), is_cut
 
-    def ties_of(self, entity: int, *, most: int, recent: int = RECENT) -> tuple[list[Tie], bool]:
-        """The strongest ties of an entity, strongest first; and whether there may be more."""
+    def ties_of(
+        self, entity: int, *, most: int, recent: int = RECENT, counts: Callable[[NDArray[np.int64]], Mask] | None = None
+    ) -> tuple[list[Tie], bool]:
+        """The strongest ties of an entity, strongest first; and whether there may be more.
+
+        `counts` tells which of some entities count as its others; without it all do.
+        """
         docs = self.docs_of(entity)
         others, shared, latest = self._met(entity, docs[:recent])
         stated: dict[int, list[Stated]] = defaultdict(list)
@@ -93,6 +100,8 @@ class VisibleGraph:
         stated.pop(entity, None)
         met = dict(zip(others.tolist(), zip(shared.tolist(), latest, strict=True), strict=True))
         entities = np.array(list(met.keys() | stated.keys()), np.int64)
+        if counts is not None:
+            entities = entities[counts(entities)]
         mentions = self._graph.mentions(entities, cap=MENTIONS_CAP)
         ties = []
         for other, count in zip(entities.tolist(), mentions.tolist(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
 import numpy as np
@@ -116,6 +117,16 @@ class EntityView:
         """Whether it is a name, or words are shown too."""
         return self.words or entity.type not in TOKENIZED_TYPES
 
+    def may_be_shown(self, entities: NDArray[np.int64], always: Collection[int] = ()) -> NDArray[np.bool_]:
+        """Which of some entities are shown, as far as the index knows, shape as given; those in `always` are.
+
+        So that the words of a hub, of which there are many, do not take the places of names among its ties.
+        """
+        if self.words:
+            return np.ones(len(entities), np.bool_)
+        names = {each for each, row in self.snapshot.index.names.rows_of(entities.tolist()).items() if row.is_name}
+        return np.isin(entities, [*names, *always])
+
     async def expand(self, start: int, *, hops: int, always: Collection[int] = ()) -> Expansion:
         """Go from an entity to those tied to it, from the strongest of each hop on; those in `always` are shown."""
         began = monotonic()
@@ -127,7 +138,7 @@ class EntityView:
                 if monotonic() - began > DEADLINE_S:
                     is_cut = True
                     break
-                ties, cut = self.graph.ties_of(entity, most=MAX_TIES)
+                ties, cut = self.graph.ties_of(entity, most=MAX_TIES, counts=partial(self.may_be_shown, always=always))
                 is_cut |= cut
                 shown = await self._shown(ties, always)
                 for tie in shown:

@@ -243,6 +243,19 @@ async def test_the_deadline_cuts_and_says_so(town: Trivet, monkeypatch: pytest.M
     assert (found.paths, found.truncated) == ([], True)
 
 
+async def test_words_take_no_places_of_names(town: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody talks about is more than a limit leaves of it, and none of it is shown."""
+    (ana,) = await ids_of(town, "Ana")
+    await town.add(NS, [fact(7, "Ana talked about gardens, kitchens, bicycles and mountains.", "Ana")])
+    monkeypatch.setattr(view, "MAX_TIES", 3)
+    monkeypatch.setattr(pages, "MAX_TIES", 3)
+    near = await town.entities.neighbors(NS, ana)
+    assert ([each.name for each in near.neighbors], near.truncated) == (["Bela"], False)
+    page = await town.entities.page(NS, ana)
+    assert ([met.name for met in page.met_with], page.truncated) == (["Bela"], False)
+    assert (await town.entities.neighbors(NS, ana, words=True)).truncated
+
+
 async def test_limits_cut_and_say_so(town: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
     (bela,) = await ids_of(town, "Bela")
     monkeypatch.setattr(view, "MAX_TIES", 1)
