@@ -9,7 +9,7 @@ from retrieval.ids import uuid7
 from retrieval.ingest.service import Ingest
 from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
 from retrieval.store import entities, export, memories, namespaces
-from retrieval.store.mentions import said_and_mentioned
+from retrieval.store.mentions import family_of, said_and_mentioned
 from retrieval.store.namespaces import check_name
 from retrieval.store.pool import Pool, connect, translated
 from retrieval.types.memory import ForgetReceipt, ForgetRequest, MemoryHistory
@@ -55,6 +55,8 @@ class LifeCycle:
     async def forget(self, namespace: str, request: ForgetRequest) -> ForgetReceipt:
         """Delete what a speaker said, or what mentions an entity, in one transaction.
 
+        The aliases and merges of the entity that were made by hand go afterwards, by which it was found.
+
         Raises:
             NotFound: there is no such namespace.
             InvalidInput: neither a speaker nor an entity is given, or both are.
@@ -67,10 +69,14 @@ class LifeCycle:
         async with self._pool.connection() as conn:
             found = await namespaces.find(conn, namespace)
             said, mentioned = await said_and_mentioned(conn, found.ns, name, speaker=request.speaker)
+            family = await family_of(conn, found.ns, name) if request.entity is not None else []
         if request.speaker is None:
             said, mentioned = mentioned, ()
         if said and not request.dry_run:
             await self._ingest.delete_ids(namespace, said)
+        if family and not request.dry_run:
+            async with self._pool.connection() as conn, conn.transaction():
+                await entities.forget_by_hand(conn, found.ns, family)
         return ForgetReceipt(deleted=list(said), mentioned_by=list(mentioned))
 
     async def history(self, namespace: str, memory_id: str) -> MemoryHistory:

@@ -90,6 +90,16 @@ _REMOVE_ALIASES: LiteralString = """
 """
 
 
+_FORGET_BY_HAND: LiteralString = """
+    with separated as (
+        delete from entity_merge where ns = %(ns)s and (entity = any(%(entities)s::bigint[])
+            or root = any(%(entities)s::bigint[])) returning entity
+    ), unnamed as (
+        delete from entity_alias where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and doc = -1
+        returning entity
+    )
+    select entity from separated union select entity from unnamed
+"""
 _ALL_BY_HAND: LiteralString = """
     select e.key, a.name from entity_alias a join entity e on e.ns = %(ns)s and e.entity = a.entity
     where a.ns = %(ns)s and a.doc = -1 order by e.key, a.key
@@ -256,6 +266,14 @@ async def change_aliases(
         raise NotFound(f"the entity was not given the alias {missing[0]!r}; those that memories give go with these")
     without_name = await remove_unused(conn, ns, family)
     await changes.record(conn, ns, [changes.ENTITIES], described=without_name)
+
+
+async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection[int]) -> None:
+    """Take away the aliases and merges of some entities that callers made, in the caller's transaction."""
+    await _take_turn(conn, ns)
+    if await (await conn.execute(_FORGET_BY_HAND, {"ns": ns, "entities": array_text(family)})).fetchall():
+        gone = await remove_unused(conn, ns, family)
+        await changes.record(conn, ns, [changes.ENTITIES], described=gone)
 
 
 def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:

@@ -8,6 +8,8 @@ from graph.names import entity_id
 from retrieval.engine import Trivet
 from retrieval.entities.view import entity_code
 from retrieval.errors import InvalidInput, NotFound
+from retrieval.lifecycle.export import read_header
+from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput
 from retrieval.types.search import Filters
 
@@ -60,6 +62,26 @@ async def test_what_was_merged_is_one(trivet: Trivet, name: str) -> None:
     assert (await trivet.lifecycle.forget("own", ForgetRequest(speaker=name))).mentioned_by == ["m1", "m2"]
     assert (await trivet.lifecycle.forget("own", ForgetRequest(entity=name))).deleted == ["m1", "m2"]
     assert await _ids(trivet) == ["m3"]
+
+
+@pytest.mark.parametrize("name", ["Lucía", "Lu", "Lucy", "Mrs Mendes"])
+async def test_what_an_entity_was_called_by_hand_goes_with_it(trivet: Trivet, name: str) -> None:
+    """Neither tables nor an export have its name, by whichever of its names it was forgotten."""
+    called = MemoryInput(id="of3", text="She is late.", entities=[EntityInput(name="Mrs Mendes")])
+    await trivet.add("own", [*HOUSE, called])
+    lucia, mendes, bruno = (entity_code(entity_id(key)) for key in ("lucía", "mrs mendes", "bruno"))
+    await trivet.entities.merge("own", mendes, lucia)
+    await trivet.entities.change_aliases("own", lucia, AliasChange(add=["Lucy"]))
+    await trivet.entities.change_aliases("own", bruno, AliasChange(add=["Bru"]))
+    await trivet.lifecycle.forget("own", ForgetRequest(entity=name, dry_run=True))
+    assert (await trivet.entities.page("own", mendes)).name == "Lucía"
+    await trivet.lifecycle.forget("own", ForgetRequest(entity=name))
+    for entity in (lucia, mendes):
+        with pytest.raises(NotFound):
+            await trivet.entities.page("own", entity)
+    header = read_header(b"".join([piece async for piece in trivet.lifecycle.export("own")]).splitlines()[0])
+    assert (header.aliases, header.merges) == ([("bruno", "Bru")], [])
+    assert await _ids(trivet) == ["else"]
 
 
 async def test_neither_or_both_are_refused(trivet: Trivet) -> None:
