@@ -104,7 +104,10 @@ class Pipeline:
             weighting, learned_weights, fragment_share = refine(weighting, query, found, evidence)
             # What was said of a named time is of that time, whatever came later.
             memories = query.snapshot.index.memories
-            state = None if query.time else StateOrder.from_query(request.query, memories, profile.period_weight)
+            periods = query.query_terms.periods
+            state = (
+                None if query.time else StateOrder.from_query(request.query, periods, memories, profile.period_weight)
+            )
             ordering = Ordering(
                 candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance
             )

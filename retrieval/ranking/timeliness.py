@@ -129,8 +129,10 @@ class StateOrder:
     weight: float
 
     @classmethod
-    def from_query(cls, text: str, memories: Columns, weight: float) -> StateOrder | None:
-        """None if the query does not say which state it asks for."""
+    def from_query(cls, text: str, periods: Sequence[Period], memories: Columns, weight: float) -> StateOrder | None:
+        """None if the query does not say which state it asks for, outside the times that it names."""
+        for period in reversed(periods):  # "the day before yesterday" asks for no earlier state
+            text = f"{text[: period.span[0]]}{text[period.span[1] :]}"
         asked = find_state(text) if weight else None
         return None if asked is None else cls(asked, memories.created.values, weight)
 

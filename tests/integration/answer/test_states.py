@@ -61,6 +61,13 @@ async def test_other_questions_and_a_named_time_are_left_alone(trivet: Trivet) -
     assert named.explanation.time == "the query names a time, so the memories of that time rank higher"
 
 
+async def test_a_named_time_without_memories_is_no_earlier_state(trivet: Trivet) -> None:
+    await trivet.add(NS, STATEMENTS)
+    then = await asked(trivet, "What did Maria do the day before yesterday?")
+    assert then.explanation
+    assert then.explanation.time is None
+
+
 async def test_a_profile_switches_it_off(trivet: Trivet) -> None:
     await trivet.add(NS, STATEMENTS)
     await trivet.profiles.put("timeless", ProfileInput(period_weight=0.0))
