@@ -29,6 +29,9 @@ _LOCK = 5_472_697_665_742_001
 
 _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
+# Those of the role or the database are meant for requests; another process may be migrating for minutes.
+_NO_TIMEOUTS: LiteralString = "set statement_timeout = 0; set lock_timeout = 0"
+
 _CREATE_TABLE: LiteralString = """
     create table if not exists trivet_migration (
         version     integer primary key,
@@ -122,12 +125,13 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
 
     Raises:
         StoreUnavailable: the database cannot be reached.
-        MigrationError: the server is too old or has no pgvector, its history does not match (see `outstanding`), or a
-            migration failed; earlier ones stay applied.
+        MigrationError: the server is too old or has no pgvector, the database is not in UTF-8, its history does not
+            match (see `outstanding`), or a migration failed; earlier ones stay applied.
     """
     series = bundled() if series is None else series
     async with await connect(url) as db:
         await _check_server(db)
+        await db.execute(_NO_TIMEOUTS)
         await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
         try:
             await db.execute(_CREATE_TABLE)
@@ -157,7 +161,6 @@ async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
 async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
     try:
         async with db.transaction():
-            await db.execute("set local statement_timeout = 0")
             await db.execute(migration.sql.encode(), prepare=False)
             await db.execute(
                 _RECORD, {"version": migration.version, "name": migration.name, "checksum": migration.checksum}
@@ -171,10 +174,15 @@ async def _applied(db: AsyncConnection[TupleRow]) -> list[Applied]:
 
 
 async def _check_server(db: AsyncConnection[TupleRow]) -> None:
-    """Raise MigrationError unless the server is new enough and has pgvector."""
+    """Raise MigrationError unless the server is new enough and has pgvector, and the database is in UTF-8."""
     version = db.info.server_version
     if version < LEAST_SERVER_VERSION:
         raise MigrationError(f"PostgreSQL {version // 10_000} is too old: Trivet needs 16 or newer")
+    if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+        raise MigrationError(
+            f"the database's encoding is {encoding}, which cannot hold every text: "
+            "create it with encoding 'UTF8' template template0"
+        )
     row = await (await db.execute(_VECTOR_VERSIONS)).fetchone()
     if row is None:
         raise MigrationError("this PostgreSQL server has no extension 'vector': install pgvector 0.8 or newer")

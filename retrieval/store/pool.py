@@ -49,6 +49,7 @@ _SESSION = """
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
            set_config('jit', 'off', false),
            set_config('timezone', 'UTC', false),
+           set_config('datestyle', 'ISO', false),
            set_config('plan_cache_mode', 'force_generic_plan', false)
 """
 
@@ -191,7 +192,9 @@ async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection
     message names host, port and database, never a password.
     """
     try:
-        return await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
+        connection = await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
+        await connection.execute("set datestyle = 'ISO'")  # psycopg reads no time in another one
+        return connection
     except psycopg.OperationalError as exc:
         raise StoreUnavailable(f"cannot reach the database {describe(url)}: {one_line(exc)}") from exc
 

@@ -151,6 +151,18 @@ def test_two_processes_apply_each_migration_once(empty_database_url: str) -> Non
     assert said == [(f"{[migration.version for migration in bundled()]}\n", ""), ("[]\n", "")]
 
 
+async def test_a_migration_of_another_process_is_waited_for_whatever_the_roles_timeouts(
+    empty_database_url: str,
+) -> None:
+    database = psycopg.conninfo.conninfo_to_dict(empty_database_url)["dbname"]
+    with psycopg.connect(empty_database_url, autocommit=True) as db:
+        for setting in ("statement_timeout", "lock_timeout"):
+            db.execute(f"alter database {database} set {setting} = '50ms'")
+    slow = Migration(version=1, name="slow", sql="select pg_sleep(0.3); create table a (x integer)")
+    results = await asyncio.gather(*(migrate(empty_database_url, series=[slow]) for _ in range(2)))
+    assert sorted(results) == [[], [1]]
+
+
 async def test_a_changed_file_is_an_error(empty_database_url: str) -> None:
     await migrate(empty_database_url, series=[FIRST])
     changed = Migration(version=1, name="first", sql=FIRST.sql + " ")
@@ -217,6 +229,20 @@ async def test_a_server_without_pgvector_is_refused(empty_database_url: str, mon
     monkeypatch.setattr("retrieval.store.migrate._VECTOR_VERSIONS", without)
     with pytest.raises(MigrationError, match="has no extension 'vector'"):
         await migrate(empty_database_url)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+async def test_an_encoding_that_cannot_hold_every_text_is_refused(empty_database_url: str, encoding: str) -> None:
+    name = f"encoded_{encoding.lower()}"
+    options = f"encoding '{encoding}' template template0 locale_provider libc locale 'C'"
+    with psycopg.connect(empty_database_url, autocommit=True) as db:
+        db.execute(f"create database {name} {options}")
+        try:
+            url = psycopg.conninfo.make_conninfo(empty_database_url, dbname=name)
+            with pytest.raises(MigrationError, match=f"encoding is {encoding}"):
+                await migrate(url)
+        finally:
+            db.execute(f"drop database {name}")
 
 
 async def test_a_user_without_rights_is_told(empty_database_url: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import traceback
+from datetime import UTC, datetime
 
 import numpy as np
 import psycopg
@@ -30,6 +31,16 @@ async def test_connections_are_set_up(pool: Pool) -> None:
             )
         ).fetchone()
     assert row == ("trivet", "30s", "off", "UTF8")
+
+
+async def test_times_are_read_whatever_the_databases_date_style(database_url: str) -> None:
+    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(f"alter database {database} set datestyle = 'German, DMY'")
+    async with await connect(database_url) as single, open_pool(database_url, 4) as pool, pool.connection() as pooled:
+        for conn in (single, pooled):
+            [[time]] = await (await conn.execute("select timestamptz '2024-05-08 13:56Z'")).fetchall()
+            assert time == datetime(2024, 5, 8, 13, 56, tzinfo=UTC)
 
 
 async def test_vectors_go_in_and_out(pool: Pool) -> None:
