@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -85,6 +87,8 @@ class TrivetGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named; raises Failure if it failed."""
+        if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack characters of a memory
+            sys.stdout.reconfigure(errors="backslashreplace")
         with _told_as_failures():
             return super().invoke(ctx)
 

@@ -106,6 +106,13 @@ def test_streams_that_cannot_be_used_are_told_in_a_line(call: str, status: int, 
     assert "Traceback" not in done.stderr
 
 
+def test_characters_that_the_terminal_lacks_are_shown_by_their_numbers(trivet: Cli, database_url: str) -> None:
+    trivet("add", "Zoë lives in 東京.")
+    settings = {**environment(database_url), "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([*COMMAND, "list"], cwd=ROOT, env=settings, capture_output=True, check=True)
+    assert "Zoë lives in \\u6771\\u4eac." in done.stdout.decode("latin-1")
+
+
 def test_a_data_folder_beside_a_database_url_is_refused(trivet: Cli) -> None:
     """One of the two would silently be ignored."""
     assert "--data-dir" in trivet("classify", "x", "--data-dir", "/tmp/x", status=2).stderr
