@@ -62,7 +62,9 @@ class NamedTime:
         """None if the query names no time, or no eligible memory is of it."""
         if not weight or not (terms.session or any(not period.vague for period in terms.periods)):
             return None
-        named = memories.speakers_named(text)
+        # The table of speakers keeps those of whom nothing is left.
+        codes = memories.speakers.codes.values[: view.visible.size]
+        named = [code for code in memories.speakers_named(text) if (view.visible & (codes == code)).any()]
         names = {word for code in named for word in memories.speakers.values[code].casefold().split()}
         alone = terms.content <= names
         eligible = view.eligible.copy()
@@ -76,7 +78,7 @@ class NamedTime:
             eligible &= _of_periods(created, terms.periods, timedelta(0) if alone else GRACE)
         if not eligible.any():
             return None
-        spoken = np.isin(memories.speakers.codes.values[:size], named) if named else np.zeros(size, np.bool_)
+        spoken = np.isin(codes, named) if named else np.zeros(size, np.bool_)
         return cls(eligible, eligible & spoken, alone, terms.session is not None, weight)
 
     @property
@@ -197,14 +199,17 @@ def _since(moment: datetime | None, side: int, grace: timedelta = timedelta(0)) 
 
 
 def _of_session(memories: Columns, counted: Mask, number: int) -> Mask:
-    """Which memories are of the session that is at a place in the order of the sessions' first memories."""
+    """Which memories are of the session that is at a place in the order of the sessions' first memories.
+
+    Of sessions that begin at the same time the one written first comes first: codes depend on what was known before.
+    """
     codes, created = memories.sessions.codes.values[: counted.size], memories.created.values[: counted.size]
     docs = np.flatnonzero(counted & (codes != NONE))
-    sessions, start = np.unique(codes[docs], return_inverse=True)
+    sessions, written, start = np.unique(codes[docs], return_index=True, return_inverse=True)
     begins = np.full(sessions.size, np.iinfo(np.int64).max)
     np.minimum.at(begins, start, created[docs])
     at = number if number == LAST else number - 1
     if at >= sessions.size or not sessions.size:
         return np.zeros(counted.size, np.bool_)
-    mask: Mask = codes == sessions[np.argsort(begins, kind="stable")[at]]
+    mask: Mask = codes == sessions[np.lexsort((written, begins))[at]]
     return mask
