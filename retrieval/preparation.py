@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -160,6 +161,7 @@ class Preparation:
         """A query whose namespace is still being loaded."""
         request, embedding = begun.request, self._embedding_for(namespace, begun)
         query_terms = _query_terms(request, namespace.settings.language)
+        query_terms = replace(query_terms, session=None)  # sessions cannot be counted in a part of the memories
         profile, models = await self._learned(namespace, request)
         try:
             snapshot, degraded = await self._partial.read(

@@ -123,6 +123,19 @@ async def test_vectors_are_found_as_in_a_namespace_that_was_read(
     assert found.degraded == []
 
 
+@pytest.mark.parametrize("mode", [Mode.BM25, Mode.VECTOR, Mode.ADAPTIVE])
+async def test_sessions_are_not_counted_in_a_part_of_the_namespace(
+    trivet: Trivet, pool: Pool, namespace: str, mode: Mode
+) -> None:
+    """The second one of the memories that were read may be any: none is put first."""
+    request = SearchRequest(query="What was said of the tide in our second session?", mode=mode, explain=True)
+    async with held_up(trivet, pool):
+        found = await trivet.search(namespace, request)
+    assert found.results
+    assert found.explanation
+    assert found.explanation.time is None
+
+
 async def test_a_leg_that_cannot_answer_yet_is_named(trivet: Trivet, pool: Pool, namespace: str) -> None:
     """The graph is walked once the namespace is read; what was read is used from then on."""
     async with held_up(trivet, pool):
