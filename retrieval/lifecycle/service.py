@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from graph.names import normalize
 from retrieval.errors import InvalidInput
 from retrieval.ids import uuid7
 from retrieval.ingest.service import Ingest
@@ -106,6 +107,10 @@ class LifeCycle:
                     undone.append(f"merge of {key!r} into {target!r}")
         for key, alias in header.aliases:  # which may be the name of one that is merged
             async with self._pool.connection() as conn, conn.transaction():
-                if not await entities.name_by_hand(conn, found.ns, key, alias):
+                # Texts written after the alias was given mention its entity; here they came first, and have their own.
+                if not await entities.name_by_hand(conn, found.ns, key, alias) and not (
+                    await entities.merge_by_key(conn, found.ns, normalize(alias), key, uuid7())
+                    and await entities.name_by_hand(conn, found.ns, key, alias)
+                ):
                     undone.append(f"alias {alias!r} of {key!r}")
         return undone

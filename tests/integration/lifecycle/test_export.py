@@ -210,6 +210,22 @@ async def test_an_alias_may_be_the_name_of_what_was_merged(trivet: Trivet) -> No
     assert [*copied.aliases] == [("robert smith", "Bobby")]
 
 
+async def test_an_alias_that_texts_use_is_taken_back(trivet: Trivet) -> None:
+    """They mention its entity; imported before it is given, they have one of their own, which is merged."""
+    await trivet.add("own", [MemoryInput(id="a", text="Ines lives in Porto.")])
+    porto = entity_code(entity_id("porto"))
+    await trivet.entities.change_aliases("own", porto, AliasChange(add=["Oporto"]))
+    await trivet.add("own", [MemoryInput(id="b", text="Bruno went to Oporto.")])
+    header, *lines = (await _export(trivet, "own")).splitlines()
+    await trivet.add("copy", [msgspec.json.decode(line, type=MemoryInput) for line in lines])
+    assert await trivet.lifecycle.complete_import("copy", read_header(header)) == []
+    assert await trivet.entities.list("copy") == await trivet.entities.list("own")
+    pages = [await trivet.entities.page(name, porto) for name in ("own", "copy")]
+    assert [[each.id for each in page.memories] for page in pages] == [["b", "a"]] * 2
+    copied = read_header((await _export(trivet, "copy")).splitlines()[0])
+    assert [*copied.aliases] == [("porto", "Oporto")]
+
+
 def test_where_an_export_is_written(trivet_command: Callable[..., Result], tmp_path: Path) -> None:
     """What a link names is replaced and not the link; a pipe is written to; without a folder it says so in a line."""
     trivet_command("add", "-n", "own", "Ines moved to Porto.")
