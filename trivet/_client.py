@@ -46,7 +46,8 @@ class Client:
             base_url: of the server.
             api_key: its key, if it asks for one.
             namespace: used where a call names none.
-            timeout_s: how long to wait for a connection, and for each part of an answer.
+            timeout_s: how long to wait for a connection, and for each part of an answer; for what takes a server long,
+                such as storing many or long texts, some minutes more.
             retries: how often to send a request again that may succeed then: no answer, 429 and 503, with growing
                 pauses, and only where sending it twice does what sending it once does.
             transport: sends requests in another way than over a network.
@@ -134,7 +135,7 @@ class Client:
         return self._send(calls.get(self._named(namespace), id))
 
     def get_all(self, *, namespace: str | None = None, **filters: Any) -> Iterator[Memory]:
-        """All memories that meet the filters, oldest insertion first; reads page after page."""
+        """All memories that meet the filters and have not expired, oldest insertion first; reads page after page."""
         cursor = None
         while True:
             page = self._send(calls.page(self._named(namespace), filters, cursor))
@@ -150,7 +151,7 @@ class Client:
         self, set: Mapping[str, Any], *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Any
     ) -> UpdateReceipt:
         """Set fields of the memories of these ids, or of all that meet the filters, in one transaction."""
-        return self._send(calls.update_all(self._named(namespace), set, list(ids), filters))
+        return self._send(calls.update_all(self._named(namespace), set, ids, filters))
 
     def delete(self, id: str, *, namespace: str | None = None) -> None:
         """Delete one memory."""
@@ -297,7 +298,7 @@ class Client:
     def _send(self, call: Call[T]) -> T:
         """Send a call, again where that may help, and return its answer."""
         outcome: httpx.Response | httpx.RequestError
-        timeout = self._http.timeout if call.timeout_s is None else call.timeout_s
+        timeout = calls.timeout_of(call, self._http.timeout)
         for attempt in count():
             try:
                 outcome = self._http.request(call.method, call.url, content=call.content, timeout=timeout)

@@ -47,8 +47,11 @@ BATCH_BYTES = 2 * 1024 * 1024
 PAGE = 200
 """Memories read in one request."""
 
-DOCUMENT_TIMEOUT_S = 600.0
-"""How long to wait for a document to be stored: one of 1,000 pages is embedded for minutes."""
+LONG_WORK_S = 600.0
+"""How much longer an answer may take where much changes at once: a document of 1,000 pages is embedded for minutes."""
+
+EMBEDDED_BYTES_PER_S = 2_000
+"""As much text is embedded in a second at least, also on two processors that have other work."""
 
 RETRIED = frozenset({429, 503})
 """Answers after which the same request may succeed."""
@@ -58,10 +61,6 @@ LONGEST_PAUSE_S = 10.0
 
 _STRING_OR_NOT_FINITE = re.compile(r'("(?:[^"\\]|\\.)*")|NaN|-?Infinity')
 """In what Python takes for JSON; the group is a string."""
-
-
-class _Named(Struct, frozen=True):
-    id: Any
 
 
 class _AddResponse(Struct, frozen=True):
@@ -90,7 +89,7 @@ class _Problem(Struct, frozen=True):
 class Call(Generic[T]):
     """One request and the type of its answer; `is_repeatable`: sending it twice does what sending it once does.
 
-    `timeout_s` is how long to wait for an answer, None for as long as the client waits for any.
+    `extra_s` is how much longer to wait for its answer than for that of others.
     """
 
     method: str
@@ -99,7 +98,7 @@ class Call(Generic[T]):
     body: Any = None
     params: Mapping[str, str | list[str]] = field(default_factory=dict)
     is_repeatable: bool = True
-    timeout_s: float | None = None
+    extra_s: float = 0.0
 
     @property
     def url(self) -> httpx.URL:
@@ -187,6 +186,12 @@ def may_succeed(call: Call[Any], outcome: httpx.Response | httpx.RequestError) -
     return call.is_repeatable and (isinstance(outcome, httpx.RequestError) or outcome.status_code in RETRIED)
 
 
+def timeout_of(call: Call[Any], usual: httpx.Timeout) -> httpx.Timeout:
+    """How long to wait for the answer to a call, and as usual for a connection."""
+    read = None if usual.read is None else usual.read + call.extra_s
+    return httpx.Timeout(connect=usual.connect, read=read, write=usual.write, pool=usual.pool)
+
+
 def pause_s(attempt: int, outcome: httpx.Response | httpx.RequestError) -> float:
     """Seconds to wait before the next attempt: as the server asks in whole seconds, else doubling from a tenth."""
     asked = "" if isinstance(outcome, httpx.RequestError) else outcome.headers.get("retry-after", "")
@@ -212,8 +217,10 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
         fields: dict[str, Any] = {"text": memory}
     elif isinstance(memory, Mapping):
         fields = dict(memory)
-    else:
+    elif isinstance(memory, Struct):
         fields = {name: value for name, value in msgspec.structs.asdict(memory).items() if name != "superseded_by"}
+    else:
+        raise InvalidInput(f"a memory is a text, its fields or a trivet.Memory, not {memory!r:.100}", loc=("memories",))
     if fields.get("id") is None:
         fields["id"] = uuid7()
     return fields
@@ -234,14 +241,16 @@ def _as_json(value: Any) -> bytes:
 def add(namespace: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[_AddResponse]:
     """Add or replace memories that have ids."""
     params = {"may_supersede": "true"} if may_supersede else {}
-    return Call("POST", _path(namespace, "memories"), _AddResponse, b'{"memories":[%s]}' % b",".join(memories), params)
+    body = b'{"memories":[%s]}' % b",".join(memories)
+    extra_s = len(body) / EMBEDDED_BYTES_PER_S
+    return Call("POST", _path(namespace, "memories"), _AddResponse, body, params, extra_s=extra_s)
 
 
 def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult]:
     """The outcome of a batch whose memories are all bad; raises the refusal if it is of something else."""
     if refusal.loc[:1] != ("memories",):
         raise refusal
-    ids = [msgspec.json.decode(memory, type=_Named).id for memory in memories]
+    ids = [json.loads(memory)["id"] for memory in memories]  # which takes half a surrogate pair
     return [AddResult(id=memory_id, status="rejected", error=str(refusal)) for memory_id in ids]
 
 
@@ -275,15 +284,19 @@ def page(namespace: str, filters: Mapping[str, Any], cursor: str | None) -> Call
 
 def update(namespace: str, memory_id: str, fields: Mapping[str, Any]) -> Call[Memory]:
     """Change fields of a memory."""
-    return Call("PATCH", _path(namespace, "memories", memory_id), Memory, fields)
+    body = _as_json(fields)
+    extra_s = len(body) / EMBEDDED_BYTES_PER_S
+    return Call("PATCH", _path(namespace, "memories", memory_id), Memory, body, extra_s=extra_s)
 
 
 def update_all(
-    namespace: str, fields: Mapping[str, Any], ids: Sequence[str], filters: Mapping[str, Any]
+    namespace: str, fields: Mapping[str, Any], ids: Iterable[str], filters: Mapping[str, Any]
 ) -> Call[UpdateReceipt]:
     """Change the same fields of many memories; sent twice, the second answer would count none as updated."""
-    body = {"ids": ids, "filters": filters, "set": fields}
-    return Call("POST", _path(namespace, "memories", "update"), UpdateReceipt, body, is_repeatable=False)
+    listed = ids if isinstance(ids, str) else list(ids)  # a text, which the server refuses, is no list of its letters
+    body = {"ids": listed, "filters": filters, "set": fields}
+    path = _path(namespace, "memories", "update")
+    return Call("POST", path, UpdateReceipt, body, is_repeatable=False, extra_s=LONG_WORK_S)
 
 
 def delete(namespace: str, memory_id: str) -> Call[None]:
@@ -293,7 +306,8 @@ def delete(namespace: str, memory_id: str) -> Call[None]:
 
 def delete_all(namespace: str, filters: Mapping[str, Any]) -> Call[_Deleted]:
     """Delete memories by filters; sent twice, the second answer would count none."""
-    return Call("POST", _path(namespace, "memories", "delete"), _Deleted, {"filters": filters}, is_repeatable=False)
+    path = _path(namespace, "memories", "delete")
+    return Call("POST", path, _Deleted, {"filters": filters}, is_repeatable=False, extra_s=LONG_WORK_S)
 
 
 def document_fields(text: str | None, path: PathLike[str] | str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,7 +329,7 @@ def document_fields(text: str | None, path: PathLike[str] | str | None, fields: 
 
 def put_document(namespace: str, fields: Mapping[str, Any]) -> Call[DocumentReceipt]:
     """Put a document that has an id."""
-    return Call("POST", _path(namespace, "documents"), DocumentReceipt, fields, timeout_s=DOCUMENT_TIMEOUT_S)
+    return Call("POST", _path(namespace, "documents"), DocumentReceipt, fields, extra_s=LONG_WORK_S)
 
 
 def get_document(namespace: str, document_id: str) -> Call[Document]:
@@ -336,7 +350,8 @@ def delete_document(namespace: str, document_id: str) -> Call[None]:
 
 def forget(namespace: str, fields: Mapping[str, Any]) -> Call[ForgetReceipt]:
     """Forget a speaker or an entity; sent twice, the second answer would name nothing."""
-    return Call("POST", _path(namespace, "forget"), ForgetReceipt, fields, is_repeatable=False)
+    path = _path(namespace, "forget")
+    return Call("POST", path, ForgetReceipt, fields, is_repeatable=False, extra_s=LONG_WORK_S)
 
 
 def history(namespace: str, memory_id: str) -> Call[MemoryHistory]:
@@ -410,7 +425,8 @@ def _path(namespace: str, *parts: str) -> str:
 
     The server refuses half a surrogate pair.
     """
-    for name in (namespace, *parts):
-        if name in ("", ".", ".."):
-            raise InvalidInput(f"{name!r} is no name of a namespace or of what is in it")
-    return "/".join(("/v1/namespaces", *(quote(name, safe="", errors="surrogatepass") for name in (namespace, *parts))))
+    names: tuple[Any, ...] = (namespace, *parts)  # numbers, too, of callers that heed no types
+    for name in names:
+        if not isinstance(name, str) or name in ("", ".", ".."):
+            raise InvalidInput(f"{name!r} is no name of a namespace or of what is in it, which is text")
+    return "/".join(("/v1/namespaces", *(quote(name, safe="", errors="surrogatepass") for name in names)))

@@ -155,6 +155,9 @@ def test_many_memories_are_changed_at_once(ana: trivet.Client) -> None:
     ana.add([{"id": "m1", "text": "I moved.", "speaker": "Ines"}, {"id": "m2", "text": "Ines likes tea."}])
     assert ana.update_all({"tags": ["x"]}, speaker=["Ines"]).updated == 1
     assert ana.update_all({"tags": ["x"]}, ids=["m1", "m2"]) == UpdateReceipt(matched=2, updated=1)
+    with pytest.raises(trivet.InvalidInput, match="not text") as raised:
+        ana.update_all({"tags": ["y"]}, ids="m1")  # is no list of letters, which might be ids, too
+    assert raised.value.loc == ("ids",)
     assert [memory.tags for memory in ana.get_all()] == [["x"], ["x"]]
 
 
@@ -279,6 +282,8 @@ def test_what_json_cannot_hold_is_refused_and_takes_nothing_along(ana: trivet.Cl
     good, bad = ana.add(["good", "a\udcffb"])
     assert (good.status, bad.status) == ("created", "rejected")
     assert "half a surrogate pair" in str(bad.error)
+    with pytest.raises(trivet.InvalidInput, match="half a surrogate pair"):
+        ana.add("a\udcffb")
     good, bad = ana.add([{"text": 'not "NaN"', "title": None}, {"text": "a", "metadata": {"n": [1, float("nan")]}}])
     assert (good.status, bad.status) == ("created", "rejected")
     assert "must be a finite number" in str(bad.error)

@@ -53,8 +53,8 @@ def test_no_name_leaves_its_place_in_the_path(name: str) -> None:
     assert namespace == memory_id
 
 
-@pytest.mark.parametrize("name", ["", ".", ".."])
-def test_names_that_paths_cannot_carry_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["", ".", "..", 5, None, b"m1"])
+def test_names_that_paths_cannot_carry_are_refused(name: Any) -> None:
     with pytest.raises(trivet.InvalidInput, match="is no name"):
         client(lambda _: httpx.Response(204)).delete(name)
 
@@ -219,6 +219,30 @@ def test_long_memories_are_sent_in_smaller_batches(count: int, chars: int) -> No
     ids = [f"m{number}" for number in range(count)]
     results = client(answer).add({"id": each, "text": "x" * chars} for each in ids)
     assert sent == [result.id for result in results] == ids
+
+
+def test_what_is_no_memory_is_named() -> None:
+    with pytest.raises(trivet.InvalidInput, match=r"a memory is a text, its fields or a trivet\.Memory, not 5"):
+        client(lambda _: httpx.Response(500)).add(["text", 5])  # type: ignore[list-item]
+
+
+def test_an_answer_is_waited_for_as_long_as_its_work_takes() -> None:
+    """Long texts are embedded for minutes, and many memories are deleted for some."""
+    waits: list[dict[str, float]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        waits.append(request.extensions["timeout"])
+        return httpx.Response(200, json={"results": [], "deleted": 1})
+
+    ana = client(answer, timeout_s=7)
+    ana.add("x")
+    ana.add("x" * 1_000_000)
+    ana.delete_all(tags_any=["x"])
+    short, long, many = (wait["read"] for wait in waits)
+    assert short < 8
+    assert long > 500
+    assert many > 500
+    assert {wait[part] for wait in waits for part in ("connect", "write", "pool")} == {7}
 
 
 def test_a_batch_of_bad_memories_keeps_no_other_from_being_stored() -> None:
