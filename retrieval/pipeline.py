@@ -102,12 +102,10 @@ class Pipeline:
                     query, found, candidates, evidence, timeout_s=self._rescorer_timeout_s
                 )
             weighting, learned_weights, fragment_share = refine(weighting, query, found, evidence)
-            # What was said of a named time is of that time, whatever came later.
-            memories = query.snapshot.index.memories
-            periods = query.query_terms.periods
-            state = (
-                None if query.time else StateOrder.from_query(request.query, periods, memories, profile.period_weight)
-            )
+            memories, periods = query.snapshot.index.memories, query.query_terms.periods
+            state = None
+            if not query.time:  # what was said of a named time is of that time, whatever came later
+                state = StateOrder.from_query(request.query, periods, memories, profile.period_weight)
             ordering = Ordering(
                 candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance
             )

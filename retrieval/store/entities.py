@@ -89,7 +89,6 @@ _REMOVE_ALIASES: LiteralString = """
     returning key
 """
 
-
 _FORGET_BY_HAND: LiteralString = """
     with separated as (
         delete from entity_merge where ns = %(ns)s and (entity = any(%(entities)s::bigint[])
@@ -100,6 +99,7 @@ _FORGET_BY_HAND: LiteralString = """
     )
     select entity from separated union select entity from unnamed
 """
+
 _ALL_BY_HAND: LiteralString = """
     select e.key, a.name from entity_alias a join entity e on e.ns = %(ns)s and e.entity = a.entity
     where a.ns = %(ns)s and a.doc = -1 order by e.key, a.key
