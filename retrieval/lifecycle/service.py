@@ -70,12 +70,12 @@ class LifeCycle:
         async with self._pool.connection() as conn:
             found = await namespaces.find(conn, namespace)
             said, mentioned = await said_and_mentioned(conn, found.ns, name, speaker=request.speaker)
-            family = await family_of(conn, found.ns, name) if request.entity is not None else []
+            family = [] if request.entity is None or request.dry_run else await family_of(conn, found.ns, name)
         if request.speaker is None:
             said, mentioned = mentioned, ()
         if said and not request.dry_run:
             await self._ingest.delete_ids(namespace, said)
-        if family and not request.dry_run:
+        if family:
             async with self._pool.connection() as conn, conn.transaction():
                 await entities.forget_by_hand(conn, found.ns, family)
         return ForgetReceipt(deleted=list(said), mentioned_by=list(mentioned))

@@ -39,17 +39,18 @@ async def said_and_mentioned(
     conn: AsyncConnection[Any], ns: int, name: str, *, speaker: str | None
 ) -> tuple[Sequence[str], Sequence[str]]:
     """The ids of the memories of a speaker, and of all others that mention a name, both in the order of insertion."""
-    key = normalize(name)
-    parameters = {"ns": ns, "key": key, "entity": entity_id(key), "speaker": speaker}
-    rows = await (await conn.execute(_MENTIONING, parameters)).fetchall()
+    rows = await (await conn.execute(_MENTIONING, {**_named(ns, name), "speaker": speaker})).fetchall()
     own = [memory_id for memory_id, is_own in rows if is_own]
     return own, [memory_id for memory_id, is_own in rows if not is_own]
 
 
 async def family_of(conn: AsyncConnection[Any], ns: int, name: str) -> list[int]:
     """The entities that a name means: by itself, as an alias, and what is merged with these."""
+    rows = await (await conn.execute(_FAMILY + "select entity from family", _named(ns, name))).fetchall()
+    return [entity for (entity,) in rows]
+
+
+def _named(ns: int, name: str) -> dict[str, Any]:
+    """The parameters of `_FAMILY`."""
     key = normalize(name)
-    parameters = {"ns": ns, "key": key, "entity": entity_id(key)}
-    return [
-        entity for (entity,) in await (await conn.execute(_FAMILY + "select entity from family", parameters)).fetchall()
-    ]
+    return {"ns": ns, "key": key, "entity": entity_id(key)}
