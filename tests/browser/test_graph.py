@@ -52,7 +52,9 @@ def test_two_steps_and_a_memory_by_keyboard_alone(console: Console) -> None:
 def test_the_way_of_an_answer_is_shown(console: Console) -> None:
     page = console.open(f"ask?q={quote('What does Dafydd do?')}")
     way = page.locator(".path").first
+    expect(way).to_be_visible()
     names = [node.inner_text() for node in way.locator(".path-node").all()][1:-1]
+    assert names
     way.click()
     shown = page.locator(".panel", has=page.get_by_role("heading", name="How the memory was found"))
     for name in names:
