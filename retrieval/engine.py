@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
 from retrieval.answer.answer import Answer
-from retrieval.answer.conversation import Conversation
+from retrieval.answer.conversation import Conversation, said_in
 from retrieval.answer.packer import Packer
 from retrieval.answer.response import (
     as_search,
@@ -379,7 +379,7 @@ class Trivet:
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises as `search`."""
-        if request.query is None and not any(message.content.strip() for message in request.messages):
+        if request.query is None and not any(map(said_in, request.messages)):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         search, conversation = as_search(request), Conversation(request.messages)
         stopwatch = Stopwatch()

@@ -116,7 +116,7 @@ class AsyncClient:
     async def context(
         self,
         query: str | None = None,
-        messages: Iterable[Mapping[str, str]] | None = None,
+        messages: Iterable[Mapping[str, Any]] | None = None,
         *,
         namespace: str | None = None,
         **fields: Any,

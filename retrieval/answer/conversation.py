@@ -9,7 +9,7 @@ from html import unescape
 
 from graph.stopwords import STOP_WORDS, words
 from retrieval.text.normalized_text import without_speaker
-from retrieval.types.search import ChatMessage
+from retrieval.types.search import ChatMessage, ContentPart
 
 MOST_QUERY_CHARS = 8_192
 
@@ -37,7 +37,7 @@ class Conversation:
 
     def __init__(self, messages: Sequence[ChatMessage] = ()) -> None:
         """Read the messages, oldest first."""
-        folded = [text for message in messages for text in _readings(message.content)]
+        folded = [text for message in messages for said in _texts(message.content) for text in _readings(said)]
         self._whole = frozenset(folded)
         latest: list[str] = []
         left = MOST_SEARCHED_CHARS
@@ -63,6 +63,27 @@ class Conversation:
         return bool(folded) and (folded in self._whole or f" {folded} " in self._latest)
 
 
+def _texts(content: str | list[ContentPart] | None) -> Iterator[str]:
+    """The texts of a message, with what tools answered in it."""
+    if isinstance(content, str):
+        yield content
+    elif content:
+        for part in content:
+            yield from _texts(part.text)
+            yield from _texts(part.content)
+
+
+def said_in(message: ChatMessage) -> str:
+    """What the speaker of a message says in it, without what tools answered.
+
+    >>> said_in(ChatMessage(role="user", content=[ContentPart(text="Who is this?"), ContentPart(content="A tool.")]))
+    'Who is this?'
+    """
+    content = message.content or ""
+    parts = [content] if isinstance(content, str) else [part.text for part in content if part.text]
+    return "\n".join(parts).strip()
+
+
 def _readings(content: str) -> Iterator[str]:
     """A message, folded; also without the escapes of XML and JSON, as an earlier pack in it may have some."""
     yield _folded(content)
@@ -85,9 +106,9 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     >>> query_of([ChatMessage(role="user", content=text) for text in ("Who is Ann?", "Where does she live?")])
     'Who is Ann? Where does she live?'
     """
-    said = [each.content.strip() for each in messages if each.content.strip()]
-    by_user = [each.content.strip() for each in messages if each.role == "user" and each.content.strip()]
-    *earlier, query = by_user or said or [""]
+    said = [(each.role, text) for each in messages if (text := said_in(each))]
+    by_user = [text for role, text in said if role == "user"]
+    *earlier, query = by_user or [text for _, text in said] or [""]
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _REFERENCES.intersection(_words(query))):
         query = f"{earlier.pop()} {query}"
     while earlier and not _content(query):

@@ -227,11 +227,18 @@ class SearchResponse(Tabular, Struct, frozen=True, kw_only=True):
         ]
 
 
-class ChatMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One turn of the conversation that needs context."""
+class ContentPart(Struct, frozen=True, kw_only=True):
+    """A part of a message, as of OpenAI's and Anthropic's; what is not text, such as an image, is not read."""
+
+    text: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | None = None
+    content: str | list[ContentPart] | None = None
+
+
+class ChatMessage(Struct, frozen=True, kw_only=True):
+    """One turn of the conversation that needs context; other fields, such as tool calls, are not read."""
 
     role: Annotated[str, Meta(min_length=1, max_length=64)]
-    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)]
+    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | list[ContentPart] | None = None
 
 
 PackFormat = Literal["markdown", "xml", "json"]

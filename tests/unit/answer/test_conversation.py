@@ -1,5 +1,6 @@
 """What a conversation asks for, and what it holds already."""
 
+import msgspec
 import pytest
 
 from retrieval.answer.conversation import MOST_QUERY_CHARS, MOST_SEARCHED_CHARS, Conversation, query_of
@@ -50,6 +51,23 @@ def test_a_query_is_never_too_long() -> None:
 def test_what_a_message_says_is_held(text: str, speaker: str | None, held: bool) -> None:
     """In whole words and not across messages."""
     assert Conversation(messages("It rained.", "Yes: I went to Porto, by boat!")).holds(text, speaker) == held
+
+
+def test_messages_may_have_parts_and_calls_of_tools() -> None:
+    """As those of OpenAI and Anthropic: what a tool answered is held, but is nothing that the user said."""
+    answered = {"type": "tool_result", "content": [{"type": "text", "text": "She lives in Porto."}]}
+    talk = [
+        {"role": "user", "content": [{"type": "text", "text": "Who is Ines?"}, {"type": "image", "source": {}}]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "function": {"name": "recall"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Ines is my sister."},
+        {"role": "user", "content": [{"type": "text", "text": "Where does she live?"}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "recall", "input": {}}]},
+        {"role": "user", "content": [answered]},
+    ]
+    said = msgspec.convert(talk, list[ChatMessage])
+    assert query_of(said) == "Who is Ines? Where does she live?"
+    for text in ("Who is Ines?", "Ines is my sister.", "She lives in Porto."):
+        assert Conversation(said).holds(text)
 
 
 def test_without_messages_nothing_is_held() -> None:
