@@ -226,8 +226,7 @@ class Trivet:
         await self.profiles.find(settings.profile)
         settings.graph_rules()
         async with self._pool.connection() as conn:
-            await namespaces.put(conn, name, settings)
-        return await self.get_namespace(name)
+            return await namespaces.put(conn, name, settings)
 
     async def get_namespace(self, name: str) -> NamespaceInfo:
         """A namespace with its counts; raises NotFound if there is none of that name."""

@@ -49,7 +49,7 @@ def command(output: Path | None, namespace: str, settings: Settings) -> None:
             return found.memories
 
     memories = with_engine(settings, write)
-    click.echo(f"{memories} memories of {namespace}", err=True)
+    click.echo(f"memories of {namespace}: {memories}", err=True)
 
 
 @contextmanager

@@ -207,7 +207,9 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
     """The format that a file's content has, or else a document by its name; raises InvalidInput if it is neither."""
     try:
         return detect(source, context.columns)
-    except InvalidInput:
+    except InvalidInput as exc:
+        if path.lower().endswith(".json"):  # an export of a program that is not known, rather than a document
+            raise InvalidInput(f"{exc}, or {DOCUMENT} to store the file as it is") from exc
         if is_document(path):
             return DOCUMENT
         raise

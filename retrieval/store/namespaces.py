@@ -26,8 +26,15 @@ CURRENT: LiteralString = """
 _FIND = "select ns, name, settings, next_doc, created_at, generation from namespace where name = %(name)s"
 
 _CREATE = """
-    insert into namespace (name, settings) values (%(name)s, %(settings)s)
+    insert into namespace (name, settings) values (%(name)s, '{}')
     on conflict (name) do nothing returning ns, name, settings, next_doc, created_at, generation
+"""
+
+# The row is locked as by `_LOCK`, since a column of a key is set.
+_LOCK_OR_CREATE = """
+    insert into namespace (name, settings) values (%(name)s, '{}')
+    on conflict (name) do update set name = excluded.name
+    returning ns, name, settings, next_doc, created_at, generation
 """
 
 _CHANGE = "update namespace set settings = %(settings)s where ns = %(ns)s"
@@ -126,7 +133,7 @@ def check_new_name(name: str) -> None:
 
 async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
     """The namespace with that name; raises NotFound if it does not exist."""
-    namespace = await _one(conn, _FIND, {"name": name})
+    namespace = await _one(conn, _FIND, name)
     if namespace is None:
         raise NotFound(f"there is no namespace {name!r}")
     return namespace
@@ -134,27 +141,26 @@ async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
 
 async def find_or_create(conn: AsyncConnection[Any], name: str) -> Namespace:
     """The namespace with that name, created with default settings if missing."""
-    created = {"name": name, "settings": Jsonb({})}
-    return await _one(conn, _FIND, {"name": name}) or await _one(conn, _CREATE, created) or await find(conn, name)
+    return await _one(conn, _FIND, name) or await _one(conn, _CREATE, name) or await find(conn, name)
 
 
-async def _one(conn: AsyncConnection[Any], statement: LiteralString, parameters: dict[str, Any]) -> Namespace | None:
-    row = await (await conn.execute(statement, parameters)).fetchone()
-    if row is None:
-        return None
-    found = Namespace(*row)
-    return found._replace(settings=msgspec.convert(found.settings, NamespaceSettings))
+async def _one(conn: AsyncConnection[Any], statement: LiteralString, name: str) -> Namespace | None:
+    row = await (await conn.execute(statement, {"name": name})).fetchone()
+    return None if row is None else _decoded(*row)
 
 
-async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> None:
+def _decoded(ns: int, name: str, settings: dict[str, Any], *others: Any) -> Namespace:
+    return Namespace(ns, name, msgspec.convert(settings, NamespaceSettings), *others)
+
+
+async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> NamespaceInfo:
     """Create a namespace or change its settings.
 
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
     async with conn.transaction():
-        namespace = await find_or_create(conn, name)
-        await conn.execute(_LOCK, {"name": name})
-        namespace = await find(conn, name)
+        [row] = await (await conn.execute(_LOCK_OR_CREATE, {"name": name})).fetchall()
+        namespace = _decoded(*row)
         if namespace.next_doc and namespace.settings.language != settings.language:
             raise Conflict(
                 f"the language of namespace {name!r} is {namespace.settings.language!r} and stays so: "
@@ -166,6 +172,8 @@ async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings
                 f"embedded with it; `trivet reembed` gives them new vectors by {settings.embedder!r}"
             )
         await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(msgspec.to_builtins(settings))})
+        [described] = await describe(conn, name)
+        return described
 
 
 async def hold(conn: AsyncConnection[Any], ns: int) -> bool:

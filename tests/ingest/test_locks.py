@@ -15,6 +15,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.store import changes, locking, namespaces
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput
+from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters
 from tests.turns import hashed
 
@@ -44,6 +45,26 @@ async def test_rows_that_are_locked_by_id_or_by_filter_are_nobody_else_s(ingest:
             assert await (await other.execute(FREE)).fetchall() == [("b",)]
 
 
+async def has_to_wait(task: asyncio.Task[Any], database_url: str) -> None:
+    """Wait until a lock keeps the task waiting."""
+    with psycopg.connect(database_url, autocommit=True) as watcher:
+        while not task.done() and watcher.execute(WAITING).fetchone() == (0,):  # noqa: ASYNC110 - none tells us
+            await asyncio.sleep(0.01)
+    assert not task.done()
+
+
+async def test_settings_that_are_put_while_the_namespace_is_deleted_are_of_a_new_one(
+    ingest: Ingest, pool: Pool, database_url: str
+) -> None:
+    settings = NamespaceSettings(language="german")  # which the old one, with memories, would refuse
+    async with pool.connection() as conn, pool.connection() as other:
+        async with conn.transaction():
+            await namespaces.delete(conn, "n")
+            putting = asyncio.create_task(namespaces.put(other, "n", settings))
+            await has_to_wait(putting, database_url)
+        assert ((await putting).settings, (await putting).memories) == (settings, 0)
+
+
 @pytest.mark.parametrize("write", ["add", "delete", "delete matching"])
 async def test_a_namespace_is_not_deleted_while_it_is_written_to(
     ingest: Ingest, pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch, write: str
@@ -67,10 +88,7 @@ async def test_a_namespace_is_not_deleted_while_it_is_written_to(
     await reached.wait()
     async with pool.connection() as conn:
         deleting = asyncio.create_task(namespaces.delete(conn, "n"))
-        with psycopg.connect(database_url, autocommit=True) as watcher:
-            while not deleting.done() and watcher.execute(WAITING).fetchone() == (0,):  # noqa: ASYNC110 - none tells us
-                await asyncio.sleep(0.01)
-        assert not deleting.done()
+        await has_to_wait(deleting, database_url)
         go_on.set()
         await writing
         await deleting

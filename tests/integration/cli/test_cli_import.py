@@ -255,6 +255,14 @@ def test_a_file_of_no_known_format_is_refused_with_their_names(trivet: Cli, tmp_
     assert "FIELD=COLUMN" in trivet("import", file, "--map", "text", status=2).stderr
 
 
+def test_json_of_no_known_format_is_no_document_unless_it_is_said(trivet: Cli, tmp_path: Path) -> None:
+    """It is rather an export of another program, which would be one memory of braces."""
+    file = tmp_path / "export.json"
+    file.write_text('[{"fact": "Ana lives in Porto."}]')
+    assert "or document to store the file as it is" in trivet("import", file, status=1).stderr
+    assert trivet("import", file, "--format", "document").stdout
+
+
 def test_columns_are_named_by_the_user(trivet: Cli, database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "notes.csv"
     file.write_text('wann,was,wer\n03.04.2024 10:00,"Salt, and\nbread",Nora\nsoon,Milk,Ivo\n03.04.2024 11:00,Tea\n')
