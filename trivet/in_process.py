@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,26 +50,35 @@ async def opened(settings: Settings, namespace: str | None = None) -> AsyncItera
         yield client
 
 
-@contextmanager
 def open_(
     *, data_dir: Path | str | None = None, database_url: str | None = None, namespace: str | None = None
-) -> Iterator[Client]:
-    """The same for synchronous code and notebooks: `trivet.open`; it works in a thread of its own."""
+) -> Client:
+    """The same for synchronous code and notebooks: `trivet.open`; it works in a thread of its own.
+
+    It is open until the `with` block ends, `close` is called or the program ends.
+    """
     settings = _settings(data_dir, database_url)
-    with (
-        start_blocking_portal(backend_options={"use_uvloop": True}) as portal,
-        portal.wrap_async_context_manager(_transport(settings)) as transport,
-        Client(_BASE_URL, namespace=namespace, retries=0, transport=_Blocking(portal, transport)) as client,
-    ):
-        yield client
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal(backend_options={"use_uvloop": True}))
+        transport = stack.enter_context(portal.wrap_async_context_manager(_transport(settings)))
+        blocking = _Blocking(portal, transport, stack.pop_all())
+    # What `atexit` calls comes too late: threads can no longer be started then, nor used by way of `to_thread`.
+    threading._register_atexit(blocking.close)  # type: ignore[attr-defined]
+    return Client(_BASE_URL, namespace=namespace, retries=0, transport=blocking)
 
 
 class _Blocking(httpx.BaseTransport):
-    """Sends requests from synchronous code to an application in another thread."""
+    """Sends requests from synchronous code to an application in another thread, which closing it ends."""
 
-    def __init__(self, portal: BlockingPortal, transport: httpx.AsyncBaseTransport) -> None:
+    def __init__(self, portal: BlockingPortal, transport: httpx.AsyncBaseTransport, opened: ExitStack) -> None:
         self._portal = portal
         self._transport = transport
+        self._opened = opened
+        self._process = os.getpid()
+
+    def close(self) -> None:
+        if os.getpid() == self._process:  # a fork has no such thread
+            self._opened.close()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         return self._portal.call(self._answer, request)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from textwrap import dedent
 
 import psycopg
 import pytest
@@ -15,7 +18,7 @@ import trivet
 from retrieval.api import app
 from retrieval.errors import SettingsError
 from tests.command import trivet as command
-from tests.processes import new_data_dir, postgres_in
+from tests.processes import PATIENCE_S, new_data_dir, postgres_in
 
 
 def test_the_synchronous_one_is_used_from_several_threads(database_url: str) -> None:
@@ -45,6 +48,32 @@ def test_a_folder_keeps_what_was_added() -> None:
                 results = memory.add({"id": "m1", "text": "x"})
                 assert [result.status for result in results] == expected
             assert postgres_in(folder) == []
+
+
+def test_a_program_that_ends_closes_what_it_opened() -> None:
+    """As of a notebook, which has no block around its cells; a process that it forked ends, too."""
+    program = f"""
+        import multiprocessing, sys, trivet
+        memory = trivet.open(namespace="ana", data_dir=sys.argv[1])
+        assert memory.add("The kettle is copper.")[0].status == "created"
+        child = multiprocessing.get_context("fork").Process(target=print, args=("forked",))
+        child.start()
+        child.join({PATIENCE_S})
+        print("ended", child.exitcode)
+    """
+    with new_data_dir() as folder:
+        command = [sys.executable, "-c", dedent(program), str(folder)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        assert ended.stdout == "forked\nended 0\n"
+        assert postgres_in(folder) == []
+
+
+def test_what_is_closed_is_closed_once(database_url: str) -> None:
+    memory = trivet.open(database_url=database_url, namespace="ana")
+    memory.close()
+    memory.close()
+    with pytest.raises(RuntimeError):
+        memory.search("boat")
 
 
 def test_a_server_key_of_the_environment_is_not_asked_for(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
