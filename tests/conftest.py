@@ -22,6 +22,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from classifier.inference import open_session
 from retrieval.api import app
 from retrieval.embedding import encoder, onnx
+from retrieval.store import reachability
 from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
@@ -84,6 +85,15 @@ def the_interpreter_is_not_a_servers_own() -> Iterator[None]:
     """A server collects and freezes all objects when it starts, which took a quarter of the time of these tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "_tune_interpreter", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def a_busy_database_is_not_a_lost_one() -> Iterator[None]:
+    """Beside other tests one may take more than a second to accept a connection."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reachability, "ANSWER_TIMEOUT_S", PATIENCE_S)
+        patch.setattr("retrieval.store.pool.RECONNECT_TIMEOUT_S", PATIENCE_S)
         yield
 
 

@@ -31,6 +31,14 @@ WRITE = ("POST", "/v1/namespaces/a/memories", MEMORIES)
 READY = ("GET", "/health/ready", None)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def a_lost_database_is_noticed_as_soon_as_by_users() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reachability, "ANSWER_TIMEOUT_S", 1.0)
+        patch.setattr("retrieval.store.pool.RECONNECT_TIMEOUT_S", 2)
+        yield
+
+
 class Line:
     """A TCP line to a PostgreSQL that listens on a Unix socket, which can go dead as a network does.
 
