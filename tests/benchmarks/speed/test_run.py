@@ -58,7 +58,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_whole_run(folder: Path, judged: Path) -> None:
     out = folder / "out"
     done = bench(
-        *("--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "1", "--ingest", "120", "--mixed", "1"),
+        *("--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "0.2", "--ingest", "120", "--mixed", "1"),
         *("--workers", "2", "--peers", "all", "--peers-at", "200", "--quality", str(judged)),
         *("--data-dir", str(folder / "data"), "--out", str(out)),
     )
