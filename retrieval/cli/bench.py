@@ -36,7 +36,11 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 @click.option("--small", type=click.IntRange(0), default=200, show_default=True, help="Small namespaces around them.")
 @click.option("--queries", type=click.IntRange(20), default=200, show_default=True, help="Searches of each kind.")
 @click.option(
-    "--seconds", type=click.FloatRange(0.1), default=8.0, show_default=True, help="For each number of clients at a time."
+    "--seconds",
+    type=click.FloatRange(0.1),
+    default=8.0,
+    show_default=True,
+    help="For each number of clients at a time.",
 )
 @click.option("--ingest", type=click.IntRange(0), default=6_000, show_default=True, help="Memories written over HTTP.")
 @click.option(
