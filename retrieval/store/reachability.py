@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.pq import TransactionStatus
 
 from retrieval.errors import StoreUnavailable
 from retrieval.tasks import cancel
@@ -37,7 +38,7 @@ class Reachability:
     """Whether the database of a pool answers; when in doubt, tries to open one more connection.
 
     Callers wait for a busy pool, but not for a lost database. It is lost if it refuses the connection while no caller
-    holds one that could be returned, or if it does not answer at all. Then waiting callers fail at once, and if there
+    holds one that could be returned, or if it answers nobody at all. Then waiting callers fail at once, and if there
     was no answer, so do callers waiting for rows. After a refusal a new caller triggers another attempt, so that it
     succeeds as soon as the database is back; while no answer comes, it fails at once.
 
@@ -50,6 +51,7 @@ class Reachability:
         self.losses = 0
         self._connect = connect
         self._usual_s = 0.0
+        self._answered = 0.0
         self._is_silent = False
         self._is_back = asyncio.Event()
         self._is_back.set()
@@ -84,6 +86,8 @@ class Reachability:
         self._in_use.pop(connection, None)
         if connection.closed:
             self.doubt()
+        elif connection.info.transaction_status == TransactionStatus.IDLE:  # so it was not given up on its way
+            self._answered = time.monotonic()
 
     @property
     def limit_s(self) -> float:
@@ -163,11 +167,19 @@ class Reachability:
         await (await self._connect()).close()
 
     async def _is_answered(self, attempt: asyncio.Task[None]) -> bool:
+        """Wait for the attempt; False if neither it nor any caller has had an answer for the time of `limit_s`."""
+        since = time.monotonic()
         while True:
-            began = time.monotonic()
-            done, _ = await asyncio.wait({attempt}, timeout=self.limit_s)
-            if done or time.monotonic() - began < self.limit_s + STALL_S:
-                return bool(done)
+            until = since + self.limit_s
+            done, _ = await asyncio.wait({attempt}, timeout=until - time.monotonic())
+            if done:
+                return True
+            if (now := time.monotonic()) > until + STALL_S:
+                since = now
+            elif self._answered > since:
+                since = self._answered
+            else:
+                return False
 
     def _lose(self, reason: str, *, before: float = math.inf) -> None:
         """Fail the callers that have been waiting since before `before`; for later ones the database is tried again."""

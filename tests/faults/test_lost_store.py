@@ -52,6 +52,8 @@ class Line:
         self._name = parts["dbname"]
         self._works = asyncio.Event()
         self._works.set()
+        self._takes_more = asyncio.Event()
+        self._takes_more.set()
         self._server: asyncio.Server | None = None
         self._port = 0
         self._carrying = set[asyncio.Task[None]]()
@@ -75,6 +77,13 @@ class Line:
         self._works.clear()
         yield
         self._works.set()
+
+    @asynccontextmanager
+    async def taking_no_more(self) -> AsyncIterator[None]:
+        """As of a machine that is too busy to begin anything: connections that are there are answered, no new ones."""
+        self._takes_more.clear()
+        yield
+        self._takes_more.set()
 
     @asynccontextmanager
     async def black_hole(self) -> AsyncIterator[None]:
@@ -123,6 +132,7 @@ class Line:
         self._carrying.add(task)
         with closing(writer):
             await self._works.wait()
+            await self._takes_more.wait()
             from_database, to_database = await asyncio.open_unix_connection(self._database)
             with closing(to_database), suppress(ConnectionError):
                 await asyncio.gather(self._pass_on(reader, to_database), self._pass_on(from_database, writer))
@@ -231,6 +241,19 @@ async def test_who_waits_for_a_lost_database_fails_with_it(line: Line) -> None:
         assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 6
         async with asyncio.timeout(PATIENCE_S):
             await until_it_answers(pool)
+
+
+async def test_a_database_that_answers_anybody_is_not_lost(line: Line) -> None:
+    """However long it takes to accept one more connection: nobody's rows are given up for that."""
+    async with open_pool(line.url, 4) as pool, line.taking_no_more(), asyncio.timeout(PATIENCE_S):
+
+        async def ask() -> None:
+            for _ in range(20):
+                async with pool.connection() as conn:
+                    await conn.execute("select pg_sleep(0.3)")
+
+        await asyncio.gather(*(ask() for _ in range(6)))
+        assert pool.reachability.losses == 0
 
 
 async def test_a_busy_pool_is_not_a_lost_database(database_url: str) -> None:
