@@ -116,12 +116,15 @@ class AsyncClient:
     async def context(
         self,
         query: str | None = None,
-        messages: Iterable[Mapping[str, Any]] | None = None,
+        messages: Iterable[object] | None = None,
         *,
         namespace: str | None = None,
         **fields: Any,
     ) -> ContextResponse:
-        """A context pack for a query or for a conversation; `fields` are those of a pack, such as `max_tokens`."""
+        """A context pack for a query or for a conversation; `fields` are those of a pack, such as `max_tokens`.
+
+        Messages are mappings with `role` and `content`, or objects of the libraries of OpenAI and Anthropic.
+        """
         asked = {} if query is None else {"query": query}
         talk = {} if messages is None else {"messages": list(messages)}
         return await self._send(calls.context(self._named(namespace), {**asked, **talk, **fields}))

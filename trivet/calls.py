@@ -229,13 +229,20 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
 def _as_json(value: Any) -> bytes:
     """A value as JSON, so that the server can say where half a surrogate pair is, or a number that is not finite."""
     try:
-        encoded = msgspec.json.encode(value)
+        encoded = msgspec.json.encode(value, enc_hook=_dumped)
         if b"null" in encoded:  # which such a number has become, too
-            json.dumps(msgspec.to_builtins(value), allow_nan=False)
+            json.dumps(msgspec.to_builtins(value, enc_hook=_dumped), allow_nan=False)
         return encoded
     except ValueError:
-        text = json.dumps(msgspec.to_builtins(value))
+        text = json.dumps(msgspec.to_builtins(value, enc_hook=_dumped))
         return _STRING_OR_NOT_FINITE.sub(lambda found: found[1] or "1e999", text).encode()
+
+
+def _dumped(value: Any) -> Any:
+    """The fields of a model of pydantic, such as the messages that OpenAI's and Anthropic's libraries return."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def add(namespace: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[_AddResponse]:

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from threading import Thread
 
 import msgspec
 import pytest
+from openai.types.chat import ChatCompletionMessage, ChatCompletionMessageFunctionToolCall
+from openai.types.chat.chat_completion_message_function_tool_call import Function
 
 import trivet
 from retrieval.types.memory import UpdateReceipt
@@ -45,6 +48,25 @@ def test_what_is_added_in_any_form_is_found(ana: trivet.Client) -> None:
     talk = [{"role": "user", "content": "Who moved to Porto?"}]
     assert ana.context(messages=talk, max_tokens=200).items[0].id == "m1"
     assert ana.classify("Who moved to Porto?").weights.keys() == {"vector", "bm25", "graph"}
+
+
+def test_messages_may_be_those_that_openai_s_library_returns(ana: trivet.Client) -> None:
+    ana.add(
+        [{"id": "m1", "text": "My sister Ines moved to Porto."}, {"id": "m2", "text": "Porto is far away, said Ines."}]
+    )
+    recall = ChatCompletionMessageFunctionToolCall(
+        id="c1", type="function", function=Function(name="recall", arguments='{"query": "Ines"}')
+    )
+    talk = [
+        {"role": "user", "content": "Who moved to Porto?"},
+        ChatCompletionMessage(role="assistant", content=None, tool_calls=[recall]),
+        {"role": "tool", "tool_call_id": "c1", "content": "My sister Ines moved to Porto."},
+    ]
+    pack = ana.context(messages=talk, min_relevance=0)
+    assert [item.id for item in pack.items] == ["m2"]
+    assert ("m1", "in_messages") in [(dropped.id, dropped.reason) for dropped in pack.dropped]
+    with pytest.raises(TypeError, match="Thread is not JSON"):
+        ana.context(messages=[Thread()])
 
 
 def test_a_memory_is_read_changed_and_added_elsewhere(ana: trivet.Client) -> None:
