@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -28,7 +29,10 @@ from retrieval.imports.records import (
 FILES = ("*.json", "*.jsonl")
 
 _PLACES = {f"{name}.item" for name in ("edges", "facts", "nodes", "entities", "episodes")}
-_SAID = re.compile(r"([^:\n]{1,60}): (.+)", re.DOTALL)
+_HEAD = re.compile(r"^([^:\n]{1,60}): (?=\s*\S)", re.MULTILINE)
+"""The beginning of a turn in an episode: `Ana: `."""
+
+_ROLES = frozenset({"user", "human", "assistant", "ai", "system"})
 
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
@@ -54,30 +58,78 @@ def _signs(start: str) -> set[str]:
 def read(source: ImportFile, context: ImportContext) -> Records:
     """Facts and summaries as memories, episodes as messages; facts name their nodes by the nodes' names."""
     nodes: dict[str, _Node] = {}
-    times: dict[str, list[tuple[datetime, str]]] = {}
+    episodes = _Episodes()
     first_reading = ImportContext(zone=context.zone)
     for part in source.parts(*FILES):
         try:
             for entry in _entries(part, first_reading):
-                uuid = text_of(entry.get("uuid"))
                 if _is_episode(entry):
-                    times.setdefault(_session(entry), []).append((_sort_key(entry, first_reading), uuid))
+                    episodes.note(entry, first_reading)
                 elif "fact" not in entry:
-                    nodes[uuid] = text_of(entry.get("name")), _label(entry)
+                    nodes[text_of(entry.get("uuid"))] = text_of(entry.get("name")), _label(entry)
         except InvalidInput:
             continue  # the second reading names it
-    positions = {uuid: position for episodes in times.values() for position, (_, uuid) in enumerate(sorted(episodes))}
+    positions = episodes.positions()
     for part in source.parts(*FILES):
         number = 0
         try:
             for entry in _entries(part, context):
                 number += 1
+                place = part.place(f"entry {number}")
                 try:
-                    yield _record(entry, part.place(f"entry {number}"), nodes, positions, context)
+                    if _is_episode(entry):
+                        yield from _episode(entry, place, episodes, positions, context)
+                    else:
+                        yield _fact(entry, place, nodes, context) if "fact" in entry else _node(entry, place, context)
                 except InvalidInput as exc:
-                    yield refused(part.place(f"entry {number}"), exc)
+                    yield refused(place, exc)
         except InvalidInput as exc:
             yield refused(part.place(f"after entry {number}"), exc)
+
+
+class _Episodes:
+    """What the episodes tell together: in which order they come, and which names stand before turns.
+
+    An episode of several turns is divided at lines that begin with such a name: a role, or one that begins an episode or
+    lines of several. Others, as in "Eggs: twelve", are a part of what is said.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, list[tuple[datetime, str, int]]] = {}
+        self._first: set[str] = set()
+        self._frequent: Counter[str] = Counter()
+
+    def note(self, entry: Mapping[str, Any], context: ImportContext) -> None:
+        """Take account of an episode."""
+        names = [head[1].strip() for head in _HEAD.finditer(_content(entry))]
+        self._first.update(names[:1])
+        self._frequent.update({*names})
+        most_turns = max(1, len(names))
+        self._sessions.setdefault(_session(entry), []).append(
+            (_sort_key(entry, context), text_of(entry.get("uuid")), most_turns)
+        )
+
+    def positions(self) -> dict[str, int]:
+        """The place of each episode's first turn in its session, by the episode's id."""
+        places = {}
+        for episodes in self._sessions.values():
+            place = 0
+            for _, uuid, turns in sorted(episodes):
+                places[uuid] = place
+                place += turns
+        return places
+
+    def turns(self, content: str) -> list[tuple[str, str]]:
+        """Speakers and texts; one without a speaker if the content begins with no name."""
+        heads = [head for head in _HEAD.finditer(content) if self._is_speaker(head[1].strip())]
+        if not heads or heads[0].start() > 0:
+            return [("", content)]
+        ends = [*(head.start() for head in heads[1:]), len(content)]
+        said = [(head[1].strip(), content[head.end() : end].strip()) for head, end in zip(heads, ends, strict=True)]
+        return [(speaker, text) for speaker, text in said if text]
+
+    def _is_speaker(self, name: str) -> bool:
+        return name.casefold() in _ROLES or name in self._first or self._frequent[name] > 1
 
 
 def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, Any]]:
@@ -86,18 +138,6 @@ def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, An
     named = any(key.startswith(tuple(f"{place}." for place in _PLACES)) for key in keys)
     places = _PLACES if named else {"item"} if any(key.startswith("item.") for key in keys) else {""}
     return (mapping_of(value) for _, value in values_at(part.decoded(context), places))
-
-
-def _record(
-    entry: Mapping[str, Any],
-    place: str,
-    nodes: Mapping[str, _Node],
-    positions: Mapping[str, int],
-    context: ImportContext,
-) -> SourceRecord | SkippedRecord:
-    if "fact" in entry:
-        return _fact(entry, place, nodes, context)
-    return _episode(entry, place, positions, context) if _is_episode(entry) else _node(entry, place, context)
 
 
 def _fact(
@@ -141,29 +181,34 @@ def _node(entry: Mapping[str, Any], place: str, context: ImportContext) -> Sourc
 
 
 def _episode(
-    entry: Mapping[str, Any], place: str, positions: Mapping[str, int], context: ImportContext
-) -> SourceRecord | SkippedRecord:
-    text = text_of(entry.get("content")).strip()
-    if not text:
-        return SkippedRecord(place=place, reason="episode without text")
-    if entry.get("source") == "json":
-        return SkippedRecord(place=place, reason="episode of JSON")
+    entry: Mapping[str, Any], place: str, episodes: _Episodes, positions: Mapping[str, int], context: ImportContext
+) -> Records:
+    """The turns of an episode; the first has its id."""
+    content = _content(entry)
+    if not content or entry.get("source") == "json":
+        yield SkippedRecord(place=place, reason="episode of JSON" if content else "episode without text")
+        return
     speaker = next((text_of(entry[name]) for name in ("name", "role", "role_type") if name in _speakers(entry)), "")
-    said = _SAID.fullmatch(text)
-    if not speaker and said and entry.get("source", "message") == "message":
-        speaker, text = said[1].strip(), said[2].strip()
+    is_talk = not speaker and entry.get("source", "message") == "message"
     uuid = text_of(entry.get("uuid"))
-    return memory_record(
-        place,
-        id=uuid or content_id("zep", text, _said_at(entry)),
-        text=text,
-        kind="message",
-        speaker=speaker or None,
-        session_id=_session(entry),
-        position=positions.get(uuid),
-        created_at=context.time(_said_at(entry)),
-        metadata=_metadata(entry),
-    )
+    first = positions.get(uuid)
+    for number, (name, text) in enumerate(episodes.turns(content) if is_talk else [(speaker, content)]):
+        episode_id = uuid or content_id("zep", text, _said_at(entry))
+        yield memory_record(
+            place,
+            id=f"{episode_id}#{number}" if number and uuid else episode_id,
+            text=text,
+            kind="message",
+            speaker=name or None,
+            session_id=_session(entry),
+            position=None if first is None else first + number,
+            created_at=context.time(_said_at(entry)),
+            metadata=_metadata(entry),
+        )
+
+
+def _content(entry: Mapping[str, Any]) -> str:
+    return text_of(entry.get("content")).strip()
 
 
 def _speakers(entry: Mapping[str, Any]) -> set[str]:

@@ -80,6 +80,35 @@ def test_episodes_of_other_zones_and_precisions_are_in_order() -> None:
     assert [memory.text for memory in sorted(episodes, key=lambda each: each.position or 0)] == ["3", "2", "1", "0"]
 
 
+def test_an_episode_of_several_turns_is_divided_at_its_speakers() -> None:
+    """Which are those that begin an episode, begin lines of several or are roles; other lines go on."""
+    said = [
+        "Ana: I bought:\nEggs: twelve\nMilk: two\nBen: Eggs? What for?\nAna: A cake.",
+        "Ana: It rained.\nand rained\nBen: See https://rain.pt: today.",
+        "user: Hello.\nassistant: Hello! Who is it?",
+    ]
+    rows = [
+        {
+            "uuid": f"e{n}",
+            "content": text,
+            "source": "message",
+            "source_description": "chat",
+            "valid_at": f"2024-01-3{n}",
+        }
+        for n, text in enumerate(said)
+    ]
+    turns = Imported(as_json({"episodes": rows[::-1]})).memories
+    assert [(each.id, each.speaker, each.text) for each in sorted(turns, key=lambda turn: turn.position or 0)] == [
+        ("e0", "Ana", "I bought:\nEggs: twelve\nMilk: two"),
+        ("e0#1", "Ben", "Eggs? What for?"),
+        ("e0#2", "Ana", "A cake."),
+        ("e1", "Ana", "It rained.\nand rained"),
+        ("e1#1", "Ben", "See https://rain.pt: today."),
+        ("e2", "user", "Hello."),
+        ("e2#1", "assistant", "Hello! Who is it?"),
+    ]
+
+
 def test_messages_of_zeps_threads_have_their_speakers() -> None:
     message = {
         "uuid": "m",
