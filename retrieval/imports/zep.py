@@ -90,8 +90,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 class _Episodes:
     """What the episodes tell together: in which order they come, and which names stand before turns.
 
-    An episode of several turns is divided at lines that begin with such a name: a role, or one that begins an episode or
-    lines of several. Others, as in "Eggs: twelve", are a part of what is said.
+    An episode of several turns is divided at lines that begin with such a name: a role, or one that begins an episode
+    or lines of several. Others, as in "Eggs: twelve", are a part of what is said.
     """
 
     def __init__(self) -> None:

@@ -93,7 +93,7 @@ def test_an_episode_of_several_turns_is_divided_at_its_speakers() -> None:
             "content": text,
             "source": "message",
             "source_description": "chat",
-            "valid_at": f"2024-01-3{n}",
+            "valid_at": f"2024-01-0{n + 1}",
         }
         for n, text in enumerate(said)
     ]
