@@ -14,6 +14,7 @@ import httpx
 from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
 from retrieval.types.entity import EntityAliases, EntityPage, EntityPaths, EntitySummary, MergeReceipt, Neighborhood
 from retrieval.types.memory import MAX_COMPARED, AddResult, ForgetReceipt, Memory, UpdateReceipt
+from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
@@ -291,6 +292,22 @@ class Client:
         """The shortest paths between two entities; `fields` are `max_hops`, `limit`, `words`, `filters` and others."""
         ends = {"source": source, "target": target}
         return self._send(calls.paths(self._named(namespace), {**ends, **fields}))
+
+    def namespaces(self) -> list[NamespaceInfo]:
+        """All namespaces, with their settings and counts."""
+        return (self._send(calls.namespaces())).namespaces
+
+    def put_namespace(self, namespace: str | None = None, **settings: Any) -> NamespaceInfo:
+        """Create a namespace or change its settings, such as `language`; what is left out is as by default.
+
+        Raises:
+            Conflict: the language or the embedder of a namespace that has memories would change.
+        """
+        return self._send(calls.put_namespace(self._named(namespace), settings))
+
+    def delete_namespace(self, namespace: str) -> NamespaceReceipt:
+        """Delete a namespace with everything in it; the receipt counts what is gone."""
+        return self._send(calls.delete_namespace(namespace))
 
     def _named(self, namespace: str | None) -> str:
         name = namespace if namespace is not None else self._namespace

@@ -29,6 +29,7 @@ from retrieval.types.memory import (
     MemoryPage,
     UpdateReceipt,
 )
+from retrieval.types.namespace import NamespaceInfo, NamespaceList, NamespaceReceipt
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet.errors import CLASS_OF, InvalidInput, NotFound, ServerError, TrivetError, Unreachable
@@ -407,6 +408,22 @@ def merge_entity(namespace: str, entity_id: str, into: str) -> Call[MergeReceipt
 def undo_merge(namespace: str, merge_id: str) -> Call[None]:
     """Undo a merge; sent twice, the second answer would be that there is none."""
     return Call("DELETE", _path(namespace, "merges", merge_id), type(None), is_repeatable=False)
+
+
+def namespaces() -> Call[NamespaceList]:
+    """List the namespaces."""
+    return Call("GET", "/v1/namespaces", NamespaceList)
+
+
+def put_namespace(namespace: str, settings: Mapping[str, Any]) -> Call[NamespaceInfo]:
+    """Create a namespace or change its settings."""
+    return Call("PUT", _path(namespace), NamespaceInfo, settings)
+
+
+def delete_namespace(namespace: str) -> Call[NamespaceReceipt]:
+    """Delete a namespace; sent twice, the second answer would be that there is none."""
+    params = {"confirm": namespace}
+    return Call("DELETE", _path(namespace), NamespaceReceipt, params=params, is_repeatable=False, extra_s=LONG_WORK_S)
 
 
 def paths(namespace: str, fields: Mapping[str, Any]) -> Call[EntityPaths]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-import msgspec
 from litestar import Controller, delete, get, put
 from litestar.params import JSONBody, QueryParameter
 
@@ -13,15 +12,9 @@ from retrieval.api.parameters import NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
 from retrieval.errors import InvalidInput
-from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import NamespaceInfo, NamespaceList, NamespaceReceipt, NamespaceSettings
 
 ITEM = "/{ns:str}"
-
-
-class NamespaceList(msgspec.Struct, frozen=True, kw_only=True):
-    """All namespaces."""
-
-    namespaces: list[NamespaceInfo]
 
 
 class NamespacesController(Controller):

@@ -132,6 +132,12 @@ class NamespaceInfo(Struct, frozen=True, kw_only=True):
     relations: int
 
 
+class NamespaceList(Struct, frozen=True, kw_only=True):
+    """All namespaces."""
+
+    namespaces: list[NamespaceInfo]
+
+
 class ReembedRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What makes the new vectors of a namespace."""
 

@@ -50,6 +50,19 @@ def test_what_is_added_in_any_form_is_found(ana: trivet.Client) -> None:
     assert ana.classify("Who moved to Porto?").weights.keys() == {"vector", "bm25", "graph"}
 
 
+def test_namespaces_are_set_up_listed_and_deleted(ana: trivet.Client) -> None:
+    assert ana.put_namespace(language="german").settings.language == "german"
+    ana.add("Die Katzen schliefen.")
+    ana.add("The kettle is copper.", namespace="ben")
+    with pytest.raises(trivet.Conflict, match="german"):
+        ana.put_namespace(language="english")
+    assert [(one.name, one.memories) for one in ana.namespaces()] == [("ana", 1), ("ben", 1)]
+    assert ana.delete_namespace("ben").deleted["memories"] == 1
+    assert [one.name for one in ana.namespaces()] == ["ana"]
+    with pytest.raises(trivet.NotFound):
+        ana.delete_namespace("ben")
+
+
 def test_messages_may_be_those_that_openai_s_library_returns(ana: trivet.Client) -> None:
     ana.add(
         [{"id": "m1", "text": "My sister Ines moved to Porto."}, {"id": "m2", "text": "Porto is far away, said Ines."}]
