@@ -238,7 +238,7 @@ class ChatMessage(Struct, frozen=True, kw_only=True):
     """One turn of the conversation that needs context; other fields, such as tool calls, are not read."""
 
     role: Annotated[str, Meta(min_length=1, max_length=64)]
-    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | list[ContentPart] | None = None
+    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | list[ContentPart] | None
 
 
 PackFormat = Literal["markdown", "xml", "json"]

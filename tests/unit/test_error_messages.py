@@ -44,7 +44,7 @@ CASES: list[tuple[type, bytes, str]] = [
     (MemoryInput, b'{"text": "a", "metadata": []}', "metadata: must be a JSON object, not a list"),
     (MemoryInput, b'{"text": "a", "entities": ["Ana"]}', "entities.0: must be a JSON object with `name`, not text"),
     (ContextRequest, b'{"messages": [{"role": "user"}]}',
-     "messages.0.content: is required: text of at most 1,000,000 characters"),
+     "messages.0.content: is required: text of at most 1,000,000 characters or a list or null"),
     (FeedbackRequest, b'{"ratings": {"": 1}}', "ratings: each key must be text of 1 to 256 characters"),
     (FeedbackRequest, b'{"ratings": {"m": 2}}', "ratings....: must be a number from 0 to 1"),
     (NamespaceSettings, b'{"rules": [{"kind": "vague"}]}',
