@@ -52,8 +52,8 @@ _UNSAFE_BUT_FAST = {
 
 @pytest.hookimpl(optionalhook=True)  # xdist may be off
 def pytest_xdist_auto_num_workers() -> int:
-    """Tests wait for databases and processes: two more than there are processors keep these busy."""
-    return (os.cpu_count() or 1) + 2
+    """Tests wait for databases and processes: one more than there are processors keeps these busy."""
+    return (os.cpu_count() or 1) + 1
 
 
 @dataclass(frozen=True, slots=True)

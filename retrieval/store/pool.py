@@ -92,8 +92,8 @@ class Pool(AsyncConnectionPool[Connection]):
 
     async def putconn(self, conn: Connection) -> None:
         """Return a connection to the pool."""
-        self.reachability.end_use(conn)
         is_idle = conn.pgconn.transaction_status == TransactionStatus.IDLE
+        self.reachability.end_use(conn, is_answered=is_idle)
         is_wanted = self.reachability.is_waited_for or self.closed
         if is_idle and not is_wanted and time.monotonic() - self._since[conn] < WARM_S:
             self._warm.append(conn)

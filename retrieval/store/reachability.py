@@ -14,7 +14,6 @@ from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.pq import TransactionStatus
 
 from retrieval.errors import StoreUnavailable
 from retrieval.tasks import cancel
@@ -81,12 +80,12 @@ class Reachability:
         """Record that a caller holds a connection."""
         self._in_use[connection] = time.monotonic()
 
-    def end_use(self, connection: AsyncConnection[Any]) -> None:
-        """Record that the caller returned it."""
+    def end_use(self, connection: AsyncConnection[Any], *, is_answered: bool) -> None:
+        """Record that the caller returned it, with or without an answer to all that was asked."""
         self._in_use.pop(connection, None)
         if connection.closed:
             self.doubt()
-        elif connection.info.transaction_status == TransactionStatus.IDLE:  # so it was not given up on its way
+        elif is_answered:
             self._answered = time.monotonic()
 
     @property
