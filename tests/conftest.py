@@ -9,9 +9,11 @@ import pickle
 import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx
 import hypothesis
 import onnxruntime as ort
 import psycopg
@@ -85,6 +87,14 @@ def the_interpreter_is_not_a_servers_own() -> Iterator[None]:
     """A server collects and freezes all objects when it starts, which took a quarter of the time of these tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(app, "_tune_interpreter", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_are_read_once() -> Iterator[None]:
+    """Each client of httpx reads all authorities' certificates, for 30 ms, and most tests make some."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx._transports.default.create_ssl_context", cache(httpx.create_ssl_context))
         yield
 
 

@@ -82,14 +82,13 @@ class OnnxEmbedder:
         """
         if document_threads < 1:
             raise ValueError(f"document_threads must be at least 1, got {document_threads}")
-        self._tokenizer, self._session = load_model(model_path, tokenizer_path)
+        self._tokenizer, self._session, self._letters = load_model(model_path, tokenizer_path)
         dimensions = self._session.get_outputs()[0].shape[-1]
         if dimensions != DIMENSIONS:
             raise ModelFileError(
                 f"{model_path} gives vectors of {dimensions} numbers; the database and the intent model of this "
                 f"version of Trivet are made for {DIMENSIONS}"
             )
-        self._letters, self._fragments = piece_letters(self._tokenizer.get_vocab())
         self._query_thread = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
         self._document_threads = ThreadPoolExecutor(document_threads, thread_name_prefix="embed-documents")
         self._parallel = document_threads
@@ -137,9 +136,8 @@ class OnnxEmbedder:
         """
         if text.isascii():  # the model was trained on English
             return 0.0
-        pieces = self._tokenizer.encode(text).ids
-        letters = int(self._letters[pieces].sum())
-        return float(self._fragments[pieces].sum()) / letters if letters else 0.0
+        letters = self._letters[self._tokenizer.encode(text).ids]
+        return float(np.count_nonzero(letters == 1)) / float(letters.sum() or 1)
 
     def count_pieces(self, text: str) -> int:
         """The word pieces of a text, without those that mark its beginning and end."""
@@ -183,8 +181,8 @@ async def stopped(*executors: ThreadPoolExecutor) -> None:
 
 
 @cache
-def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.InferenceSession]:
-    """A tokenizer and a model, loaded once in a process (about 0.1 s); thread-safe.
+def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.InferenceSession, NDArray[np.int64]]:
+    """A tokenizer, a model and the `piece_letters`, loaded once in a process (about 0.1 s); thread-safe.
 
     The model is an ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
     `embedding`, unit rows of shape (batch, DIMENSIONS).
@@ -201,7 +199,7 @@ def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.I
         tokenizer = load_tokenizer(tokenizer_path)
     with _named(model_path):
         session = open_session(model_path)
-    return tokenizer, session
+    return tokenizer, session, piece_letters(tokenizer.get_vocab())
 
 
 def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -215,19 +213,18 @@ def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     yield texts[start:]
 
 
-def piece_letters(vocabulary: Mapping[str, int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """By piece: how many letters it has, and whether it is a fragment, a single letter or one for unknown characters.
+def piece_letters(vocabulary: Mapping[str, int]) -> NDArray[np.int64]:
+    """How many letters each piece has.
 
-    Marks, digits and punctuation have no letters. An unknown piece counts as one.
+    Marks, digits and punctuation have none. An unknown piece counts as one.
 
-    >>> letters, fragments = piece_letters({"[CLS]": 0, "[UNK]": 1, "house": 2, "##s": 3, "?": 4})
-    >>> letters.tolist(), fragments.tolist()
-    ([0, 1, 5, 1, 0], [False, True, False, True, False])
+    >>> piece_letters({"[CLS]": 0, "[UNK]": 1, "house": 2, "##s": 3, "?": 4}).tolist()
+    [0, 1, 5, 1, 0]
     """
     letters = np.zeros(max(vocabulary.values()) + 1, np.int64)
     for piece, number in vocabulary.items():
         letters[number] = len(body) if (body := piece.removeprefix("##")).isalpha() else piece == _UNKNOWN
-    return letters, letters == 1
+    return letters
 
 
 def windows(pieces: list[int]) -> list[list[int]]:
