@@ -11,11 +11,12 @@ from weakref import WeakKeyDictionary
 
 import orjson
 import psycopg
-from pgvector.psycopg import register_vector_async
+from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
+from psycopg.types import TypeInfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -50,7 +51,8 @@ _SESSION = """
            set_config('jit', 'off', false),
            set_config('timezone', 'UTC', false),
            set_config('datestyle', 'ISO', false),
-           set_config('plan_cache_mode', 'force_generic_plan', false)
+           set_config('plan_cache_mode', 'force_generic_plan', false),
+           'halfvec'::regtype::oid, 'halfvec[]'::regtype::oid
 """
 
 
@@ -117,8 +119,9 @@ class Pool(AsyncConnectionPool[Connection]):
     async def _prepare(self, connection: Connection) -> None:
         """Set session options of a new connection and register types."""
         connection.prepared_max = MOST_PREPARED
-        await connection.execute(_SESSION, {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"})
-        await register_vector_async(connection)
+        limits = {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"}
+        [[*_, vector, vectors]] = await (await connection.execute(_SESSION, limits)).fetchall()
+        register_halfvec_info(connection, TypeInfo("halfvec", vector, vectors))
         set_json_loads(orjson.loads, connection)
         self._losses[connection] = self.reachability.losses
 
