@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures.thread  # noqa: F401 - so that its end comes after ours
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator
@@ -18,6 +20,8 @@ from trivet._async_client import AsyncClient
 from trivet._client import Client
 
 _BASE_URL = "http://localhost"
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -55,15 +59,15 @@ def open_(
 ) -> Client:
     """The same for synchronous code and notebooks: `trivet.open`; it works in a thread of its own.
 
-    It is open until the `with` block ends, `close` is called or the program ends.
+    It is open until the `with` block ends, `close` is called or the program ends. A process that is forked opens its
+    own.
     """
     settings = _settings(data_dir, database_url)
     with ExitStack() as stack:
         portal = stack.enter_context(start_blocking_portal(backend_options={"use_uvloop": True}))
         transport = stack.enter_context(portal.wrap_async_context_manager(_transport(settings)))
         blocking = _Blocking(portal, transport, stack.pop_all())
-    # What `atexit` calls comes too late: threads can no longer be started then, nor used by way of `to_thread`.
-    threading._register_atexit(blocking.close)  # type: ignore[attr-defined]
+    _open.add(blocking)
     return Client(_BASE_URL, namespace=namespace, retries=0, transport=blocking)
 
 
@@ -77,15 +81,44 @@ class _Blocking(httpx.BaseTransport):
         self._process = os.getpid()
 
     def close(self) -> None:
-        if os.getpid() == self._process:  # a fork has no such thread
+        if self._is_here:
+            _open.discard(self)
             self._opened.close()
 
+    @property
+    def _is_here(self) -> bool:
+        """Whether this is the process that opened it; a fork has no such thread."""
+        return os.getpid() == self._process
+
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        return self._portal.call(self._answer, request)
+        if not self._is_here:
+            raise RuntimeError("this client was opened by another process: open one in this process, too")
+        answer = self._portal.start_task_soon(self._answer, request)
+        try:
+            return answer.result()
+        except BaseException:  # Ctrl-C, after which nobody waits for it
+            answer.cancel()
+            raise
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         answer = await self._transport.handle_async_request(request)
         return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
+
+
+_open: set[_Blocking] = set()
+
+
+def _close_all() -> None:
+    """Close what is open at the end of the program."""
+    for each in [*_open]:
+        try:
+            each.close()
+        except Exception as exc:  # the others are to be closed nevertheless
+            log.error("Trivet could not be closed: %s", exc)
+
+
+# What `atexit` calls comes too late: threads can no longer be started then, nor used by way of `to_thread`.
+threading._register_atexit(_close_all)  # type: ignore[attr-defined]
 
 
 @asynccontextmanager

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from html import unescape
 
+from msgspec import UnsetType
+
 from graph.stopwords import STOP_WORDS, words
 from retrieval.text.normalized_text import without_speaker
 from retrieval.types.search import ChatMessage, ContentPart
@@ -18,6 +20,9 @@ MOST_ELLIPTICAL_WORDS = 2
 
 MOST_SEARCHED_CHARS = 200_000
 """Characters of the latest messages that are searched for a memory's text; older messages are only compared whole."""
+
+_TOOLS = frozenset({"tool", "function"})
+"""Roles of messages that are what tools answered."""
 
 _WORD = re.compile(r"\w+")
 _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -63,12 +68,12 @@ class Conversation:
         return bool(folded) and (folded in self._whole or f" {folded} " in self._latest)
 
 
-def _texts(content: str | list[ContentPart] | None) -> Iterator[str]:
+def _texts(content: str | ContentPart | list[ContentPart] | UnsetType | None) -> Iterator[str]:
     """The texts of a message, with what tools answered in it."""
     if isinstance(content, str):
         yield content
     elif content:
-        for part in content:
+        for part in content if isinstance(content, list) else [content]:
             yield from _texts(part.text)
             yield from _texts(part.content)
 
@@ -79,7 +84,7 @@ def said_in(message: ChatMessage) -> str:
     >>> said_in(ChatMessage(role="user", content=[ContentPart(text="Who is this?"), ContentPart(content="A tool.")]))
     'Who is this?'
     """
-    content = message.content or ""
+    content = "" if message.role in _TOOLS else message.content or ""
     parts = [content] if isinstance(content, str) else [part.text for part in content if part.text]
     return "\n".join(parts).strip()
 

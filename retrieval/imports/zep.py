@@ -90,19 +90,22 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 class _Episodes:
     """What the episodes tell together: in which order they come, and which names stand before turns.
 
-    An episode of several turns is divided at lines that begin with such a name: a role, or one that begins an episode
-    or lines of several. Others, as in "Eggs: twelve", are a part of what is said.
+    An episode of several turns is divided at lines that begin with such a name: a role, one that begins an episode or
+    lines of several, or one that speaks before and after who began an episode speaks again. Others, as in
+    "Eggs: twelve", are a part of what is said.
     """
 
     def __init__(self) -> None:
         self._sessions: dict[str, list[tuple[datetime, str, int]]] = {}
-        self._first: set[str] = set()
+        self._speakers: set[str] = set()
         self._frequent: Counter[str] = Counter()
 
     def note(self, entry: Mapping[str, Any], context: ImportContext) -> None:
         """Take account of an episode."""
         names = [head[1].strip() for head in _HEAD.finditer(_content(entry))]
-        self._first.update(names[:1])
+        self._speakers.update(names[:1])
+        if again := [place for place, name in enumerate(names) if name == names[0]][1:]:
+            self._speakers.update({*names[: again[-1]]} & {*names[again[0] :]})
         self._frequent.update({*names})
         most_turns = max(1, len(names))
         self._sessions.setdefault(_session(entry), []).append(
@@ -129,7 +132,7 @@ class _Episodes:
         return [(speaker, text) for speaker, text in said if text]
 
     def _is_speaker(self, name: str) -> bool:
-        return name.casefold() in _ROLES or name in self._first or self._frequent[name] > 1
+        return name.casefold() in _ROLES or name in self._speakers or self._frequent[name] > 1
 
 
 def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, Any]]:
@@ -192,11 +195,12 @@ def _episode(
     is_talk = not speaker and entry.get("source", "message") == "message"
     uuid = text_of(entry.get("uuid"))
     first = positions.get(uuid)
-    for number, (name, text) in enumerate(episodes.turns(content) if is_talk else [(speaker, content)]):
-        episode_id = uuid or content_id("zep", text, _said_at(entry))
+    turns = episodes.turns(content) if is_talk else [(speaker, content)]
+    episode_id = uuid or content_id("zep", turns[0][1], _said_at(entry))
+    for number, (name, text) in enumerate(turns):
         yield memory_record(
             place,
-            id=f"{episode_id}#{number}" if number and uuid else episode_id,
+            id=f"{episode_id}#{number}" if number else episode_id,
             text=text,
             kind="message",
             speaker=name or None,

@@ -231,14 +231,19 @@ class ContentPart(Struct, frozen=True, kw_only=True):
     """A part of a message, as of OpenAI's and Anthropic's; what is not text, such as an image, is not read."""
 
     text: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | None = None
-    content: str | list[ContentPart] | None = None
+    content: str | ContentPart | list[ContentPart] | None = None
 
 
 class ChatMessage(Struct, frozen=True, kw_only=True):
-    """One turn of the conversation that needs context; other fields, such as tool calls, are not read."""
+    """One turn of the conversation that needs context; other fields are not read."""
 
     role: Annotated[str, Meta(min_length=1, max_length=64)]
-    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | list[ContentPart] | None
+    content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | list[ContentPart] | UnsetType | None = UNSET
+    tool_calls: list[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.content is UNSET and not self.tool_calls:
+            raise ValueError("Object missing required field `content`")
 
 
 PackFormat = Literal["markdown", "xml", "json"]

@@ -71,6 +71,7 @@ class EmbeddedPostgres:
         self._settings = {**tuned_settings(), **(settings or {})}
         self._turn = threading.Lock()
         self._share: int | None = None
+        self._process = 0
         self._leaving = threading.Event()
         self._watcher = threading.Thread()
         self.failure: str | None = None
@@ -101,14 +102,17 @@ class EmbeddedPostgres:
                 else:
                     self._start_watching()
                 self._share = share
+                self._process = os.getpid()
             atexit.register(self.stop)
             return url
 
     def stop(self) -> None:
-        """Leave; the last process to leave stops the server. Does nothing if `start` did not succeed.
+        """Leave; the last process to leave stops the server. Does nothing if `start` did not succeed, or in a fork.
 
         Raises EmbeddedPostgresError if the server does not stop, or its data folder is gone.
         """
+        if os.getpid() != self._process:
+            return
         with self._turn:
             if self._share is None:
                 return

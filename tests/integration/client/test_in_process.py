@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,10 +64,59 @@ def test_a_program_that_ends_closes_what_it_opened() -> None:
         print("ended", child.exitcode)
     """
     with new_data_dir() as folder:
-        command = [sys.executable, "-c", dedent(program), str(folder)]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-        assert ended.stdout == "forked\nended 0\n"
-        assert postgres_in(folder) == []
+        assert run(program, folder) == "forked\nended 0\n"
+
+
+def run(program: str, folder: Path) -> str:
+    """What a program prints that opens a folder, in which no PostgreSQL may stay behind."""
+    command = [sys.executable, "-c", dedent(program), str(folder)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert postgres_in(folder) == []
+    return ended.stdout
+
+
+def test_a_fork_has_no_share_in_what_is_open() -> None:
+    """It is told so where it would wait for ever, and its end ends nothing of its parent's."""
+    program = """
+        import os, sys, trivet
+        memory = trivet.open(namespace="ana", data_dir=sys.argv[1])
+        memory.add("The kettle is copper.")
+        server = open(f"{sys.argv[1]}/postgres/postmaster.pid").read()
+        if not (child := os.fork()):
+            try:
+                memory.search("kettle")
+            except RuntimeError as exc:
+                print(exc, flush=True)
+            sys.exit()
+        os.waitpid(child, 0)
+        assert open(f"{sys.argv[1]}/postgres/postmaster.pid").read() == server
+        print(memory.search("kettle").results[0].text)
+    """
+    with new_data_dir() as folder:
+        told, *rest = run(program, folder).splitlines()
+        assert "another process" in told
+        assert rest == ["The kettle is copper."]
+
+
+def test_one_that_fails_to_close_at_the_end_keeps_no_other_open() -> None:
+    program = """
+        import sys, trivet
+        clients = [trivet.open(data_dir=sys.argv[1]) for _ in range(3)]
+        for client in clients[:2]:
+            client._http._transport._opened.callback(int, "no number")
+    """
+    with new_data_dir() as folder:
+        run(program, folder)
+
+
+def test_what_is_closed_is_not_kept(database_url: str) -> None:
+    memory = trivet.open(database_url=database_url)
+    application = weakref.ref(memory._http._transport)
+    memory.close()
+    del memory
+    gc.collect()
+    assert application() is None
 
 
 def test_what_is_closed_is_closed_once(database_url: str) -> None:

@@ -70,6 +70,19 @@ def test_messages_may_have_parts_and_calls_of_tools() -> None:
         assert Conversation(said).holds(text)
 
 
+def test_what_a_tool_answered_may_be_an_object_and_is_no_question() -> None:
+    fetched = {"type": "web_fetch_result", "content": {"type": "document", "text": "Porto lies on the Douro."}}
+    talk = [
+        {"role": "assistant", "content": "Where does Ines live?"},
+        {"role": "assistant", "content": [{"type": "web_fetch_tool_result", "content": fetched}]},
+        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "recall"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Ines is my sister."},
+    ]
+    said = msgspec.convert(talk, list[ChatMessage])
+    assert query_of(said) == "Where does Ines live?"
+    assert Conversation(said).holds("Porto lies on the Douro.")
+
+
 def test_without_messages_nothing_is_held() -> None:
     assert not Conversation().holds("I went.")
 

@@ -109,6 +109,34 @@ def test_an_episode_of_several_turns_is_divided_at_its_speakers() -> None:
     ]
 
 
+def episode(uuid: str | None, content: str) -> dict[str, str | None]:
+    return {
+        "uuid": uuid,
+        "content": content,
+        "source": "message",
+        "source_description": "chat",
+        "valid_at": "2024-01-01",
+    }
+
+
+def test_who_takes_turns_in_an_only_episode_is_a_speaker() -> None:
+    said = "Ana: Why?\nPros: cheap\nCons: far\nBen: True.\nCy: No.\nAna: So?\nBen: Go!\nPS: Now."
+    turns = Imported(as_json({"episodes": [episode("e", said)]})).memories
+    assert [(each.speaker, each.text) for each in turns] == [
+        ("Ana", "Why?\nPros: cheap\nCons: far"),
+        ("Ben", "True.\nCy: No."),
+        ("Ana", "So?"),
+        ("Ben", "Go!\nPS: Now."),
+    ]
+
+
+def test_turns_that_say_the_same_are_all_kept_without_an_id_of_their_episode() -> None:
+    turns = Imported(
+        as_json({"episodes": [episode("e", "user: Hm."), episode(None, "user: Hello.\nai: Hello.")]})
+    ).memories
+    assert [(each.speaker, each.text) for each in turns] == [("user", "Hm."), ("user", "Hello."), ("ai", "Hello.")]
+
+
 def test_messages_of_zeps_threads_have_their_speakers() -> None:
     message = {
         "uuid": "m",
