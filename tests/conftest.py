@@ -9,7 +9,7 @@ import pickle
 import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from classifier.inference import open_session
+from graph.neighbourhood import Bounds
 from retrieval.api import app
 from retrieval.embedding import encoder, onnx
-from retrieval.store import reachability
 from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
@@ -99,11 +99,13 @@ def certificates_are_read_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def a_busy_database_is_not_a_lost_one() -> Iterator[None]:
-    """Beside other tests one may take more than a second to accept a connection."""
+def nothing_is_cut_short_on_a_busy_machine() -> Iterator[None]:
+    """Beside other tests a database may take a second to accept a connection, and a walk a tenth to go on."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reachability, "ANSWER_TIMEOUT_S", PATIENCE_S)
+        patch.setattr("retrieval.store.reachability.ANSWER_TIMEOUT_S", PATIENCE_S)
         patch.setattr("retrieval.store.pool.RECONNECT_TIMEOUT_S", PATIENCE_S)
+        patch.setattr("retrieval.entities.view.DEADLINE_S", PATIENCE_S)
+        patch.setattr("retrieval.legs.graph.Bounds", partial(Bounds, time_s=PATIENCE_S))
         yield
 
 
