@@ -84,6 +84,7 @@ class EmbeddedPostgres:
 
         Raises EmbeddedPostgresError if the folder is unsuitable, or the server does not start.
         """
+        self._process = os.getpid()  # at once: it may be stopped while it starts
         with self._turn:
             self._check_folder()
             with _locked(self.data_dir / "change.lock"):
@@ -102,7 +103,6 @@ class EmbeddedPostgres:
                 else:
                     self._start_watching()
                 self._share = share
-                self._process = os.getpid()
             atexit.register(self.stop)
             return url
 

@@ -158,6 +158,7 @@ async def test_cancelled_while_it_starts_it_leaves_nothing_running(new_folder: P
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    await asyncio.get_running_loop().shutdown_default_executor()  # in which it may be starting still
     assert servers(new_folder) == []
 
 
