@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graph.extraction import TOKENIZED_TYPES, ExtractedMention
@@ -43,6 +43,14 @@ class DocGraph:
     entities: Sequence[GivenEntity] = ()
     relations: Sequence[GivenRelation] = ()
 
+    def may_be_aliases(self) -> Iterator[str]:
+        """The keys by which it mentions and relates entities; what is given as an entity is one of its own."""
+        for mention in self.mentions:
+            yield mention.key
+        for relation in self.relations:
+            yield normalize(relation.source)
+            yield normalize(relation.target)
+
 
 @dataclass(frozen=True, slots=True)
 class EntityRow:
@@ -76,7 +84,7 @@ class GraphRows:
         mentions: weight by (entity, memory).
         aliases: name by (key, entity, memory).
         relations: (source, type, target, memory).
-        redirected: entities mentioned only by a stored alias.
+        redirected: entities mentioned or related only by a stored alias.
     """
 
     def __init__(self, docs: Sequence[DocGraph], aliases: Mapping[str, int]) -> None:
@@ -87,35 +95,36 @@ class GraphRows:
         self.relations: set[tuple[int, str, int, int]] = set()
         self.redirected: set[int] = set()
         for doc in docs:
-            self._add_given(doc)
+            for given in doc.entities:
+                self._add_given(given, doc.doc)
         redirects = self._redirects(aliases)
         for doc in docs:
+            for relation in doc.relations:
+                self._relate(relation, doc.doc, redirects)
             for mention in doc.mentions:
-                self._mention(doc.doc, mention, redirects.get(mention.key) if redirects else None)
+                self._mention(doc.doc, mention, _STRENGTH.get(mention.type, 0), redirects)
 
-    def _add_given(self, doc: DocGraph) -> None:
-        for given in doc.entities:
-            entity = self._given(given.name, given.type, doc.doc)
-            if entity is not None:
-                own = normalize(given.name)
-                for key, name in ((singular_key(own), given.name), *((normalize(a), a) for a in given.aliases)):
-                    if key and key != own:
-                        self.aliases[key, entity, doc.doc] = name
-        for relation in doc.relations:
-            source = self._given(relation.source, None, doc.doc)
-            target = self._given(relation.target, None, doc.doc)
-            if source is not None and target is not None:
-                self.relations.add((source, relation.type, target, doc.doc))
-
-    def _given(self, name: str, type_: str | None, doc: int) -> int | None:
-        key = normalize(name)
-        if not key:
-            return None
-        entity = entity_id(key)
-        strength = _GIVEN_STRENGTH if type_ is not None else _STRENGTH["name"]
-        self._entity(entity, key, name, type_ or "thing", strength)
+    def _add_given(self, given: GivenEntity, doc: int) -> None:
+        own = normalize(given.name)
+        if not own:
+            return
+        entity = entity_id(own)
+        self._entity(entity, own, given.name, given.type, _GIVEN_STRENGTH)
         self.mentions[entity, doc] = GIVEN_WEIGHT
-        return entity
+        for key, name in ((singular_key(own), given.name), *((normalize(a), a) for a in given.aliases)):
+            if key and key != own:
+                self.aliases[key, entity, doc] = name
+
+    def _relate(self, relation: GivenRelation, doc: int, redirects: Mapping[str, int]) -> None:
+        source, target = (
+            self._mention(doc, ExtractedMention(name, key, "thing", GIVEN_WEIGHT), _STRENGTH["name"], redirects)
+            if (key := normalize(name))
+            else None
+            for name in (relation.source, relation.target)
+        )
+        is_one = source == target and normalize(relation.source) != normalize(relation.target)
+        if source is not None and target is not None and not is_one:
+            self.relations.add((source, relation.type, target, doc))
 
     def _redirects(self, stored: Mapping[str, int]) -> dict[str, int]:
         """Alias keys with a single meaning that are not entities of this batch -> that entity."""
@@ -128,16 +137,18 @@ class GraphRows:
             if len(entities) == 1 and entity_id(key) not in self.entities
         }
 
-    def _mention(self, doc: int, mention: ExtractedMention, redirect: int | None) -> None:
+    def _mention(self, doc: int, mention: ExtractedMention, strength: int, redirects: Mapping[str, int]) -> int:
         name, key, type_, weight = mention
+        redirect = redirects.get(key)
         entity = entity_id(key) if redirect is None else redirect
         if redirect is None:
-            self._entity(entity, key, name, type_, _STRENGTH.get(type_, 0))
+            self._entity(entity, key, name, type_, strength)
         elif redirect not in self.entities:
             self.redirected.add(redirect)
         position = (entity, doc)
         if weight > self.mentions.get(position, 0.0):
             self.mentions[position] = weight
+        return entity
 
     def _entity(self, entity: int, key: str, name: str, type_: str, strength: int) -> None:
         known = self.entities.get(entity)

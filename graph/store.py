@@ -122,17 +122,17 @@ async def write(
     Returns the entities that came, went or were described anew, but for common phrases that came or went with their key
     as their name.
 
-    A mention whose key is an alias of exactly one entity counts for that entity. Entities without mentions are deleted
-    with their aliases and tokens, unless a caller has merged them or named them by hand. The connection is in a
-    transaction at READ COMMITTED, not in autocommit mode. New memories come once each, at most a few thousand per call;
-    those to remove are given by ordinal.
+    A mention whose key is an alias of exactly one entity counts for that entity, and so does a relation. Entities
+    without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand.
+    The connection is in a transaction at READ COMMITTED, not in autocommit mode. New memories come once each, at most a
+    few thousand per call; those to remove are given by ordinal.
 
     Raises:
         UniqueViolation: a memory is already in the graph.
         SerializationFailure: other writers deleted entities at the same time; the transaction must be retried.
     """
     touched = await _ids(conn, _REMOVE_LINKS, ns, removed)
-    keys = sorted({m.key for doc in docs for m in doc.mentions})
+    keys = sorted({key for doc in docs for key in doc.may_be_aliases()})
     aliases = await _rows(conn, _ALIASES, {"ns": ns, "keys": text_array(keys)}) if keys else ()
     batch = GraphRows(docs, dict(aliases))
     types, added = await _hold_entities(conn, ns, batch)

@@ -93,6 +93,17 @@ async def test_a_mention_of_a_known_alias_counts_for_its_entity(conn: AsyncConne
     assert ("Caroline", "alias") in await names(conn, "Where is Caro?")
 
 
+async def test_a_relation_by_a_known_alias_is_that_of_its_entity(conn: AsyncConnection[Any]) -> None:
+    given = [GivenEntity("Caroline", "person", ["Caro"])]
+    await store.write(conn, NS, [DocGraph(1, entities=given)])
+    stated = [GivenRelation("Caro", "works_for", "Acme"), GivenRelation("Caro", "known_as", "Caroline")]
+    await store.write(conn, NS, [text(2, "Caro works for Acme.", relations=stated)])
+    ends = "join entity s on s.entity = r.source join entity t on t.entity = r.target"
+    found = await rows(conn, f"select s.key, r.type, t.key from relation r {ends}")
+    assert found == [("caroline", "works_for", "acme")]
+    assert not await rows(conn, "select from entity where key = 'caro'")
+
+
 async def test_an_alias_of_two_entities_redirects_nothing(conn: AsyncConnection[Any]) -> None:
     given = [GivenEntity("Samuel", aliases=["Sam"]), GivenEntity("Samantha", aliases=["Sam"])]
     await store.write(conn, NS, [DocGraph(1, entities=given)])
