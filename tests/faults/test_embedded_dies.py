@@ -51,7 +51,9 @@ def test_a_killed_postgres_is_started_again(data_dir: Path, workers: int) -> Non
     with serving({"TRIVET_DATA_DIR": str(data_dir)}, workers=workers) as server:
         assert add(server) == 201
         killed = postmaster_of(data_dir)
+        orphans = killed.children()
         killed.kill()
+        psutil.wait_procs(orphans, PATIENCE_S)  # they answer until then
         assert until(lambda: found(server)) == ["m1"]
         assert add(server, id="m2") == 201
         assert server.process.poll() is None
