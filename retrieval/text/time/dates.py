@@ -105,6 +105,8 @@ def date_at(
         return _season(SEASONS[word], *found, now) if found else None
     if word in _ORDINALS and tokens.low(position + 1) == "quarter":
         return _quarter(tokens, position + 2, _ORDINALS[word], now)
+    if word in _FIRST_DAYS and tokens.low(position - 1) == "the" and not tokens.in_title(position):  # "Fourth of July"
+        return _day_first(tokens, position, now, led, year) if tokens.low(position + 1) == "of" else None
     if len(word) == 2 and word[0] == "q" and word[1] in "1234":
         return _quarter(tokens, position + 1, int(word[1]) - 1, now)
     if word[:1].isdecimal() and word.isascii():
@@ -190,7 +192,8 @@ def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:
 
 def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
     """3 May 2023; the 3rd of May; 3-5 May."""
-    day = _DAY.fullmatch(tokens.low(position))
+    low = tokens.low(position)
+    day = _DAY.fullmatch(_FIRST_DAYS.get(low, low))
     last, after = _last_day(tokens, position, position + 1) or (day, position + 1)
     after = tokens.after(after, "of")
     name = tokens.low(after)

@@ -29,7 +29,8 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
         return None
     low, high, after = counted
     side = tokens.low(after + 1)
-    if side == "ago" and not article and unit not in {"weekend", "quarter"}:
+    is_back = side == "back" and not tokens.low(after + 2).isalnum()  # not "two days back at work"
+    if (side == "ago" or is_back) and not article and unit not in {"weekend", "quarter"}:
         if tokens.low(position - 1) == "half":
             return _away(now, *_HALVES[unit], after + 2) if unit in _HALVES else None
         if tokens.low(after + 2) in DAYS and unit not in _SLACK and low == high:  # "a year ago today"

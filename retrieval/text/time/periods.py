@@ -132,7 +132,7 @@ __all__ = ["Period", "find_periods", "period_terms"]
 
 _TRIGGERS = frozenset(
     {*MONTHS, *SEASONS, *WEEKDAYS, "ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
-    | {"recently", "lately", "earlier"}
+    | {"recently", "lately", "earlier", "previous", "weekend", "other", "back"}
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
 _FROM = frozenset({"since", "after"})

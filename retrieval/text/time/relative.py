@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 from graph.dates import MONTHS
@@ -23,10 +24,14 @@ DAYS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 """Days from today, by the word for them."""
 
 _PARTS_OF_DAY = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
-_STEPS = {"last": -1, "past": -1, "this": 0, "next": 1}
+_STEPS = {"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1}
 _HABITS = frozenset(words("mornings afternoons evenings nights"))
 _NO_MONTH_BEFORE = frozenset(words("of be not have also never"))  # "this May be ..."
 _RECENT_DAYS = 30
+_OTHER_DAYS = 14  # "the other day"
+_DAY_OF_MONTH = re.compile(r"([12]?[0-9]|3[01])(?:st|nd|rd|th)")
+_GOES_ON = frozenset(words("about and at did do for in was were when with"))  # after a day; else it is "the 4th floor"
+_MOST_MONTHS = 12
 
 
 def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool = False) -> Stretch | None:
@@ -43,6 +48,8 @@ def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool =
         return _weekday(tokens, position, now, led)
     if tokens.in_title(position):
         return None
+    if tokens.low(position - 1) == "the" and (found := _definite(tokens, position, now)):
+        return found
     if word in DAYS:
         return None if _is_code(tokens, position) else _day(now, DAYS[word], position + 1)
     if word in {"recently", "lately"}:
@@ -52,6 +59,17 @@ def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool =
     if word == "earlier" and (tokens.low(position + 1), tokens.low(position + 2)) == ("in", "the"):
         return _part_of_day(tokens.low(position + 3), now, position + 4)  # "earlier in the morning" is today's
     return _deictic(tokens, position, now) if word in _STEPS else None
+
+
+def _definite(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """The time of which there is only one after "the": on the 15th, over the weekend, the other day."""
+    word, before = tokens.low(position), tokens.low(position - 2)
+    if word == "weekend" and before in {"at", "during", "on", "over"}:
+        start = containing(now, "weekend")
+        return unit_from(start if start <= now else shift(start, "weekend", -1), "weekend", position + 1)
+    if word == "other" and tokens.low(position + 1) == "day":
+        return _rolling(now, "day", -1, _OTHER_DAYS, position + 2)._replace(vague=True)
+    return _day_of_month(tokens, position, now) if before == "on" else None
 
 
 def _part_of_day(word: str, day: datetime, stop: int) -> Stretch | None:
@@ -152,12 +170,26 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
     if side == "of" and tokens.low(position + 3) == "week" and tokens.low(position + 2) in _STEPS:
         monday = shift(containing(now, "week"), "week", _STEPS[tokens.low(position + 2)])
         return _day(monday, WEEKDAYS[tokens.low(position)], position + 4)
+    named = tokens.after(position + 1, ",")
+    if tokens.low(named) == "the" and (found := _day_of_month(tokens, named + 1, now, WEEKDAYS[tokens.low(position)])):
+        return found
     if not (led or tokens.low(position - 1) == "on") or _habitual(tokens, position):
         return None
-    date = date_at(tokens, tokens.after(tokens.after(position + 1, ","), "the"), now)
+    date = date_at(tokens, tokens.after(named, "the"), now)
     if date is not None and date.start is not None:
         return None  # "on Tuesday, May 3": the date decides
     return _day(now, _days_to(now, WEEKDAYS[tokens.low(position)], after=False), position + 1)
+
+
+def _day_of_month(tokens: TimeTokens, position: int, now: datetime, weekday: int | None = None) -> Stretch | None:
+    """The last 15th, or the last one that was such a weekday, if no month is named and it does not count a noun."""
+    found, after = _DAY_OF_MONTH.fullmatch(tokens.low(position)), tokens.low(position + 1)
+    if not found or (after.isalnum() and after not in _GOES_ON) or after == "-":
+        return None
+    months = (shift(containing(now, "month"), "month", -back) for back in range(_MOST_MONTHS))
+    days = (month + timedelta(days=int(found[1]) - 1) for month in months)
+    wanted = (day for day in days if day.day == int(found[1]) and day <= now and weekday in {None, day.weekday()})
+    return next((unit_from(day, "day", position + 1) for day in wanted), None)
 
 
 def _habitual(tokens: TimeTokens, position: int) -> bool:
