@@ -21,6 +21,9 @@ MOST_ELLIPTICAL_WORDS = 2
 MOST_SEARCHED_CHARS = 200_000
 """Characters of the latest messages that are searched for a memory's text; older messages are only compared whole."""
 
+MOST_ECHOED_WORDS = 2
+"""Words of a text that a question may name without saying it: of "Duarte." in "Is it Ana or Duarte?"."""
+
 _TOOLS = frozenset({"tool", "function"})
 """Roles of messages that are what tools answered."""
 
@@ -44,6 +47,8 @@ class Conversation:
         """Read the messages, oldest first."""
         folded = [text for message in messages for said in _texts(message.content) for text in _readings(said)]
         self._whole = frozenset(folded)
+        asked = next((message for message in reversed(messages) if message.role == "user"), None)
+        self._asked = frozenset(_folded(said_in(asked)).split() if asked else ())
         latest: list[str] = []
         left = MOST_SEARCHED_CHARS
         for text in reversed(folded):
@@ -65,7 +70,12 @@ class Conversation:
         if not self._whole:
             return False
         folded = _folded(without_speaker(text, speaker))
-        return bool(folded) and (folded in self._whole or f" {folded} " in self._latest)
+        if not folded or folded in self._whole:
+            return bool(folded)
+        words = folded.split()
+        if len(words) <= MOST_ECHOED_WORDS and self._asked.issuperset(words):
+            return False
+        return f" {folded} " in self._latest
 
 
 def _texts(content: str | ContentPart | list[ContentPart] | UnsetType | None) -> Iterator[str]:

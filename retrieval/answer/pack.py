@@ -14,6 +14,7 @@ from graph.dates import find_dates
 from graph.stopwords import ENGLISH_FUNCTION_WORDS
 from graph.tokenizer import tokenize
 from retrieval.answer.pack_formats import LAYOUTS, Layout, PackCandidate, Section, citation
+from retrieval.answer.snippet import ELLIPSIS
 from retrieval.answer.utterances import is_empty
 from retrieval.ranking.diversity import source_of
 from retrieval.text.normalized_text import wording
@@ -97,7 +98,7 @@ def pack(
             pass
         elif source_cap is not None and source and per_source[source] >= source_cap:
             dropped.append(DroppedItem(id=candidate.id, reason=SOURCE_CAP))
-        elif not candidate.is_fact and candidate.needs is None and is_empty(candidate.said):
+        elif not candidate.is_fact and candidate.needs is None and not candidate.answers and is_empty(candidate.said):
             dropped.append(DroppedItem(id=candidate.id, reason=EMPTY))
         elif reason := chosen.add(candidate):
             dropped.append(DroppedItem(id=candidate.id, reason=reason))
@@ -170,14 +171,20 @@ class _Chosen:
         short = self._shortened(candidate)
         if short is None:
             return OVER_BUDGET
-        if short.entry.excerpt and self._holds(short.entry.text):
+        if self._has_been_said(short):
             return SAID_BEFORE
         needed = None
         if candidate.needs is not None and candidate.needs.id not in self._ids:
             needed = self._shortened(candidate.needs)
+        if needed is not None and self._has_been_said(needed):
+            needed = None
         if (needed is not None and self._take(short, needed)) or self._take(short):
             return None
         return OVER_BUDGET
+
+    def _has_been_said(self, sized: _Sized) -> bool:
+        """Whether it is an excerpt that the conversation has."""
+        return sized.entry.excerpt and self._holds(sized.entry.said)
 
     def _shortened(self, candidate: PackCandidate) -> _Sized | None:
         """The memory, with an excerpt of its text if that is long; None if not even that fits."""
@@ -187,7 +194,10 @@ class _Chosen:
             whole = self._sized(candidate)
             if whole.tokens <= self._longest:
                 return whole
-        if (longest := min(self._longest, self._left)) < LEAST_EXCERPT:
+        beside = self._separator + self._sized(replace(candidate, text=ELLIPSIS)).tokens
+        if Section.key(candidate) not in self._sections:
+            beside += self._count(self._layout.frame(candidate))
+        if (longest := min(self._longest, self._left - beside)) < LEAST_EXCERPT:
             return None
         text = self._shorten(candidate.text, longest)
         if text is None:
@@ -244,7 +254,9 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
         key = Section.key(candidate)
         sections.setdefault(key, Section(*key[:3])).entries.append(candidate)
     for section in sections.values():
-        if section.kind != "facts" or order == "time":
+        if section.kind == "document":  # of which a piece that was changed is newer than those after it
+            section.entries.sort(key=lambda one: (one.place, one.time.replace(tzinfo=None)))
+        elif section.kind != "facts" or order == "time":
             section.entries.sort(key=lambda one: (one.time.replace(tzinfo=None), one.place))
         else:
             section.entries[:] = _facts(section.entries)

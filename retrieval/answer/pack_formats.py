@@ -19,9 +19,9 @@ from retrieval.types.search import PackFormat
 # Characters that JSON or XML 1.0 must not contain, or that are invisible.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _CITATION = re.compile(r"(\\*)(\[\s*\d+\s*\])")
-_DEEP_INDENT = re.compile(r"[^\S\n]{16,}")
+_DEEP_INDENT = re.compile(r"[^\S\n]{64,}")
 _INDENT = " " * 4
-_WIDEST = " " * 16
+_WIDEST = " " * 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +37,7 @@ class PackCandidate:
         duplicates: ids of memories that say the same and are not shown.
         last_said_at: the time of the latest of these.
         needs: the turn that it is the answer to or the question of.
+        answers: whether it answers what the conversation has asked.
     """
 
     id: str
@@ -55,6 +56,7 @@ class PackCandidate:
     duplicates: tuple[str, ...] = ()
     last_said_at: datetime | None = None
     needs: PackCandidate | None = None
+    answers: bool = False
 
     @property
     def said(self) -> str:

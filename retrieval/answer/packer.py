@@ -74,7 +74,10 @@ class Packer:
                 holds=answer.conversation.holds,
             )
         said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
-        irrelevant = [DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others]
+        shown = {item.id for item in packed.items}  # what came along may be irrelevant by itself
+        irrelevant = [
+            DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others if each.memory.id not in shown
+        ]
         return replace(packed, dropped=[*packed.dropped, *irrelevant, *said])
 
     def _shorten(self, query: str, language: str, text: str, max_tokens: int) -> str | None:
@@ -123,6 +126,7 @@ class Packer:
                 duplicates=tuple(each.duplicates),
                 last_said_at=_last_said_at(memories, each.duplicate_docs),
                 needs=turns.get(needed.get(each.doc, NO_SLOT)),
+                answers=needed.get(each.doc) == memories.previous[each.doc] != NO_SLOT,
             )
             for each in found
         ]

@@ -134,7 +134,9 @@ def as_search(request: ContextRequest) -> SearchRequest:
     own = ("query", "source_cap", "top_k", "min_relevance")
     fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
     query = request.query or query_of(request.messages)
-    top_k = request.top_k if request.source_cap is None else min(CHOICE * request.top_k, MAX_TOP_K)
+    if request.source_cap is None:  # then the search keeps to the profile's
+        return SearchRequest(query=query, top_k=request.top_k, **fields)
+    top_k = min(CHOICE * request.top_k, MAX_TOP_K)
     return SearchRequest(query=query, top_k=top_k, source_cap=top_k, **fields)
 
 

@@ -14,7 +14,8 @@ MOST_REPLY_WORDS = 5
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _SENTENCE_END = re.compile(r"[.!?。！？]+(?=\s|$)")
-_SMALL_TALK = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk")) - word_list("numbers")
+_ANSWERS = word_list("number_and_calendar_words")  # "In May."
+_SMALL_TALK = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk")) - _ANSWERS
 
 
 def is_empty(text: str) -> bool:

@@ -87,8 +87,8 @@ _FILTER_OPTIONS = [
     click.option("--session", multiple=True, help="Only of this session."),
     click.option("--document", multiple=True, help="Only of this document."),
     click.option("--speaker", "only_speaker", multiple=True, help="Only by this speaker."),
-    click.option("--after", help="Only from then on, RFC 3339 with a zone."),
-    click.option("--before", help="Only until then."),
+    click.option("--after", help="Only later than this, RFC 3339 with a zone."),
+    click.option("--before", help="Only earlier than this."),
     click.option("--metadata", "having", help="Only where the metadata contains this JSON object."),
 ]
 

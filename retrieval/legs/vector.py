@@ -61,6 +61,7 @@ class VectorRetriever:
             (docs, scores), details = await self._in_memory(query, eligible, embedding)
         else:
             (docs, scores), details = await self._in_database(query, eligible, HalfVector(embedding))
+        scores = np.clip(scores, -1.0, 1.0)  # rounded vectors are a little longer or shorter than 1
         if (least := query.request.min_similarity) is not None:
             is_similar = scores >= least
             docs, scores = docs[is_similar], scores[is_similar]

@@ -83,7 +83,7 @@ class Bench:
         assert keys == sorted(keys), "score descending, ties by id"
         assert len({hit.id for hit in ranking.hits}) == len(keys) <= ask.fan_out
         least, most = RANGES[self.leg]
-        assert all(least <= hit.score <= most + 1e-3 for hit in ranking.hits)
+        assert all(least <= hit.score <= most for hit in ranking.hits)
         return ranking.hits
 
     async def ids(self, text: str = QUERY, **changes: object) -> list[str]:

@@ -459,6 +459,13 @@ async def test_a_context_says_what_the_cap_left_out(client: httpx.AsyncClient) -
     assert len(free["items"]) == len(kept) + len(dropped)
 
 
+async def test_a_profiles_cap_leaves_a_context_full(client: httpx.AsyncClient) -> None:
+    profile = (await client.put("/v1/profiles/capped", json={"source_cap": 1})).json()["profile"]
+    asked = {"query": BOATS, "top_k": 5, "min_relevance": 0, "profile": f"capped@{profile['version']}"}
+    pack = (await client.post(f"{URL}/context", json=asked)).json()
+    assert len({source(item["id"]) for item in pack["items"]}) == len(pack["items"]) == 5
+
+
 async def test_diversity_keeps_the_best_and_the_number(client: httpx.AsyncClient) -> None:
     orders = []
     for diversity in (None, 0, 0.5, 1):

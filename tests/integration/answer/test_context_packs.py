@@ -10,7 +10,7 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.types.memory import MemoryInput, MemoryPatch
-from retrieval.types.search import ChatMessage, ContextRequest, ContextResponse, Exclude, Filters
+from retrieval.types.search import ChatMessage, ContextRequest, ContextResponse, Exclude, Filters, SearchRequest
 from tests.serving import settings_for
 
 DAY = datetime(2024, 10, 2, 9, tzinfo=UTC)  # a Wednesday
@@ -92,6 +92,23 @@ async def test_nothing_in_the_conversation_comes_back(trivet: Trivet) -> None:
     assert again.items
     assert not held & {*shown(again)}
     assert held <= {id for id, reason in reasons(again).items() if reason == "in_messages"}
+
+
+async def test_an_answer_is_shown_though_its_question_was_just_asked(trivet: Trivet) -> None:
+    await trivet.add(NS, [turn("sold", "Bob", "Did you sell the broken mast?", session="u"),
+                          turn("not-yet", "Ann", "Not yet.", session="u")])  # fmt: skip
+    messages = [ChatMessage(role="user", content="Did you sell the broken mast?")]
+    pack = await context(trivet, None, messages=messages, min_relevance=0)
+    assert "not-yet" in shown(pack)
+
+
+async def test_what_came_along_is_not_among_the_irrelevant(trivet: Trivet) -> None:
+    query = "In Porto."
+    found = await trivet.search(NS, SearchRequest(query=query))
+    relevance = {result.id: result.relevance or 0.0 for result in found.results}
+    pack = await context(trivet, query, min_relevance=(relevance["asked"] + relevance["answer"]) / 2)
+    assert {"asked", "answer"} <= {*shown(pack)}
+    assert "asked" not in reasons(pack)
 
 
 async def test_a_question_is_understood_from_the_turns_before_it(trivet: Trivet) -> None:

@@ -118,6 +118,13 @@ async def test_a_least_similarity(indexed: Indexed, pool: Pool) -> None:
     assert (await asked(indexed, pool, query, min_similarity=1.0)).hits == ()
 
 
+async def test_a_cosine_is_at_most_1(indexed: Indexed, pool: Pool) -> None:
+    """Stored vectors are rounded, some to a length above 1."""
+    for vector in STORED[:20]:
+        assert (await asked(indexed, pool, vector)).hits[0].score == pytest.approx(1, abs=1e-3)
+        assert max(hit.score for hit in (await asked(indexed, pool, vector)).hits) <= 1
+
+
 async def test_a_vector_that_changed_is_found_where_it_is_now(indexed: Indexed, pool: Pool) -> None:
     query = units(2, 1)[0]
     before = await asked(indexed, pool, query)

@@ -53,6 +53,11 @@ def test_what_a_message_says_is_held(text: str, speaker: str | None, held: bool)
     assert Conversation(messages("It rained.", "Yes: I went to Porto, by boat!")).holds(text, speaker) == held
 
 
+def test_what_a_question_names_is_not_said_yet() -> None:
+    asked = Conversation(messages("It was Ben.", "Has Ana or Duarte the keys of the boat?"))
+    assert [asked.holds(text) for text in ("Duarte.", "It was Ben.", "the keys of the boat")] == [False, True, True]
+
+
 def test_messages_may_have_parts_and_calls_of_tools() -> None:
     """As those of OpenAI and Anthropic: what a tool answered is held, but is nothing that the user said."""
     answered = {"type": "tool_result", "content": [{"type": "text", "text": "She lives in Porto."}]}

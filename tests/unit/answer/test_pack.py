@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from msgspec import UNSET
 
+from retrieval.answer.excerpt import excerpt
 from retrieval.answer.pack import Packed, pack
 from retrieval.answer.pack_formats import PackCandidate
 from retrieval.answer.token_counter import TokenCounter
@@ -175,6 +176,40 @@ def test_small_talk_is_left_out_unless_it_answers() -> None:
     assert reasons(result) == {"ah": "empty"}
 
 
+def test_what_answers_the_conversation_is_no_small_talk() -> None:
+    assert ids(packed(turn("not-yet", "Not yet.", answers=True), turn("may", "In May."), turn("ah", "Ah."))) == [
+        "not-yet", "may"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_long_memory_has_an_excerpt_in_every_budget(format: PackFormat) -> None:
+    """What stands beside its text is left room for."""
+    long = memory("long", "The boat lies in Porto. " * 40)
+    for max_tokens in range(72, 200):
+        shown = pack(
+            [long], max_tokens=max_tokens, format=format, order="relevance", count=COUNTER.count,
+            shorten=lambda text, tokens: excerpt(text, "Porto", "english", max_tokens=tokens, count=COUNTER.count),
+        )  # fmt: skip
+        assert (ids(shown), shown.items[0].excerpt) == (["long"], True), max_tokens
+
+
+def test_pieces_of_a_document_are_in_its_order() -> None:
+    """Also where one was changed later than those after it."""
+    pieces = [memory(f"p{at}", f"Piece {at}.", day=at == 1, kind="chunk", document_id="d", place=at) for at in range(3)]
+    assert ids(packed(*reversed(pieces))) == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_code_keeps_its_levels(format: PackFormat) -> None:
+    lines = ["for boat in boats:", *(" " * 4 * level + "if boat:" for level in range(1, 9))]
+    context = packed(memory("code", "\n".join(lines), kind="chunk", document_id="d"), format=format).context
+    text = json.loads(context)[0]["text"] if format == "json" else context
+    indents = [len(found) for found in re.findall(r"( *)if boat", text)]
+    assert len({*indents}) == 8
+    assert indents == sorted(indents)
+
+
 def test_a_long_memory_is_shown_as_an_excerpt() -> None:
     """One that fits by itself is not cut, whatever else there is."""
     shorten = Mock(side_effect=lambda text, tokens: f"{text[:20]} …")
@@ -197,6 +232,18 @@ def test_an_excerpt_that_the_conversation_has_is_not_shown_again() -> None:
         holds=lambda _: True,
     )
     assert (ids(result), reasons(result)) == (["short"], {"long": "in_messages"})
+
+
+def test_an_excerpt_that_came_before_does_not_come_along() -> None:
+    """Nor with the speaker's name, which some formats print beside the text."""
+    held = "It was in Porto."
+    asked = turn("asked", f"Bob: {held} " + "word " * 500, speaker="Bob")
+    for first in (turn("answer", "Yes.", needs=asked), asked):
+        result = pack(
+            [first], max_tokens=300, format="json", order="relevance", count=COUNTER.count,
+            shorten=lambda text, _: text[: len("Bob: ") + len(held)], holds=lambda text: text == held,
+        )  # fmt: skip
+        assert "asked" not in ids(result)
 
 
 @pytest.mark.parametrize("format", FORMATS)
