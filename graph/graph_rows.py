@@ -12,7 +12,7 @@ GIVEN_WEIGHT = 1.0
 """Weight of a mention given by the caller."""
 
 
-_STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "speaker": 5, "title": 6}
+_STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "thing": 4, "speaker": 5, "title": 6}
 _GIVEN_STRENGTH = len(_STRENGTH)
 
 
@@ -72,8 +72,8 @@ class EntityRow:
         return self.type not in TOKENIZED_TYPES or self.name != self.key
 
     def is_stronger(self, stored_type: str) -> bool:
-        """Whether it replaces a stored description of that type; a caller's type counts as strong as a name."""
-        return self.type != stored_type and self.strength > _STRENGTH.get(stored_type, _STRENGTH["name"])
+        """Whether it replaces a stored description of that type; a caller's gives way only to a caller's."""
+        return self.type != stored_type and self.strength > _STRENGTH.get(stored_type, _STRENGTH["title"])
 
 
 class GraphRows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import MAXYEAR, MINYEAR, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -50,7 +50,6 @@ _LONGEST_ESCAPE = 6
 """Most bytes that one byte of compact JSON may take as sent, without whitespace."""
 
 _MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1
-
 
 _CHUNK_BYTES = 64 * 1024
 _DEPTHS = np.zeros(256, np.int32)
@@ -260,7 +259,8 @@ def check_storable(value: Any, loc: tuple[str | int, ...] = (), nesting: int = 0
     if isinstance(value, str):
         _check_string(value, loc)
     elif isinstance(value, datetime):
-        if not MINYEAR < value.year < MAXYEAR:
+        # What is stored in UTC may be sent again.
+        if not (MINYEAR < value.year < MAXYEAR and MINYEAR < value.astimezone(UTC).year < MAXYEAR):
             raise InvalidInput(f"must be in the years {MINYEAR + 1} to {MAXYEAR - 1}", loc=loc)
     elif isinstance(value, dict | list | tuple):
         if nesting == MAX_NESTING:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from html import unescape
 
 from msgspec import UnsetType
 
 from graph.stopwords import STOP_WORDS, words
 from retrieval.text.normalized_text import without_speaker
+from retrieval.text.time.periods import Period, find_periods
 from retrieval.types.search import ChatMessage, ContentPart
 
 MOST_QUERY_CHARS = 8_192
@@ -116,7 +118,8 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     """What the user said last, after what that refers to; without a user, what anyone said last.
 
     A turn that has a pronoun or says little is preceded by the user's turn before it, and by more while all say
-    nothing. Only the end is kept of what is longer than a query may be.
+    nothing; one that names a time goes without the times of that turn. Only the end is kept of what is longer than a
+    query may be.
 
     >>> query_of([ChatMessage(role="user", content=text) for text in ("Who is Ann?", "Where does she live?")])
     'Who is Ann? Where does she live?'
@@ -125,10 +128,22 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     by_user = [text for role, text in said if role == "user"]
     *earlier, query = by_user or [text for _, text in said] or [""]
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _REFERENCES.intersection(_words(query))):
-        query = f"{earlier.pop()} {query}"
+        before = earlier.pop()
+        query = f"{_timeless(before) if _times(query) else before} {query}"
     while earlier and not _content(query):
         query = f"{earlier.pop()} {query}"
     return query[-MOST_QUERY_CHARS:]
+
+
+def _times(text: str) -> list[Period]:
+    return find_periods(text, asked_at=datetime.now(UTC))
+
+
+def _timeless(text: str) -> str:
+    """A turn without its times: one that says another time asks for that."""
+    for period in reversed(_times(text)):
+        text = f"{text[: period.span[0]]}{text[period.span[1] :]}"
+    return text
 
 
 def _content(text: str) -> int:

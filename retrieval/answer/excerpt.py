@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from math import log
 
 from retrieval.answer.snippet import ELLIPSIS, query_terms, snippet, terms_within
+from retrieval.answer.token_counter import surely_exceeds
 from retrieval.text.analysis import resolve_language
 
 _END = re.compile(r"""([.!?…]["'”’)\]]?)\s+|([。！？])|\n+""")
@@ -23,32 +24,36 @@ def excerpt(text: str, query: str, language: str, *, max_tokens: int, count: Cal
 
     A sentence matches by the query's terms in it, those that fewer sentences have counting more. Only a sentence that
     is too long by itself is cut, between words. None if not even a few words fit. `count` counts the tokens of a text,
-    at least 1 per word. Raises InvalidInput for an unknown language.
+    at least as many as `surely_exceeds` takes for granted. Raises InvalidInput for an unknown language.
 
     >>> text = "It rained. Ann sold her boat. We ate."
     >>> excerpt(text, "boat", "en", max_tokens=6, count=lambda text: len(text.split()))
     '… Ann sold her boat. …'
     """
-    if len(text.split(maxsplit=max_tokens)) <= max_tokens and count(text) <= max_tokens:
+    if not surely_exceeds(text, max_tokens) and count(text) <= max_tokens:
         return text
     name = resolve_language(language)
     sentences = _sentences(text)
     terms = query_terms(query, name)
     scores = _scores([terms_within(text[start:end], terms, name) for start, end in sentences])
     best = max(range(len(sentences)), key=lambda position: (scores[position], -position))
+    sentence = text[slice(*sentences[best])]
+    if surely_exceeds(sentence, max_tokens):
+        return _within_sentence(sentence, query, language, max_tokens=max_tokens, count=count)
     first, last = best, best + 1
-    left = max_tokens - count(text[slice(*sentences[best])]) - 2 * count(ELLIPSIS)
+    left = max_tokens - count(sentence) - 2 * count(ELLIPSIS)
     while left >= 0 and (first or last < len(sentences)):
         # The better neighbour; of equal ones that on the side of which less is shown.
         before = (scores[first - 1], last - best) if first else (-1.0, 0)
         after = (scores[last], best - first + 1) if last < len(sentences) else (-1.0, 0)
-        left -= count(text[slice(*sentences[last if after >= before else first - 1])])
+        neighbour = text[slice(*sentences[last if after >= before else first - 1])]
+        left -= left + 1 if surely_exceeds(neighbour, left) else count(neighbour)
         if left >= 0:
             first, last = (first, last + 1) if after >= before else (first - 1, last)
     shown = _marked(text, sentences, first, last)
     if count(shown) <= max_tokens:
         return shown
-    return _within_sentence(text[slice(*sentences[best])], query, language, max_tokens=max_tokens, count=count)
+    return _within_sentence(sentence, query, language, max_tokens=max_tokens, count=count)
 
 
 def _sentences(text: str) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from graph.stopwords import ENGLISH_FUNCTION_WORDS
 from graph.tokenizer import tokenize
 from retrieval.answer.pack_formats import LAYOUTS, Layout, PackCandidate, Section, citation
 from retrieval.answer.snippet import ELLIPSIS
+from retrieval.answer.token_counter import surely_exceeds
 from retrieval.answer.utterances import is_empty
 from retrieval.ranking.diversity import source_of
 from retrieval.text.normalized_text import wording
@@ -80,9 +81,9 @@ def pack(
     more than their sum, the least relevant are removed. `order` arranges the sections, by relevance or oldest first,
     and does not affect the choice. The last line names related entities, if it fits.
 
-    The candidates are best first, with unique ids. `count` counts the tokens of a text, at least 1 per
-    whitespace-separated word; `source_cap` is the most memories of one document or session, None for no cap; `holds`
-    tells whether the conversation has a text already, so that it gets no excerpt twice.
+    The candidates are best first, with unique ids. `count` counts the tokens of a text, at least as many as
+    `surely_exceeds` takes for granted; `source_cap` is the most memories of one document or session, None for no cap;
+    `holds` tells whether the conversation has a text already, so that it gets no excerpt twice.
     """
     layout = LAYOUTS[format]
     dropped = [
@@ -190,7 +191,7 @@ class _Chosen:
         """The memory, with an excerpt of its text if that is long; None if not even that fits."""
         if self._left <= 0:
             return None
-        if not _has_more_words(candidate.text, self._longest):
+        if not surely_exceeds(candidate.text, self._longest):
             whole = self._sized(candidate)
             if whole.tokens <= self._longest:
                 return whole
@@ -224,11 +225,6 @@ class _Chosen:
         self.entries += [entry for entry, _ in entries]
         self._ids.update(entry.id for entry, _ in entries)
         return True
-
-
-def _has_more_words(text: str, tokens: int) -> bool:
-    """Whether a text has more words than tokens are allowed; counting the tokens of a long one is slow."""
-    return len(text) > tokens and len(text.split(maxsplit=tokens)) > tokens
 
 
 def _related(shown: Sequence[PackCandidate]) -> list[str]:
@@ -287,4 +283,4 @@ def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
 
 def _lasts(fact: PackCandidate) -> bool:
     """Whether a fact names no date and does not expire."""
-    return fact.expires_at is None and next(find_dates(tokenize(fact.text)), None) is None
+    return fact.expires_at is None and all(date.name.isdigit() for date in find_dates(tokenize(fact.text)))

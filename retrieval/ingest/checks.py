@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 
 import msgspec
@@ -83,6 +84,10 @@ def canonical(memory: MemoryInput) -> MemoryInput:
     }
     if isinstance(memory.supersedes, list):
         changes["supersedes"] = as_superseded(memory.superseded_ids)
+    for name in ("created_at", "expires_at"):
+        time = getattr(memory, name)
+        if time is not None and time.utcoffset():
+            changes[name] = time.astimezone(UTC)
     return msgspec.structs.replace(memory, **changes) if changes else memory
 
 

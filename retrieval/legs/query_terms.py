@@ -72,7 +72,12 @@ def _content(text: str, spans: Sequence[tuple[int, int]]) -> frozenset[str]:
     """The words outside of some spans that ask for more than what was said or done."""
     for start, end in sorted(spans, reverse=True):
         text = f"{text[:start]} {text[end:]}"
-    return frozenset(_WORD.findall(text.casefold())) - ENGLISH_FUNCTION_WORDS - _ASKING
+    return words_of(text) - ENGLISH_FUNCTION_WORDS - _ASKING
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of a text, case-folded: "Jean-Luc" has two."""
+    return frozenset(_WORD.findall(text.casefold()))
 
 
 def _without_deixis(text: str, periods: Sequence[Period]) -> str:

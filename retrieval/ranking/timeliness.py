@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from retrieval.index.columns import Columns, microseconds
 from retrieval.index.strings import NONE
 from retrieval.legs.base import LegRanking, SearchView, best_first
-from retrieval.legs.query_terms import GRACE, QueryTerms
+from retrieval.legs.query_terms import GRACE, QueryTerms, words_of
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.text.time.periods import Period
 from retrieval.text.time.sessions import LAST
@@ -65,7 +65,7 @@ class NamedTime:
         # The table of speakers keeps those of whom nothing is left.
         codes = memories.speakers.codes.values[: view.visible.size]
         named = [code for code in memories.speakers_named(text) if (view.visible & (codes == code)).any()]
-        names = {word for code in named for word in memories.speakers.values[code].casefold().split()}
+        names = {word for code in named for word in words_of(memories.speakers.values[code])}
         alone = terms.content <= names
         eligible = view.eligible.copy()
         size = eligible.size

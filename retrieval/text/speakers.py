@@ -17,11 +17,18 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
     """The speakers a text names in full; a name that is also a word ("Will") needs a capital within the sentence."""
     said = f" {normalize(text)} "
     named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in said}
+    named = {speaker for speaker in named if not _is_part_of_names(f" {normalize(speaker)} ", named, said)}
     return {
         speaker
         for speaker in named
         if normalize(speaker) not in _WORDS or re.search(rf"\s{re.escape(speaker)}\b", text)
     }
+
+
+def _is_part_of_names(name: str, named: Iterable[str], said: str) -> bool:
+    """Whether a text says a name only within longer ones: "Ann" in "Mary Ann"."""
+    longer = {f" {normalize(each)} " for each in named} - {name}
+    return any(name in each and not each.startswith(name) and said.count(name) <= said.count(each) for each in longer)
 
 
 @lru_cache(maxsize=8_192)

@@ -86,6 +86,7 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
     (b'{"id": "b", "text": "x", "created_at": "2023-05-08T13:56:00"}', ["created_at"]),
     (b'{"id": "b", "text": "x", "created_at": "0001-01-01T00:00:00+23:00"}', ["created_at"]),
     (b'{"id": "b", "text": "x", "expires_at": "9999-12-31T23:59:59-23:00"}', ["expires_at"]),
+    (b'{"id": "b", "text": "x", "expires_at": "9998-12-31T23:59:59-05:00"}', ["expires_at"]),
     (b'{"id": "b", "text": "x", "supersedes": "b"}', ["supersedes"]),
     (b'{"id": "b", "text": "x", "position": -1}', ["position"]),
     (b'{"id": "b", "text": "x", "entities": [{"name": ""}]}', ["entities", 0, "name"]),
@@ -290,12 +291,15 @@ async def test_deeply_nested_bodies(client: httpx.AsyncClient) -> None:
 
 async def test_the_first_and_the_last_time_come_back(client: httpx.AsyncClient) -> None:
     """In whatever zone; and they can be asked for."""
-    first, last = "0002-01-01T00:00:00+23:59", "9998-12-31T23:59:59.999999-23:59"
+    first, last = "0002-01-01T23:59:00+23:59", "9998-12-31T00:00:59.999999-23:59"
     memory = {"id": "old", "text": "An old memory.", "created_at": first, "expires_at": last}
     assert (await client.post(MEMORIES, json={"memories": [memory]})).status_code == 201
     stored = (await client.get(f"{MEMORIES}/old")).json()
     for name, given in (("created_at", first), ("expires_at", last)):
         assert datetime.fromisoformat(stored[name]) == datetime.fromisoformat(given)
+    in_utc = {name: stored[name] for name in ("id", "text", "created_at", "expires_at")}
+    again = await client.post(MEMORIES, json={"memories": [in_utc]})
+    assert again.json()["results"][0]["status"] == "unchanged"
     for as_of, filters, found in (
         (first, {"created_before": last}, ["old"]),
         (last, {"created_after": first}, ["kept"]),

@@ -164,25 +164,26 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
     zone = asked_at.tzinfo or UTC
     now = asked_at.replace(tzinfo=None, fold=0)
     found: list[tuple[Stretch, Period]] = []
-    position = 0
+    position, listed = 0, False
     while position < len(tokens.all):
         try:
-            stretch = _period_at(tokens, position, now)
+            stretch = _period_at(tokens, position, now, led=listed)
         except (ValueError, OverflowError):
             stretch = None  # 30 February, or outside the calendar
         if stretch is None:
-            position += 1
+            position, listed = position + 1, False
             continue
         if all(moment is None or moment.year in _YEARS for moment in stretch[:2]):
             span = (tokens[position].start, tokens[stretch.stop - 1].end)
             start, end = (moment and moment.replace(tzinfo=zone) for moment in stretch[:2])
             found.append((stretch, Period(start=start, end=end, month=stretch.month, span=span, vague=stretch.vague)))
-        position = stretch.stop
+        listed = tokens.low(stretch.stop) in {"and", "or"} and tokens.low(position - 1) in {"in", "on", "during"}
+        position = stretch.stop + listed
     clear = [period for stretch, period in found if not stretch.vague]
     return clear or [period for _, period in found]
 
 
-def _period_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+def _period_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool) -> Stretch | None:
     word = tokens.low(position)
     if word in {"between", "from"} and (both := range_at(tokens, position, now)):
         return both
@@ -190,7 +191,7 @@ def _period_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | No
         return _open(tokens, position, now)
     if word == "to" and tokens.low(position - 1) == "prior":
         return _open(tokens, position, now)
-    first = stretch_at(tokens, position, now)
+    first = stretch_at(tokens, position, now, led=led)
     if first and _begins_range(tokens, position, first, now):  # "June 6 through July 9", without "from"
         return range_at(tokens, position - 1, now) or first
     return first
@@ -218,7 +219,7 @@ def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     if word in _FROM:
         start = inner.start if word == "since" else inner.end
         return inner._replace(start=start, end=tomorrow if start and start < tomorrow else None)
-    end = inner.start if word == "before" else inner.end
+    end = inner.start if word == "before" and tokens.low(inner_at) != "end" else inner.end
     # "By next week" is a deadline, not a period that covers all of the past.
     return inner._replace(start=midnight(now) if end and end > tomorrow else None, end=end)
 

@@ -64,12 +64,14 @@ def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool =
 def _definite(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     """The time of which there is only one after "the": on the 15th, over the weekend, the other day."""
     word, before = tokens.low(position), tokens.low(position - 2)
-    if word == "weekend" and before in {"at", "during", "on", "over"}:
+    if word == "weekend" and before in {"at", "during", "on", "over"} and not tokens.is_present(position):
         start = containing(now, "weekend")
         return unit_from(start if start <= now else shift(start, "weekend", -1), "weekend", position + 1)
     if word == "other" and tokens.low(position + 1) == "day":
         return _rolling(now, "day", -1, _OTHER_DAYS, position + 2)._replace(vague=True)
-    return _day_of_month(tokens, position, now) if before == "on" else None
+    if before != "on" or tokens.is_present(position) or date_at(tokens, position, now):  # "on the 3rd and 5th of May"
+        return None
+    return _day_of_month(tokens, position, now)
 
 
 def _part_of_day(word: str, day: datetime, stop: int) -> Stretch | None:
@@ -135,7 +137,10 @@ def _unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     now, stop = _anchor(tokens, position + 2, now)
     if unit != "weekend" and (which == "past" or (which == "last" and article)):
         return _rolling(now, unit, step, 1, stop)
-    return unit_from(shift(containing(now, unit), unit, step), unit, stop)
+    start = shift(containing(now, unit), unit, step)
+    if unit == "week" and tokens.low(stop) == "on" and tokens.low(stop + 1) in WEEKDAYS:
+        return _day(start, WEEKDAYS[tokens.low(stop + 1)], stop + 2)
+    return unit_from(start, unit, stop)
 
 
 def _anchor(tokens: TimeTokens, position: int, now: datetime) -> tuple[datetime, int]:
@@ -167,13 +172,14 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
         after = side == "after"
         day = shift(date.end, "day", -1) if after else date.start
         return _day(day, _days_to(day, WEEKDAYS[tokens.low(position)], after), date.stop)
-    if side == "of" and tokens.low(position + 3) == "week" and tokens.low(position + 2) in _STEPS:
-        monday = shift(containing(now, "week"), "week", _STEPS[tokens.low(position + 2)])
-        return _day(monday, WEEKDAYS[tokens.low(position)], position + 4)
+    is_on, week = tokens.low(position - 1) == "on", tokens.after(position + 1, "of", ",")
+    if (is_on or side == "of") and tokens.low(week) in _STEPS and tokens.low(week + 1) == "week":
+        monday = shift(containing(now, "week"), "week", _STEPS[tokens.low(week)])
+        return _day(monday, WEEKDAYS[tokens.low(position)], week + 2)
     named = tokens.after(position + 1, ",")
     if tokens.low(named) == "the" and (found := _day_of_month(tokens, named + 1, now, WEEKDAYS[tokens.low(position)])):
         return found
-    if not (led or tokens.low(position - 1) == "on") or _habitual(tokens, position):
+    if not (led or (is_on and not tokens.is_present(position))) or _habitual(tokens, position):
         return None
     date = date_at(tokens, tokens.after(named, "the"), now)
     if date is not None and date.start is not None:

@@ -27,7 +27,7 @@ def _any_of(phrases: Collection[str]) -> re.Pattern[str]:
     """Matches any phrase; where words are written with spaces between them, whole words only."""
     unspaced = [each for each in phrases if _UNSPACED.match(each)]
     spaced = [each for each in phrases if not _UNSPACED.match(each)]
-    return re.compile(rf"\b{_one_of(spaced)}(?!\w)|{_one_of(unspaced)}", re.IGNORECASE)
+    return re.compile(rf"\b{_one_of(spaced)}(?!-?\w)|{_one_of(unspaced)}", re.IGNORECASE)
 
 
 def _one_of(phrases: Collection[str]) -> str:

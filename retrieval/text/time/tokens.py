@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import NamedTuple
 
 from graph.stopwords import words
@@ -48,6 +49,11 @@ _LENGTHS = {
     "weekend": timedelta(days=7),  # to the next one
 }
 _VAGUE_COUNTS = {"couple": (2, 2), "few": (2, 5), "several": (3, 8)}
+
+_PRESENT = frozenset(words("am do does doing usually"))
+_PAST = frozenset(words("did had was were"))
+_SENTENCE_ENDS = frozenset({".", "!", "?", ""})
+_AROUND = 20
 
 _TOKEN = re.compile(
     r"(?<![\w.-])[0-9]{4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,2})?(?!(?!T[0-9])[\w/-])"
@@ -102,9 +108,20 @@ class TimeTokens:
         """Whether a word is capitalised other than at the start of a sentence: "The Tonight Show"."""
         return self.capital(position) and position > 0 and self[position - 1].text not in {".", "!", "?", ":", ";"}
 
+    def is_present(self, position: int) -> bool:
+        """Whether the words around a time ask for what is so or planned: "What does she do on the weekend?"."""
+        said = set[str]()
+        for step in (-1, 1):
+            places = range(position + step, position + step * _AROUND, step)
+            around = takewhile(lambda place: self[place].text not in _SENTENCE_ENDS, places)
+            said.update(self.low(place) for place in around if self.low(place + 1) != "you")
+        return not said.isdisjoint(_PRESENT) and said.isdisjoint(_PAST)
+
     def count(self, position: int) -> tuple[int, int, int] | None:
         """Minimum, maximum and the position after a count: "three", "12", "a couple of", "a few"."""
-        word = self.low(position)
+        word, before = self.low(position), self[position - 1]
+        if before.text in {".", ","} and before.end == self[position].start:
+            return None  # "1.5"
         if word in _VAGUE_COUNTS or (word == "a" and self.low(position + 1) in _VAGUE_COUNTS):
             position += word == "a"
             return *_VAGUE_COUNTS[self.low(position)], self.after(position + 1, "of")

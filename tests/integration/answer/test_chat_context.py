@@ -84,6 +84,17 @@ async def test_what_somebody_said_in_a_month_comes_first(trivet: Trivet, mode: M
     assert response.explanation.time
 
 
+@pytest.mark.parametrize("speaker", ["Jean-Luc", "O'Neill", "Dr. Smith", "Mary Ann"])
+async def test_a_name_of_several_words_is_no_further_topic(trivet: Trivet, speaker: str) -> None:
+    june, may = (datetime(2024, month, 3, 12, tzinfo=UTC) for month in (6, 5))
+    said = [turn("I said what I had to say.", speaker, may, id="may"),
+            *(turn(text, speaker, june, id=f"june-{at}") for at, text in enumerate(SAID)),
+            *(turn(f"Well. {text}", "Ann", june, id=f"ann-{at}") for at, text in enumerate(SAID))]  # fmt: skip
+    await add(trivet, said)
+    response = await asked(trivet, f"What did {speaker} say in June?", query_timestamp=AUTUMN)
+    assert {*ids(response)[: len(SAID)]} == {f"june-{at}" for at in range(len(SAID))}
+
+
 async def test_a_month_without_weight_is_like_any_other_word(trivet: Trivet) -> None:
     """The profile's `period_weight` of 0 turns all of it off."""
     await add(trivet, months(prefixed=False))

@@ -84,6 +84,14 @@ async def test_given_types_and_names_win_over_found_ones(conn: AsyncConnection[A
     assert await rows(conn, "select name, type from entity where key = 'kickboxing'") == [("Kickboxing", "sport")]
 
 
+async def test_a_given_type_stays_whoever_speaks_later(conn: AsyncConnection[Any]) -> None:
+    await store.write(conn, NS, [DocGraph(1, entities=[GivenEntity("Caroline", "person")])])
+    await store.write(conn, NS, [DocGraph(2, mentions=extract("It was good.", speaker="Caroline"))])
+    assert await rows(conn, "select type from entity where key = 'caroline'") == [("person",)]
+    await store.write(conn, NS, [DocGraph(3, entities=[GivenEntity("Caroline", "dog")])])
+    assert await rows(conn, "select type from entity where key = 'caroline'") == [("dog",)]
+
+
 async def test_a_mention_of_a_known_alias_counts_for_its_entity(conn: AsyncConnection[Any]) -> None:
     given = [GivenEntity("Caroline", "person", ["Caro"])]
     await store.write(conn, NS, [DocGraph(1, entities=given), text(2, "I met Caro there.")])

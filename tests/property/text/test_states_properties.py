@@ -28,7 +28,7 @@ PIECES = (
 def plain(phrases: list[str]) -> re.Pattern[str]:
     """Each phrase with its own boundaries, one after the other."""
     return re.compile(
-        "|".join(re.escape(each) if UNSPACED.match(each) else rf"\b{re.escape(each)}(?!\w)" for each in phrases),
+        "|".join(re.escape(each) if UNSPACED.match(each) else rf"\b{re.escape(each)}(?!-?\w)" for each in phrases),
         re.IGNORECASE,
     )
 

@@ -22,6 +22,7 @@ def messages(*texts: str) -> list[ChatMessage]:
         (["Which hotels are in Porto?", ">Two.", "And in winter?"], "Which hotels are in Porto? And in winter?"),
         (["Tell me of Porto.", "And?", "And then?"], "Tell me of Porto. And? And then?"),
         (["Who is Ines?", "What boats did my brother sell in June?"], "What boats did my brother sell in June?"),
+        (["What did Ana say last week?", "And in May 2024?"], "What did Ana say ? And in May 2024?"),
         (["Where does she live?"], "Where does she live?"),
         ([">Hello, what may I do?"], "Hello, what may I do?"),
         (["Who is Ines?", "  ", ">She is your sister."], "Who is Ines?"),

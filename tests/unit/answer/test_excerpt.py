@@ -73,3 +73,15 @@ def test_an_excerpt_never_has_more_tokens_than_allowed(text: str, query: str, ma
         assert shown == text
     elif shown is not None:
         assert COUNTER.count(shown) <= max_tokens
+
+
+@pytest.mark.parametrize("text", ["\N{CJK UNIFIED IDEOGRAPH-6C34}" * 300_000, "QWxhZGRpbjpvcGVu" * 20_000])
+def test_a_long_text_without_spaces_is_not_counted_whole(text: str) -> None:
+    counted = []
+
+    def count(part: str) -> int:
+        counted.append(len(part))
+        return COUNTER.count(part)
+
+    assert excerpt(text, "boat", "en", max_tokens=64, count=count)
+    assert max(counted) < 1_000

@@ -138,7 +138,7 @@ def test_facts_about_the_same_stand_together_the_newest_first() -> None:
         memory("party", "Ann gave a party on 3 May 2023."),
         memory("lease", "Ann rents a flat.", expires_at=DAY),
         memory("porto", "Ann lives in Porto."),
-        memory("tea", "Ann drinks green tea."),
+        memory("tea", "Ann drinks 2000 cups of tea."),
         memory("lisbon", "Ann lives in Lisbon now.", day=30),
     )
     assert ids(result) == ["lisbon", "porto", "tea", "party", "lease"]

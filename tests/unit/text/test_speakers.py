@@ -16,6 +16,8 @@ from retrieval.text.speakers import is_assistant, named_speakers
         ("Carolines dog", ["Caroline"], set()),
         ("What did Ana Silva do?", ["Ana Silva", "Ana", "Silva Santos"], {"Ana Silva", "Ana"}),
         ("What did Ana do?", ["Ana Silva"], set()),
+        ("What did Mary Ann do?", ["Mary Ann", "Ann"], {"Mary Ann"}),
+        ("What did Mary Ann and Ann do?", ["Mary Ann", "Ann"], {"Mary Ann", "Ann"}),
         ("Was sagte Jürgen?", ["Jürgen"], {"Jürgen"}),
         ("What did they say?", [None], set()),
         ("What did they say?", [], set()),

@@ -52,6 +52,7 @@ def test_it_asks_for_before(query: str) -> None:
         "Who knows the snowman?",  # no word of its own
         "Did Tom leave before or after Ana came?",
         "the sleep current of the probe",
+        "Which avant-garde festival does Ana love?",
         "今年の夏",
         "We moved the desks now and I am glad of it. " * 5 + "What is next?",
     ],
