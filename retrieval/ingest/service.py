@@ -123,6 +123,12 @@ class Ingest:
         check_storable(patch)
         changes = patch.changes
         check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
+        with self._order.enter([(name, "id", memory_id)]) as turn:
+            await turn()
+            return await self._patched(name, memory_id, changes)
+
+    async def _patched(self, name: str, memory_id: str, changes: Mapping[str, Any]) -> Memory:
+        """Change some fields of a memory, which other processes may change at the same time."""
         for _ in range(_ATTEMPTS):
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)

@@ -84,6 +84,15 @@ async def test_statuses(trivet: Trivet) -> None:
     assert (await trivet.get("n", "e")).text == "milk"
 
 
+async def test_changes_of_one_memory_at_once_are_all_made(trivet: Trivet) -> None:
+    await add(trivet, MemoryInput(id="a", text="tea"))
+    fields: list[dict[str, Any]] = [{"title": "Drinks"}, {"speaker": "Ana"}, {"tags": ["hot"]}, {"text": "green tea"}]
+    await asyncio.gather(*(trivet.patch("n", "a", MemoryPatch(**each)) for each in fields * 5))
+    memory = await trivet.get("n", "a")
+    for name, value in ((name, value) for each in fields for name, value in each.items()):
+        assert getattr(memory, name) == value
+
+
 async def test_generated_ids_sort_by_time(trivet: Trivet) -> None:
     """A memory without an id gets a UUIDv7."""
     first, second = await trivet.add("n", [MemoryInput(text="one"), MemoryInput(text="two")])
