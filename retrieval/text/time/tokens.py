@@ -51,7 +51,7 @@ _LENGTHS = {
 _VAGUE_COUNTS = {"couple": (2, 2), "few": (2, 5), "several": (3, 8)}
 
 _PRESENT = frozenset(words("am do does doing usually"))
-_PAST = frozenset(words("did had was were"))
+_PAST = frozenset(words("did had was were said told went came met saw happened"))
 _SENTENCE_ENDS = frozenset({".", "!", "?", ""})
 _AROUND = 20
 

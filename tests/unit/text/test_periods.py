@@ -137,6 +137,7 @@ ONE_PERIOD = [
     ("What did I tell Eve on Monday last week?", "Monday last week", "2023-06-05/2023-06-06"),
     ("What did I tell Eve last week on Monday?", "last week on Monday", "2023-06-05/2023-06-06"),
     ("What do I tell Eve on Friday next week?", "Friday next week", "2023-06-23/2023-06-24"),
+    ("What do we know of what happened on Friday?", "Friday", "2023-06-09/2023-06-10"),
     ("Do you know what I told Eve on Friday?", "Friday", "2023-06-09/2023-06-10"),
     ("What did I tell Eve last Friday?", "last Friday", "2023-06-09/2023-06-10"),
     ("What do I tell Eve this Friday?", "this Friday", "2023-06-16/2023-06-17"),
