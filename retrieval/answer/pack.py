@@ -228,8 +228,9 @@ class _Chosen:
 
 
 def _related(shown: Sequence[PackCandidate]) -> list[str]:
-    """The entities that several memories mention, the commonest first."""
-    counts = Counter(name for one in shown for name in dict.fromkeys(one.entities))
+    """The entities that several memories mention, the commonest first, but for speakers, who stand by their turns."""
+    speakers = {one.speaker.casefold() for one in shown if one.speaker}
+    counts = Counter(name for one in shown for name in dict.fromkeys(one.entities) if name.casefold() not in speakers)
     return [name for name, mentions in counts.most_common(MOST_RELATED) if mentions > 1]
 
 

@@ -345,3 +345,11 @@ def test_a_tokenizer_that_charges_for_joining_drops_the_least_relevant(max_token
     assert result.tokens_used == count(result.context) == 5 + len(kept) * (7 + 10)
     assert ids(result) == list(kept)
     assert [drop.id for drop in result.dropped] == [name for name in "abcd" if name not in kept]
+
+
+def test_related_entities_are_no_speakers() -> None:
+    entities = ("ann", "Porto")
+    result = packed(
+        turn("a", "I live in Porto.", entities=entities), memory("b", "Ann likes Porto.", entities=entities)
+    )
+    assert result.related == ["Porto"]
