@@ -271,7 +271,8 @@ async def test_a_batch_of_very_many_sessions(writers: Ingest, database_url: str)
 
 
 def moving_meanwhile(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """Have turn `b` moved to session `t` by another writer just after its session was read; the sessions read."""
+    """Have turn `b` moved to session `t` by another process just after its session was read; the sessions read."""
+    beside = Ingest(ingest._pool, hashed())
     read = locking.versions
     seen: list[str | None] = []
 
@@ -280,7 +281,7 @@ def moving_meanwhile(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> list[st
         if "b" in known:
             seen.append(known["b"].session_id)
             if len(seen) == 1:
-                await ingest.patch("n", "b", MemoryPatch(session_id="t"))
+                await beside.patch("n", "b", MemoryPatch(session_id="t"))
         return known
 
     monkeypatch.setattr(locking, "versions", reading)
