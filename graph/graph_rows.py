@@ -102,7 +102,7 @@ class GraphRows:
             for relation in doc.relations:
                 self._relate(relation, doc.doc, redirects)
             for mention in doc.mentions:
-                self._mention(doc.doc, mention, _STRENGTH.get(mention.type, 0), redirects)
+                self._mention(doc.doc, mention, redirects)
 
     def _add_given(self, given: GivenEntity, doc: int) -> None:
         own = normalize(given.name)
@@ -116,15 +116,15 @@ class GraphRows:
                 self.aliases[key, entity, doc] = name
 
     def _relate(self, relation: GivenRelation, doc: int, redirects: Mapping[str, int]) -> None:
-        source, target = (
-            self._mention(doc, ExtractedMention(name, key, "thing", GIVEN_WEIGHT), _STRENGTH["name"], redirects)
-            if (key := normalize(name))
-            else None
-            for name in (relation.source, relation.target)
-        )
-        is_one = source == target and normalize(relation.source) != normalize(relation.target)
-        if source is not None and target is not None and not is_one:
-            self.relations.add((source, relation.type, target, doc))
+        named = [(normalize(name), name) for name in (relation.source, relation.target)]
+        ends = [
+            self._mention(doc, ExtractedMention(name, key, "thing", GIVEN_WEIGHT), redirects)
+            for key, name in named
+            if key
+        ]
+        # Two names of one entity are not related; what is related to itself by one name is.
+        if len(ends) == 2 and (ends[0] != ends[1] or named[0][0] == named[1][0]):
+            self.relations.add((ends[0], relation.type, ends[1], doc))
 
     def _redirects(self, stored: Mapping[str, int]) -> dict[str, int]:
         """Alias keys with a single meaning that are not entities of this batch -> that entity."""
@@ -137,12 +137,13 @@ class GraphRows:
             if len(entities) == 1 and entity_id(key) not in self.entities
         }
 
-    def _mention(self, doc: int, mention: ExtractedMention, strength: int, redirects: Mapping[str, int]) -> int:
+    def _mention(self, doc: int, mention: ExtractedMention, redirects: Mapping[str, int]) -> int:
+        """Mention an entity, or the one that its key is an alias of; which one it is."""
         name, key, type_, weight = mention
         redirect = redirects.get(key)
         entity = entity_id(key) if redirect is None else redirect
         if redirect is None:
-            self._entity(entity, key, name, type_, strength)
+            self._entity(entity, key, name, type_, _STRENGTH.get(type_, 0))
         elif redirect not in self.entities:
             self.redirected.add(redirect)
         position = (entity, doc)

@@ -47,7 +47,9 @@ def excerpt(text: str, query: str, language: str, *, max_tokens: int, count: Cal
         before = (scores[first - 1], last - best) if first else (-1.0, 0)
         after = (scores[last], best - first + 1) if last < len(sentences) else (-1.0, 0)
         neighbour = text[slice(*sentences[last if after >= before else first - 1])]
-        left -= left + 1 if surely_exceeds(neighbour, left) else count(neighbour)
+        if surely_exceeds(neighbour, left):
+            break
+        left -= count(neighbour)
         if left >= 0:
             first, last = (first, last + 1) if after >= before else (first - 1, last)
     shown = _marked(text, sentences, first, last)

@@ -51,8 +51,8 @@ Shorten = Callable[[str, int], str | None]
 class Packed:
     """A rendered pack, never above the budget; its text is empty if nothing fits.
 
-    The items are in the order shown, and their `tokens` count the entry alone. `related` are the entities that several
-    of them mention, most often mentioned first.
+    The items are in the order shown, and their `tokens` count the entry alone. `related` are the entities other
+    than speakers that several of them mention, most often mentioned first.
     """
 
     context: str
@@ -195,9 +195,7 @@ class _Chosen:
             whole = self._sized(candidate)
             if whole.tokens <= self._longest:
                 return whole
-        beside = self._separator + self._sized(replace(candidate, text=ELLIPSIS)).tokens
-        if Section.key(candidate) not in self._sections:
-            beside += self._count(self._layout.frame(candidate))
+        beside = self._separator + self._sized(replace(candidate, text=ELLIPSIS)).tokens + self._heading(candidate)
         if (longest := min(self._longest, self._left - beside)) < LEAST_EXCERPT:
             return None
         text = self._shorten(candidate.text, longest)
@@ -208,16 +206,19 @@ class _Chosen:
     def _sized(self, entry: PackCandidate) -> _Sized:
         return _Sized(entry, self._count(self._layout.entry(entry, len(self.entries) + 1)))
 
+    def _heading(self, entry: PackCandidate) -> int:
+        """The tokens around the entries of its section; 0 if that is there."""
+        return 0 if Section.key(entry) in self._sections else self._count(self._layout.frame(entry))
+
     def _take(self, *entries: _Sized) -> bool:
         """Take all or none of these."""
         cost = 0
         opened = []
         for entry, tokens in entries:
             cost += self._separator + tokens
-            section = Section.key(entry)
-            if section not in self._sections and section not in opened:
+            if (section := Section.key(entry)) not in opened:
                 opened.append(section)
-                cost += self._count(self._layout.frame(entry))
+                cost += self._heading(entry)
         if cost > self._left:
             return False
         self._left -= cost
