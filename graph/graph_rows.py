@@ -14,6 +14,8 @@ GIVEN_WEIGHT = 1.0
 
 _STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "thing": 4, "speaker": 5, "title": 6}
 _GIVEN_STRENGTH = len(_STRENGTH)
+FOUND_TYPES = _STRENGTH.keys()
+"""Types that extraction gives; any other is a caller's."""
 
 
 @dataclass(frozen=True, slots=True)

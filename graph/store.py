@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from psycopg.errors import SerializationFailure
 
 from graph.extraction import TOKENIZED_TYPES
-from graph.graph_rows import DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
+from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
 from postgres.arrays import array_text, text_array
 
 __all__ = ["DocGraph", "GivenEntity", "GivenRelation", "remove_unused", "write"]
@@ -90,6 +90,17 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
+# The first memory that gives the type ends the search; only a type that none gives has all mentions read, once.
+_TAKE_TYPES_BACK: LiteralString = """
+    update entity e set type = 'thing'
+    where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[]) and not exists (
+        select from mention m join memory d on d.ns = m.ns and d.doc = m.doc
+            cross join jsonb_to_recordset(d.entities) as given (name text, type text)
+        where m.ns = e.ns and m.entity = e.entity and given.type = e.type
+            and lower(given.name) in (e.key, lower(e.name))
+    )
+    returning e.entity
+"""
 _TOKENIZED = array_text(sorted(TOKENIZED_TYPES))
 _IS_UNUSED: LiteralString = """
     not exists (select from mention m where m.ns = %(ns)s and m.entity = e.entity)
@@ -123,7 +134,8 @@ async def write(
     as their name.
 
     A mention whose key is an alias of exactly one entity counts for that entity, and so does a relation. Entities
-    without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand.
+    without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand; a
+    type goes with the last memory that gave it.
     The connection is in a transaction at READ COMMITTED, not in autocommit mode. New memories come once each, at most a
     few thousand per call; those to remove are given by ordinal.
 
@@ -139,14 +151,17 @@ async def write(
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
     types = await _lock(conn, "no key update", ns, stronger.union(touched))
-    described = {entity: batch.entities[entity] for entity in stronger}
-    described = {entity: row for entity, row in described.items() if row.is_stronger(types[entity])}
+    of_callers = [entity for entity in touched if types.get(entity, "thing") not in FOUND_TYPES]
+    untyped = await _ids(conn, _TAKE_TYPES_BACK, ns, of_callers)
+    types |= dict.fromkeys(untyped, "thing")
+    known = {entity: row for entity, row in batch.entities.items() if entity in types}
+    described = {entity: row for entity, row in known.items() if row.is_stronger(types[entity])}
     if described:
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
     gone = await remove_unused(conn, ns, touched)
-    return {*described, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
+    return {*described, *untyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
 
 
 async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:

@@ -10,7 +10,7 @@ from retrieval.engine import Trivet
 from retrieval.entities import pages, service, view
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.types.entity import EntityOptions
-from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
+from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Filters
 
 DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -281,3 +281,21 @@ async def test_a_namespace_does_not_see_another(town: Trivet) -> None:
     with pytest.raises(NotFound):
         await town.entities.separate(NS, receipt.merge_id)
     assert (await town.entities.page("elsewhere", ana)).name == "Zita"
+
+
+async def test_a_type_goes_with_the_last_memory_that_gave_it(trivet: Trivet) -> None:
+    async def types() -> dict[str, str]:
+        return {each.name: each.type for each in (await trivet.entities.list(NS)).entities}
+
+    def given(memory_id: str, name: str, type_: str) -> MemoryInput:
+        return MemoryInput(id=memory_id, text="Of ANA.", entities=[EntityInput(name=name, type=type_)])
+
+    await trivet.add(NS, [given("a", "Ana", "debtor"), given("b", "Bela", "debtor"), given("c", "ANA", "debtor")])
+    await trivet.delete(NS, "a")
+    assert await types() == {"Ana": "debtor", "Bela": "debtor"}
+    await trivet.delete(NS, "c")
+    assert await types() == {"Ana": "thing", "Bela": "debtor"}
+    await trivet.add(NS, [given("b", "Bela", "friend"), MemoryInput(text="Hello.", kind="message", speaker="Ana")])
+    assert await types() == {"Ana": "speaker", "Bela": "friend"}
+    await trivet.patch(NS, "b", MemoryPatch(entities=[EntityInput(name="Bela", type="person")]))
+    assert await types() == {"Ana": "speaker", "Bela": "person"}
