@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +17,7 @@ from retrieval.index.query_vectors import QueryVectors, cosines
 from retrieval.index.strings import NONE
 from retrieval.index.word_index import WordIndexes
 from retrieval.legs.bm25_scoring import coverage
+from retrieval.legs.query_terms import words_of
 from retrieval.ranking.candidates import Candidates
 from retrieval.text.speakers import is_assistant
 from retrieval.types.search import Leg
@@ -25,7 +25,6 @@ from retrieval.types.search import Leg
 PERIOD_BONUS = 2.0
 """Added to the score of a memory of the query's period, in standard deviations of the query's scores."""
 
-_WORD = re.compile(r"\w+")
 _ASSISTANT = "assistant"
 
 
@@ -86,7 +85,7 @@ def candidate_inputs(
         named=_among(speakers, memories.speakers_named(query)),
         speakers=speakers,
         sessions=memories.sessions.codes.values[docs],
-        titled=_titled(memories.titles).shares(titles, _words(query)),
+        titled=_titled(memories.titles).shares(titles, words_of(query)),
         has_title=titles != NONE,
         query=query_traits(query),
         places=rows,
@@ -125,10 +124,5 @@ def in_words(rescored: Rescored) -> str:
     )
 
 
-def _words(text: str) -> frozenset[str]:
-    """The case-folded words of a title or a query."""
-    return frozenset(_WORD.findall(text.casefold()))
-
-
 _roles = WordIndexes(lambda name: [_ASSISTANT] if is_assistant(name) else [])
-_titled = WordIndexes(_words)
+_titled = WordIndexes(words_of)
