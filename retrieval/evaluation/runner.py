@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -83,7 +84,8 @@ async def ingest(
     for namespace in folder.namespaces:
         name = names(namespace)
         if fresh:
-            await _drop(engine, name)
+            with suppress(NotFound):
+                await engine.delete_namespace(name)
         if settings is not None:
             await _prepare(engine, name, settings)
         rows = [row for row in folder.corpus if row.namespace == namespace]
@@ -174,14 +176,6 @@ async def _answer(engine: Trivet, query: Query, system: System, namespace: str, 
         degraded=tuple(degradation.leg for degradation in response.degraded),
         total_ms=response.timings_ms["total"],
     )
-
-
-async def _drop(engine: Trivet, name: str) -> None:
-    """Delete a namespace if it is there."""
-    try:
-        await engine.delete_namespace(name)
-    except NotFound:
-        return
 
 
 async def _prepare(engine: Trivet, name: str, settings: NamespaceSettings) -> None:
