@@ -95,12 +95,7 @@ class DocumentSplitter:
             else:
                 chunks.append(part)
                 held = size
-        return chunks if text_in(chunks) else []
-
-
-def text_in(texts: Iterable[str]) -> bool:
-    """Whether any of some texts is not blank."""
-    return any(text.strip() for text in texts)
+        return chunks if any(chunk.strip() for chunk in chunks) else []
 
 
 def headings(text: str, structure: Structure) -> Iterator[Heading]:
