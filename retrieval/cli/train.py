@@ -10,8 +10,8 @@ from retrieval.cli.options import example, html_option, json_option
 from retrieval.cli.output import print_json, progress
 from retrieval.installation import models_dir
 
-_EXTRAS = {"jinja2": "train", "matplotlib": "train", "sklearn": "train", "scipy": "train", "onnx": "train"}
-"""The optional libraries and the extras that bring them."""
+_LIBRARIES = ("jinja2", "matplotlib", "sklearn", "scipy", "onnx")
+"""The optional ones, which the extra `train` brings."""
 
 
 @click.command(
@@ -64,6 +64,6 @@ def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, 
 def _missing(exc: ModuleNotFoundError) -> Exception:
     """The complaint about an optional library, or the error itself where it is none of them."""
     library = (exc.name or "").partition(".")[0]
-    if library not in _EXTRAS:
+    if library not in _LIBRARIES:
         return exc
-    return click.UsageError(f"training needs {library}, which is missing: pip install 'trivet[{_EXTRAS[library]}]'")
+    return click.UsageError(f"training needs {library}, which is missing: pip install 'trivet[train]'")
