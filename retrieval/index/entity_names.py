@@ -208,7 +208,7 @@ class EntityNames:
         self._ids.put(new, given.ids[is_new])
         self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
         keys = [key or "" for key in given.keys]  # one that is gone is not new
-        _put_strings(self._keys, new, [*compress(keys, is_new.tolist())])
+        self._keys.put_strings(new, [*compress(keys, is_new.tolist())])
         self._put_names(codes, is_new, [name or "" for name in given.names])
         self._are_names.ensure(self._count)
         are_names, were_names = np.array(given.are_names, np.bool_), self._are_names[codes]
@@ -231,7 +231,7 @@ class EntityNames:
         former = self._names.get(codes[known])
         same = [place for place, name in zip(known.tolist(), former, strict=True) if names[place] == name]
         others = np.delete(np.arange(len(codes)), same)
-        _put_strings(self._names, codes[others], [names[place] for place in others.tolist()])
+        self._names.put_strings(codes[others], [names[place] for place in others.tolist()])
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the first `MOST_BEARERS` proper names that have it, ascending."""
@@ -286,7 +286,7 @@ class _AliasTable:
         """Add aliases with their entities and the slots of the memories that give them, or `BY_HAND`."""
         numbers = np.arange(self._count, self._count + len(keys))
         self._count += len(keys)
-        _put_strings(self._keys, numbers, keys)
+        self._keys.put_strings(numbers, keys)
         self._entities.put(numbers, entities)
         self._docs.put(numbers, docs)
         self._by_key.add(hashes_of(keys), numbers.astype(np.int32))
@@ -344,11 +344,6 @@ def _most_similar(with_word: Mapping[str, Collection[int]], *, besides: Collecti
             if entity not in besides:
                 words_of.setdefault(entity, []).append(word)
     return sorted(words_of.items(), key=lambda pair: (-len(pair[1]), pair[0]))[:MOST_SIMILAR]
-
-
-def _put_strings(column: StringColumn, numbers: NDArray[np.int64], strings: Sequence[str]) -> None:
-    encoded = [each.encode() for each in strings]
-    column.put(numbers, b"".join(encoded), np.array([*map(len, encoded)], np.int32))
 
 
 def _ids(keys: Collection[str]) -> NDArray[np.int64]:

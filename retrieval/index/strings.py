@@ -56,6 +56,11 @@ class StringColumn:
         self._text.values[self._end : end] = np.frombuffer(text, np.uint8)
         self._end = end
 
+    def put_strings(self, docs: NDArray[np.int64], strings: Sequence[str]) -> None:
+        """Set the strings of some memories."""
+        encoded = [each.encode() for each in strings]
+        self.put(docs, b"".join(encoded), np.array([*map(len, encoded)], np.int32))
+
     def __getitem__(self, doc: int) -> str:
         start = int(self._starts.values[doc])
         return str(self._text.values[start : start + int(self._sizes.values[doc])].data, "utf-8")
@@ -123,8 +128,8 @@ class StringTable:
         return [recent[each] for each in strings]
 
     def _add(self, strings: Sequence[str], hashes: NDArray[np.uint64]) -> None:
-        codes, encoded = np.arange(self._count, self._count + len(strings)), [each.encode() for each in strings]
-        self._strings.put(codes, b"".join(encoded), np.array([*map(len, encoded)], np.int32))
+        codes = np.arange(self._count, self._count + len(strings))
+        self._strings.put_strings(codes, strings)
         self._index.add(hashes, codes.astype(np.int32))
         self._recent |= zip(strings, codes.tolist(), strict=True)
         self._count += len(strings)
