@@ -105,17 +105,14 @@ class ImportContext:
     def _parsed(self, value: Any) -> datetime:
         text = value.strip() if isinstance(value, str) else ""
         try:
-            # some exporters write "+00" or "UTC" for a zone, which only some parsers take
-            time = datetime.fromisoformat(text.removesuffix(" UTC") + "Z" * text.endswith(" UTC"))
-        except ValueError:
             try:
+                # some exporters write "+00" or "UTC" for a zone, which only some parsers take
+                time = datetime.fromisoformat(text.removesuffix(" UTC") + "Z" * text.endswith(" UTC"))
+            except ValueError:
                 time = parsedate_to_datetime(text)
-            except (ValueError, IndexError, TypeError, OverflowError) as exc:
-                raise InvalidInput(f"cannot read the time {str(value)[:60]!r}") from exc
-        localized = self.localized(time)
-        try:
+            localized = self.localized(time)
             localized.astimezone(UTC)
-        except OverflowError as exc:
+        except (ValueError, IndexError, TypeError, OverflowError) as exc:
             raise InvalidInput(f"cannot read the time {str(value)[:60]!r}") from exc
         return localized
 
