@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import IO, Any, TypeAlias
 
@@ -58,12 +59,10 @@ def keys_of(head: bytes) -> set[JsonPlace]:
     ['item.a', 'item.a.b']
     """
     keys = set()
-    try:
+    with suppress(InvalidInput):  # what was cut off
         for prefix, event, value in _events(io.BytesIO(head)):
             if event == "map_key":
                 keys.add(f"{prefix}.{value}" if prefix else value)
-    except InvalidInput:
-        return keys  # what was cut off
     return keys
 
 
