@@ -188,7 +188,7 @@ class FilePart:
             head = stream.read(4)
         for bom, encoding in _BOMS.items():
             if head.startswith(bom):
-                return encoding, "replace" if encoding != "utf-8-sig" else "strict" if self._is_utf8() else "replace"
+                return encoding, "strict" if encoding == "utf-8-sig" and self._is_utf8() else "replace"
         if len(head) == 4 and head.count(0) == 2 and ((not head[0] and not head[2]) or (not head[1] and not head[3])):
             return ("utf-16-be" if not head[0] else "utf-16-le"), "replace"
         if self._is_utf8():
@@ -249,16 +249,13 @@ class _Member(_Borrowed):
             raise InvalidInput(f"is damaged: {exc}") from exc
 
 
-class _Transcoded(io.RawIOBase):
+class _Transcoded(_Borrowed):
     """Another encoding's bytes as UTF-8."""
 
     def __init__(self, stream: IO[bytes], encoding: str, errors: str) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._decoder = codecs.getincrementaldecoder(encoding)(errors)
         self._left = b""
-
-    def readable(self) -> bool:
-        return True
 
     def readinto(self, buffer: Any) -> int:
         while not self._left:
