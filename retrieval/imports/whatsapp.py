@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
@@ -56,7 +56,7 @@ class _ChatEntry:
     date: _Date
     clock: tuple[int, int, int]
     half: str
-    lines: list[str] = field(default_factory=list)
+    lines: list[str]
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
@@ -74,14 +74,14 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     Raises:
         InvalidInput: day and month cannot be told apart.
     """
-    lines = _dated_lines(source, ImportContext())
-    first = next(lines, None)
+    begun = (entry for entry in _entries(source, ImportContext()) if isinstance(entry, _ChatEntry))
+    first = next(begun, None)
     if first is None:
         raise InvalidInput("the file has no line that begins as WhatsApp's messages do")
     chat = content_id("", first.date, first.clock, *first.lines)[1:9]
     dates = {first.date: None}
     with suppress(InvalidInput):  # where a zip is damaged; the second reading names it
-        for entry in lines:
+        for entry in begun:
             dates[entry.date] = None
     day_first = context.day_first if context.day_first is not None else is_day_first(list(dates))
     ids = RepeatableIds("whatsapp")
@@ -179,10 +179,6 @@ def _header(line: str) -> _ChatEntry | None:
     clock = (int(match[5]), int(match[6]), int(match[7] or 0))
     rest = match[9] + line[_MAX_HEADER_CHARS:]
     return _ChatEntry(line=0, date=date, clock=clock, half=(match[4] or match[8] or "").lower(), lines=[rest])
-
-
-def _dated_lines(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry]:
-    return (entry for entry in _entries(source, context) if isinstance(entry, _ChatEntry))
 
 
 def _entries(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry | SkippedRecord]:
