@@ -98,7 +98,7 @@ def _column(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     for value in values:
         if "=" not in value:
             raise click.BadParameter(f"{value!r} is not FIELD=COLUMN", ctx=ctx, param=param)
-    return dict((value.split("=", 1)[0], value.split("=", 1)[1]) for value in values)
+    return dict(value.split("=", 1) for value in values)
 
 
 def _zone(name: str) -> ZoneInfo:
