@@ -253,7 +253,7 @@ async def _exchange(
     the same new ids collide in the same order.
     """
     gone = [row.doc for row in removed]
-    arranged = await _arranged(conn, ns, removed, gone, added)
+    arranged = await _arranged(conn, ns, removed, added)
     lengths = await memories.delete(conn, ns, gone) if gone else {}
     superseded = {old for row in removed for old in row.superseded_ids}
     by_id = sorted(added, key=lambda doc: added[doc].draft.id)
@@ -278,13 +278,9 @@ async def _exchange(
 
 
 async def _arranged(
-    conn: AsyncConnection[Any],
-    ns: int,
-    removed: Sequence[LockedMemory],
-    gone: Collection[int],
-    added: Mapping[int, Analysed],
+    conn: AsyncConnection[Any], ns: int, removed: Sequence[LockedMemory], added: Mapping[int, Analysed]
 ) -> Arrangement:
-    """The turns as they are to be, with their vectors; `gone` are the ordinals of `removed`."""
+    """The turns as they are to be, with their vectors."""
     former = {
         row.id: Place(row.session_id, row.place, row.id)
         for row in removed
@@ -296,7 +292,7 @@ async def _arranged(
         if (session := session_of(item.draft.input)) is not None
     ]
     touched = [*former.values(), *(destination(arrival, former) for arrival in arrivals)]
-    stored = await turns.around(conn, ns, touched, gone=gone)
+    stored = await turns.around(conn, ns, touched, gone=[row.doc for row in removed])
     return arrange(stored, assign_places(arrivals, former, stored), former.values())
 
 
