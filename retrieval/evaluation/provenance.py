@@ -11,7 +11,7 @@ from importlib.metadata import version
 from retrieval.evaluation.study import EvaluationPlan
 from retrieval.evaluation.summary import Provenance
 from retrieval.installation import installed_version, models_dir
-from retrieval.profiles.models import ModelKind
+from retrieval.profiles.models import LOADERS, ModelKind
 from retrieval.profiles.profile import DEFAULT, Profile
 
 _MODEL_FILES = frozenset({".onnx", ".json"})
@@ -52,12 +52,8 @@ def model_checksums(profiles: Iterable[Profile] = ()) -> dict[str, str]:
 
 def stored_models(profile: Profile) -> dict[ModelKind, str]:
     """sha256 of the models that the profile names by it, by kind: a database holds them."""
-    named: dict[ModelKind, str | None] = {
-        "intent": profile.models.intent,
-        "weights": profile.models.weights,
-        "rescorer": profile.models.rescorer,
-    }
-    return {kind: name.removeprefix(_STORED) for kind, name in named.items() if name and name.startswith(_STORED)}
+    named = [(kind, getattr(profile.models, kind)) for kind in LOADERS]
+    return {kind: name.removeprefix(_STORED) for kind, name in named if name and name.startswith(_STORED)}
 
 
 def versions() -> dict[str, str]:
