@@ -143,10 +143,7 @@ class PendingResult:
         pgconn = self._conn.pgconn
         if pgconn.flush() == 0:
             pgconn.consume_input()  # what has already arrived need not be waited for
-        answer = generators.execute(pgconn)
-        if timeout_s is not None:
-            return _check(await self._conn.wait(answer, timeout=timeout_s))
-        return _check(await self._conn.wait(answer))
+        return _check(await self._conn.wait(generators.execute(pgconn), timeout=timeout_s))
 
 
 async def send(conn: AsyncConnection[Any], statement: PreparedStatement, parameters: Parameters) -> PendingResult:
