@@ -42,8 +42,6 @@ MENTIONS: LiteralString = (
 _MENTIONS: LiteralString = "select " + MENTIONS + " from mention where ns = %(ns)s"
 _RELATIONS: LiteralString = "select source, type, target, doc from relation where ns = %(ns)s"
 
-_UNMERGED: Roots = {}
-
 _mentions = function("trivet_graph_mentions", Array, Array, ctypes.c_int64, ctypes.c_int64, Array)
 
 
@@ -217,7 +215,7 @@ async def read_edges(
     docs: Collection[int] | None = None,
     *,
     parts: int = 1,
-    roots: Roots = _UNMERGED,
+    roots: Roots,
 ) -> tuple[NarrowEdges, list[Stated]]:
     """Read the edges and relations of a namespace, or of some of its memories by ordinal, with the roots of entities.
 

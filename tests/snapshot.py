@@ -102,7 +102,7 @@ async def graph_of(
     conn: AsyncConnection[Any], ns: int, eligible: LiteralString = "true", **params: Any
 ) -> tuple[Adjacency, NDArray[np.bool_]]:
     """The graph of a namespace, and which memories meet a condition in SQL over `memory m`, by ordinal."""
-    edges, relations = await read_edges(conn, ns)
+    edges, relations = await read_edges(conn, ns, roots={})
     rows = await (await conn.execute(_ELIGIBLE + "(" + eligible + ")", {"ns": ns, **params})).fetchall()
     docs = [doc for (doc,) in rows]
     last = max([-1, *docs, *edges[1].tolist(), *(relation.doc for relation in relations)])
