@@ -56,9 +56,6 @@ class NormalizedText:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NormalizedText) and self.words == other.words and self._marks == other._marks
 
-    def __hash__(self) -> int:
-        return hash(self.words)
-
     @property
     def _marks(self) -> tuple[tuple[str, ...], int, bool]:
         return self.numbers, self.negations, self.question
