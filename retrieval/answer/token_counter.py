@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections import Counter
 from functools import cached_property, lru_cache
-from pathlib import Path
 
 from tokenizers import Tokenizer
 
@@ -51,15 +50,14 @@ class TokenCounter:
     like any other. Counts of words are cached, by their lower case, as the tokenizer ignores case.
     """
 
-    def __init__(self, tokenizer_path: Path | None = None) -> None:
-        """Check that the file, that of the bundled embedder by default, exists; FileNotFoundError if not.
+    def __init__(self) -> None:
+        """Check that the tokenizer of the bundled embedder exists; FileNotFoundError if not.
 
-        It is loaded at the first count. It must ignore case and split at each mark, as those of uncased BERT models do.
+        It is loaded at the first count. It ignores case and splits at each mark, as those of uncased BERT models do.
         """
-        path = tokenizer_path or models_dir() / TOKENIZER_FILE
-        if not path.is_file():
-            raise FileNotFoundError(f"no tokenizer at {path}")
-        self._path = path
+        self._path = models_dir() / TOKENIZER_FILE
+        if not self._path.is_file():
+            raise FileNotFoundError(f"no tokenizer at {self._path}")
         self._remembered = lru_cache(maxsize=_CACHED_PARTS)(self._count)
 
     @cached_property

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+from retrieval.answer import token_counter
 from retrieval.answer.token_counter import TokenCounter
 from retrieval.installation import models_dir
 from retrieval.text.word_pieces import TOKENIZER_FILE
@@ -56,6 +57,7 @@ def test_lines_add_up() -> None:
     assert COUNTER.count("\n".join(parts)) == sum(COUNTER.count(part) for part in parts)
 
 
-def test_a_missing_tokenizer_is_named(tmp_path: Path) -> None:
+def test_a_missing_tokenizer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_counter, "models_dir", lambda: Path("nowhere"))
     with pytest.raises(FileNotFoundError, match="nowhere"):
-        TokenCounter(tmp_path / "nowhere.json")
+        TokenCounter()
