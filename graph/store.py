@@ -22,6 +22,7 @@ from psycopg.errors import SerializationFailure
 
 from graph.extraction import TOKENIZED_TYPES
 from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
+from graph.names import entity_id, normalize
 from postgres.arrays import array_text, text_array
 
 __all__ = ["DocGraph", "GivenEntity", "GivenRelation", "remove_unused", "write"]
@@ -90,16 +91,17 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
-# The first memory that gives the type ends the search; only a type that none gives has all mentions read, once.
-_TAKE_TYPES_BACK: LiteralString = """
-    update entity e set type = 'thing'
-    where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[]) and not exists (
-        select from mention m join memory d on d.ns = m.ns and d.doc = m.doc
-            cross join jsonb_to_recordset(d.entities) as given (name text, type text)
-        where m.ns = e.ns and m.entity = e.entity and given.type = e.type
-            and lower(given.name) in (e.key, lower(e.name))
-    )
-    returning e.entity
+_GIVEN_TYPES: LiteralString = """
+    select e.entity, given.name, coalesce(given.type, 'thing')
+    from unnest(%(numbers)s::bigint[]) as e (entity) cross join lateral (
+        select d.doc, d.entities from mention m join memory d on d.ns = m.ns and d.doc = m.doc
+        where m.ns = %(ns)s and m.entity = e.entity and d.entities <> '[]' order by m.doc desc limit 1000
+    ) as latest cross join jsonb_to_recordset(latest.entities) as given (name text, type text)
+    order by latest.doc
+"""
+_SET_TYPES: LiteralString = """
+    update entity set type = e.type from unnest(%(entities)s::bigint[], %(types)s::text[]) as e (entity, type)
+    where ns = %(ns)s and entity.entity = e.entity
 """
 _TOKENIZED = array_text(sorted(TOKENIZED_TYPES))
 _IS_UNUSED: LiteralString = """
@@ -126,7 +128,12 @@ _REMOVE_ENTITIES: LiteralString = (
 
 
 async def write(
-    conn: AsyncConnection[Any], ns: int, docs: Sequence[DocGraph], *, removed: Collection[int] = ()
+    conn: AsyncConnection[Any],
+    ns: int,
+    docs: Sequence[DocGraph],
+    *,
+    removed: Collection[int] = (),
+    withdrawn: Collection[str] = (),
 ) -> set[int]:
     """Add memories to the graph and remove others, in the caller's transaction; call it at most once per transaction.
 
@@ -134,8 +141,8 @@ async def write(
     as their name.
 
     A mention whose key is an alias of exactly one entity counts for that entity, and so does a relation. Entities
-    without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand; a
-    type goes with the last memory that gave it.
+    without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand.
+    `withdrawn` are the names that the removed memories gave as entities: their types are those that others give last.
     The connection is in a transaction at READ COMMITTED, not in autocommit mode. New memories come once each, at most a
     few thousand per call; those to remove are given by ordinal.
 
@@ -151,9 +158,8 @@ async def write(
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
     types = await _lock(conn, "no key update", ns, stronger.union(touched))
-    of_callers = [entity for entity in touched if types.get(entity, "thing") not in FOUND_TYPES]
-    untyped = await _ids(conn, _TAKE_TYPES_BACK, ns, of_callers)
-    types |= dict.fromkeys(untyped, "thing")
+    retyped = await _take_types_back(conn, ns, {entity_id(normalize(name)) for name in withdrawn}, types)
+    types |= retyped
     known = {entity: row for entity, row in batch.entities.items() if entity in types}
     described = {entity: row for entity, row in known.items() if row.is_stronger(types[entity])}
     if described:
@@ -161,7 +167,24 @@ async def write(
     if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
     gone = await remove_unused(conn, ns, touched)
-    return {*described, *untyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
+    return {*described, *retyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
+
+
+async def _take_types_back(
+    conn: AsyncConnection[Any], ns: int, entities: Collection[int], types: Mapping[int, str]
+) -> dict[int, str]:
+    """Give entities the type that a memory gives last, or none; returns the types that changed, of all in `types`."""
+    typed = [entity for entity in entities if types.get(entity, "thing") not in FOUND_TYPES]
+    given = {
+        entity: type_
+        for entity, name, type_ in await _of(conn, _GIVEN_TYPES, ns, typed)
+        if entity_id(normalize(name)) == entity
+    }
+    changed = {entity: given.get(entity, "thing") for entity in typed if given.get(entity, "thing") != types[entity]}
+    if changed:
+        columns = {"entities": array_text(changed), "types": text_array([*changed.values()])}
+        await conn.execute(_SET_TYPES, {"ns": ns, **columns})
+    return changed
 
 
 async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:

@@ -254,7 +254,7 @@ async def _exchange(
     """
     gone = [row.doc for row in removed]
     arranged = await _arranged(conn, ns, removed, added)
-    lengths = await memories.delete(conn, ns, gone) if gone else {}
+    lengths, withdrawn = await memories.delete(conn, ns, gone) if gone else ({}, set[str]())
     superseded = {old for row in removed for old in row.superseded_ids}
     by_id = sorted(added, key=lambda doc: added[doc].draft.id)
     remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
@@ -272,7 +272,7 @@ async def _exchange(
     newly_superseded = {old for item in added.values() for old in item.draft.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
     graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
-    described = await graph_store.write(conn, ns, graphs, removed=gone)
+    described = await graph_store.write(conn, ns, graphs, removed=gone, withdrawn=withdrawn)
     relinked = [turn.doc for turn in arranged.relinked]
     await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated}, described=described)
 

@@ -290,7 +290,7 @@ async def test_a_type_goes_with_the_last_memory_that_gave_it(trivet: Trivet) -> 
     def given(memory_id: str, name: str, type_: str) -> MemoryInput:
         return MemoryInput(id=memory_id, text="Of ANA.", entities=[EntityInput(name=name, type=type_)])
 
-    await trivet.add(NS, [given("a", "Ana", "debtor"), given("b", "Bela", "debtor"), given("c", "ANA", "debtor")])
+    await trivet.add(NS, [given("a", "Ana", "debtor"), given("b", "Bela", "debtor"), given("c", "ANA!", "debtor")])
     await trivet.delete(NS, "a")
     assert await types() == {"Ana": "debtor", "Bela": "debtor"}
     await trivet.delete(NS, "c")
@@ -298,4 +298,7 @@ async def test_a_type_goes_with_the_last_memory_that_gave_it(trivet: Trivet) -> 
     await trivet.add(NS, [given("b", "Bela", "friend"), MemoryInput(text="Hello.", kind="message", speaker="Ana")])
     assert await types() == {"Ana": "speaker", "Bela": "friend"}
     await trivet.patch(NS, "b", MemoryPatch(entities=[EntityInput(name="Bela", type="person")]))
+    await trivet.add(NS, [given("d", "Bela", "vendor")])
+    assert await types() == {"Ana": "speaker", "Bela": "vendor"}
+    await trivet.delete(NS, "d")
     assert await types() == {"Ana": "speaker", "Bela": "person"}
