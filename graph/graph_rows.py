@@ -96,53 +96,45 @@ class GraphRows:
         self.aliases: dict[tuple[str, int, int], str] = {}
         self.relations: set[tuple[int, str, int, int]] = set()
         self.redirected: set[int] = set()
-        for doc in docs:
+        self._meanings = {key: {entity} for key, entity in aliases.items()}
+        self._given = set[int]()
+        for doc in docs:  # in their order: an alias counts for what comes with it and later
             for given in doc.entities:
                 self._add_given(given, doc.doc)
-        redirects = self._redirects(aliases)
-        for doc in docs:
             for relation in doc.relations:
-                self._relate(relation, doc.doc, redirects)
+                self._relate(relation, doc.doc)
             for mention in doc.mentions:
-                self._mention(doc.doc, mention, redirects)
+                self._mention(doc.doc, mention)
 
     def _add_given(self, given: GivenEntity, doc: int) -> None:
         own = normalize(given.name)
         if not own:
             return
         entity = entity_id(own)
+        self._given.add(entity)
         self._entity(entity, own, given.name, given.type, _GIVEN_STRENGTH)
         self.mentions[entity, doc] = GIVEN_WEIGHT
         for key, name in ((singular_key(own), given.name), *((normalize(a), a) for a in given.aliases)):
             if key and key != own:
                 self.aliases[key, entity, doc] = name
+                self._meanings.setdefault(key, set()).add(entity)
 
-    def _relate(self, relation: GivenRelation, doc: int, redirects: Mapping[str, int]) -> None:
+    def _relate(self, relation: GivenRelation, doc: int) -> None:
         named = [(normalize(name), name) for name in (relation.source, relation.target)]
-        ends = [
-            self._mention(doc, ExtractedMention(name, key, "thing", GIVEN_WEIGHT), redirects)
-            for key, name in named
-            if key
-        ]
+        ends = [self._mention(doc, ExtractedMention(name, key, "thing", GIVEN_WEIGHT)) for key, name in named if key]
         # Two names of one entity are not related; what is related to itself by one name is.
         if len(ends) == 2 and (ends[0] != ends[1] or named[0][0] == named[1][0]):
             self.relations.add((ends[0], relation.type, ends[1], doc))
 
-    def _redirects(self, stored: Mapping[str, int]) -> dict[str, int]:
-        """Alias keys with a single meaning that are not entities of this batch -> that entity."""
-        meanings: dict[str, set[int]] = {key: {entity} for key, entity in stored.items()}
-        for key, entity, _ in self.aliases:
-            meanings.setdefault(key, set()).add(entity)
-        return {
-            key: next(iter(entities))
-            for key, entities in meanings.items()
-            if len(entities) == 1 and entity_id(key) not in self.entities
-        }
+    def _redirect(self, key: str) -> int | None:
+        """The entity that a key stands for, if it is an alias with a single meaning and no entity given here."""
+        meanings = self._meanings.get(key)
+        return next(iter(meanings)) if meanings and len(meanings) == 1 and entity_id(key) not in self._given else None
 
-    def _mention(self, doc: int, mention: ExtractedMention, redirects: Mapping[str, int]) -> int:
+    def _mention(self, doc: int, mention: ExtractedMention) -> int:
         """Mention an entity, or the one that its key is an alias of; which one it is."""
         name, key, type_, weight = mention
-        redirect = redirects.get(key)
+        redirect = self._redirect(key)
         entity = entity_id(key) if redirect is None else redirect
         if redirect is None:
             self._entity(entity, key, name, type_, _STRENGTH.get(type_, 0))
