@@ -62,6 +62,12 @@ class Packed:
     related: list[str]
 
 
+def _is_small_talk(memory: PackCandidate) -> bool:
+    """Whether it is a turn of a chat that says nothing and answers nothing; "No." of a document is an answer."""
+    is_turn = not (memory.is_fact or memory.document_id or memory.kind == "chunk")
+    return is_turn and memory.needs is None and not memory.answers and is_empty(memory.said)
+
+
 def pack(
     candidates: Sequence[PackCandidate],
     *,
@@ -99,7 +105,7 @@ def pack(
             pass
         elif source_cap is not None and source and per_source[source] >= source_cap:
             dropped.append(DroppedItem(id=candidate.id, reason=SOURCE_CAP))
-        elif not candidate.is_fact and candidate.needs is None and not candidate.answers and is_empty(candidate.said):
+        elif _is_small_talk(candidate):
             dropped.append(DroppedItem(id=candidate.id, reason=EMPTY))
         elif reason := chosen.add(candidate):
             dropped.append(DroppedItem(id=candidate.id, reason=reason))

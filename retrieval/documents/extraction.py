@@ -15,7 +15,7 @@ import msgspec
 
 from retrieval.documents import readers
 from retrieval.documents.readers import MAX_CPU_S, Reading
-from retrieval.documents.splitting import Structure
+from retrieval.documents.splitting import Structure, title_in
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_CHARS
 
@@ -102,7 +102,9 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
         raise InvalidInput("has no text")
     if len(text) > MAX_DOCUMENT_CHARS:
         raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
-    return Extract(text=text, structure=_STRUCTURES.get(form, "text"), media_type=name, title=reading.title)
+    structure = _STRUCTURES.get(form, "text")
+    title = reading.title or (await asyncio.to_thread(title_in, text) if structure == "markdown" else None)
+    return Extract(text=text, structure=structure, media_type=name, title=title)
 
 
 def _form(content: bytes, media_type: str | None) -> Form:

@@ -49,32 +49,46 @@ class _Page(HTMLParser):
         self._breaks = 0  # line ends to write before the next text
         self._prefix = ""
         self._unread = 0
-        self._is_verbatim = self._is_title = self._is_spaced = False
+        self._is_verbatim = self._is_title = self._is_heading = False
+        self._is_opened = False  # a cell or list item has begun: a paragraph in it begins no line of its own
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _UNREAD:
+        if self._is_unread(tag):
             self._unread += 1
         elif tag == "title":
             self._is_title = self.title is None and not self._unread
         elif tag in ("td", "th"):
             self._prefix += "| " if self._breaks else " | "
+            self._is_opened = True
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
-            self._break(1 if tag in _LINES else 2)
-            self._prefix = _HEADINGS.get(tag, "- " if tag == "li" else "")
+            if not self._is_opened or tag not in _BLOCKS:
+                self._break(1 if tag in _LINES else 2)
+                self._prefix = _HEADINGS.get(tag, "- " if tag == "li" else "")
+            self._is_heading, self._is_opened = tag in _HEADINGS, self._is_opened or tag == "li"
             if tag == "pre":
                 self._write("```\n")
                 self._is_verbatim = True
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _UNREAD:
+        if self._is_unread(tag):
             self._unread = max(0, self._unread - 1)
         elif tag == "title":
             self._is_title = False
+        elif tag in ("td", "th"):
+            self._breaks = self._breaks if self._is_opened else 0  # the next cell is of the same line
+            self._is_opened = False
+        elif self._is_opened and tag in _BLOCKS:
+            pass
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
             if tag == "pre" and self._is_verbatim:
                 self._write("\n```")
                 self._is_verbatim = False
+            self._is_heading = self._is_opened = False
             self._break(1 if tag in _LINES else 2)
+
+    def _is_unread(self, tag: str) -> bool:
+        """Whether a tag's content is left out; a button within a heading is what unfolds its section."""
+        return tag in _UNREAD and not (tag == "button" and self._is_heading)
 
     def handle_data(self, data: str) -> None:
         if self._is_title:
@@ -97,7 +111,7 @@ class _Page(HTMLParser):
             self.parts.append("\n" * self._breaks if self.parts else "")
             text = text if self._is_verbatim else text.lstrip()
         self.parts += (self._prefix, text)
-        self._breaks, self._prefix = 0, ""
+        self._breaks, self._prefix, self._is_opened = 0, "", False
 
 
 def read_html(content: bytes) -> Reading:

@@ -31,11 +31,13 @@ _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _ITEM = re.compile(r" {0,3}(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])")
 _KEY = re.compile(r"[\w-]+:")
+_TITLE = re.compile(r"title:[ \t]*(['\"]?)(\S.*?)\1\s*")
 _RULER = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _DEFINITION = re.compile(
     r"([ \t]*)((?:[a-z]+ ){0,3}?(?:class|def|enum|fn|func|function|impl|interface|module|namespace|struct|trait)"
-    r" +[^\W\d][\w.]*)"
+    r" +[^\W\d][\w.]*)(?=\s*(?:[(:{<\[=;]|$)|\s+(?:extends|implements)\b|\s+for +[A-Z])"  # else it is prose
 )
+_ABOVE_DEFINITION = re.compile(r"[ \t]*(?:@|#|//|/?\*|--)")  # decorators and comments
 
 
 class Heading(NamedTuple):
@@ -110,6 +112,20 @@ def headings(text: str, structure: Structure) -> Iterator[Heading]:
     return _of_code(lines) if structure == "code" else _of_text(lines)
 
 
+def title_in(text: str) -> str | None:
+    r"""The title of a Markdown text: that of its front matter, or its first heading if that alone is of level 1.
+
+    >>> title_in("[badge]\n\n# Tea\n\n## Green\n"), title_in("---\ntitle: 'Tea'\n---\n# Green\n")
+    ('Tea', 'Tea')
+    >>> title_in("# Green\n# Black\n")
+    """
+    lines = text.splitlines(keepends=True)
+    if said := next(filter(None, map(_TITLE.fullmatch, lines[: _front_matter(lines)])), None):
+        return said[2]
+    found = [*_of_markdown(lines)]
+    return found[0].title if [each for each in found if each.level == 1] == found[:1] != [] else None
+
+
 def _heading(start: int, end: int, level: int, title: str) -> Heading:
     return Heading(start, end, level, title.strip()[:MAX_HEADING_CHARS].strip())
 
@@ -161,11 +177,13 @@ def _of_text(lines: Sequence[str]) -> Iterator[Heading]:
 
 
 def _of_code(lines: Sequence[str]) -> Iterator[Heading]:
-    start = 0
+    start = begun = 0
     for line in lines:
         if definition := _DEFINITION.match(line):
-            yield _heading(start, start + len(line), len(definition[1].expandtabs()), definition[2])
+            yield _heading(begun, start + len(line), len(definition[1].expandtabs()), definition[2])
         start += len(line)
+        if not _ABOVE_DEFINITION.match(line):
+            begun = start
 
 
 def _sections(text: str, found: Sequence[Heading]) -> list[str]:

@@ -12,6 +12,15 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _ORDER = re.compile(r"\b(?:before or after|after or before)\b", re.IGNORECASE)
 """Asks for the order of two events, neither of which was replaced by the other."""
 
+_STEP = re.compile(
+    r"\b(?:must|should|shall|can|needs?|ha(?:ve|s) to|(?:do|may) (?:i|we|you)|muss|müssen|soll|sollen|kann|darf)\b"
+    r"|\b(?:until|till|before) when\b",
+    re.IGNORECASE,
+)
+"""Asks what to do before something, or how long something holds: nothing was replaced."""
+
+_DEADLINE = re.compile(r"\bat the latest\b", re.IGNORECASE)
+
 _MOST_WORDS = 40
 """Longer messages tell how things are rather than ask for it."""
 
@@ -51,5 +60,5 @@ def find_state(query: str) -> AskedState | None:
     if len(query.split()) > _MOST_WORDS:
         return None
     if _BEFORE.search(query):
-        return None if _ORDER.search(query) else AskedState.EARLIER
-    return AskedState.LATEST if _NOW.search(query) else None
+        return None if _ORDER.search(query) or _STEP.search(query) else AskedState.EARLIER
+    return AskedState.LATEST if _NOW.search(_DEADLINE.sub(" ", query)) else None

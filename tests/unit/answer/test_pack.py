@@ -176,6 +176,11 @@ def test_small_talk_is_left_out_unless_it_answers() -> None:
     assert reasons(result) == {"ah": "empty"}
 
 
+def test_a_document_of_one_word_is_no_small_talk() -> None:
+    answers = memory("agpl#0", "No.", kind="chunk", document_id="agpl"), memory("faq", "Yes.", kind="chunk")
+    assert ids(packed(*answers)) == ["agpl#0", "faq"]
+
+
 def test_what_answers_the_conversation_is_no_small_talk() -> None:
     assert ids(packed(turn("not-yet", "Not yet.", answers=True), turn("may", "In May."), turn("ah", "Ah."))) == [
         "not-yet", "may"

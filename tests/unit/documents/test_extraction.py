@@ -168,3 +168,29 @@ def test_without_pypdf_a_pdf_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(pdf("tea"))))
     readers.main()
     assert b"pip install 'trivet[documents]'" in capfdbinary.readouterr().out
+
+
+async def test_paragraphs_in_cells_and_items_begin_no_line() -> None:
+    rows = ("36", "Owen", ""), ("37", "", "Hana")
+    cells = "".join(f"<tr>{''.join(f'<td><p>{cell}</p></td>' for cell in row)}</tr>" for row in rows)
+    page = f"<html><body><ul><li><p>Tea</p></li></ul><table>{cells}</table><p>After.</p></body></html>"
+    assert (await extract(page.encode(), None)).text == "- Tea\n\n| 36 | Owen\n| 37 |  | Hana\n\nAfter."
+    plain = "<html><body><table><tr><td>a</td><td>b</td></tr><tr><td></td><td>c</td></tr></table></body></html>"
+    assert (await extract(plain.encode(), None)).text == "| a | b\n| | c"
+
+
+async def test_a_heading_that_unfolds_its_section_is_read() -> None:
+    page = b"<html><body><h2><button>May I smoke?</button></h2><p>No.</p><button>Send</button></body></html>"
+    assert (await extract(page, None)).text == "## May I smoke?\n\nNo."
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ('---\ntitle: "Deploy guide"\nsidebar: x\n---\n\n# Deploying\n', "Deploy guide"),
+        ("[![badge](https://example.org/b.svg)](https://example.org)\n\n# Deploying\n\n## Before\n", "Deploying"),
+        ("An introduction.\n\n# Before\n\n# After\n", None),
+    ],
+)
+async def test_markdown_has_its_own_title(page: str, title: str | None) -> None:
+    assert (await extract(page.encode(), "text/markdown")).title == title

@@ -98,6 +98,17 @@ def test_definitions_of_source_code_are_nested_by_their_indentation(splitter: Do
     ]  # fmt: skip
 
 
+def test_what_stands_above_a_definition_belongs_to_it() -> None:
+    code = "/** Greets. */\nfunction greet() {\n}\n\n# Adds.\n@cached\ndef add(a, b):\n    return a\n"
+    assert [code[each.start :].splitlines()[0] for each in headings(code, "code")] == ["/** Greets. */", "# Adds."]
+
+
+def test_prose_within_code_is_no_definition() -> None:
+    prose = "from enum import Enum\nthis function returns it\nfor fn in found:\n"
+    code = prose + "impl Tea for Green {\nclass Tea extends Drink"
+    assert [each.title for each in headings(code, "code")] == ["impl Tea", "class Tea"]
+
+
 def test_short_sections_share_a_chunk(splitter: DocumentSplitter) -> None:
     glossary = "".join(f"## Term {number}\n\nWhat it means.\n\n" for number in range(30))
     chunks = splitter.split(glossary, "markdown")

@@ -33,6 +33,7 @@ def test_it_asks_for_now(query: str) -> None:
     [
         "Which car did I fancy before the Ibiza?",
         "Where did they originally want to marry?",
+        "Where did Ana live before May?",
         "Where did Maria live before she moved to where she is now?",
         "Wo hat Maria früher gewohnt?",
         "Où habitait Ana avant ?",
@@ -51,6 +52,11 @@ def test_it_asks_for_before(query: str) -> None:
         "Where does Maria live?",
         "Who knows the snowman?",  # no word of its own
         "Did Tom leave before or after Ana came?",
+        "What must I do before I deploy it?",
+        "What do we have to hand in before the trip?",
+        "Was soll ich tun, bevor ich gehe?",
+        "Until when can customers log in with passwords?",
+        "When at the latest must receipts be handed in?",
         "the sleep current of the probe",
         "Which avant-garde festival does Ana love?",
         "今年の夏",
