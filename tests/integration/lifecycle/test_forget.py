@@ -48,6 +48,25 @@ async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> No
     assert await _ids(trivet) == ["else"]
 
 
+@pytest.mark.parametrize(
+    ("name", "deleted"),
+    [
+        ("May Chen", ["given", "may"]), ("API-gateway", ["api"]), ("hans", ["hans"]), ("May", []),
+        ("node.js", ["node"]), ("MC", ["given", "may"]), ("C++ (new)", ["c"]),
+    ],
+)  # fmt: skip
+async def test_what_merely_writes_a_name_goes(trivet: Trivet, name: str, deleted: list[str]) -> None:
+    """Though the graph takes it for no name, or has it in the singular."""
+    texts = {
+        "may": "May Chen leads it, and may stay.", "api": "We restarted the API  gateway.",
+        "hans": "yesterday i met hans", "node": "node.js is new", "c": "see c++ (new) there",
+    }  # fmt: skip
+    given = MemoryInput(id="given", text="New.", entities=[EntityInput(name="May Chen", aliases=["MC"])])
+    await trivet.add("own", [given, *(MemoryInput(id=id_, text=text) for id_, text in texts.items())])
+    receipt = await trivet.lifecycle.forget("own", ForgetRequest(entity=name))
+    assert receipt.deleted == deleted
+
+
 @pytest.mark.parametrize("name", ["Duarte Pinto", "Mr Pinto", "Pin"])
 async def test_what_was_merged_is_one(trivet: Trivet, name: str) -> None:
     """Whichever of its names or aliases is given, and for what is said of a speaker, too."""
