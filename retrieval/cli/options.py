@@ -33,6 +33,12 @@ def _drawable(_context: click.Context, _parameter: click.Parameter, path: Path |
             raise click.UsageError(
                 f"--html writes pages with {exc.name}, which is missing: pip install 'trivet[eval]'"
             ) from exc
+    return with_folder(_context, _parameter, path)
+
+
+def with_folder(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A path to write to, in a folder that is made now if it is not there."""
+    if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
     return path
 

@@ -94,7 +94,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """The entries as rows of an evaluation folder, with what replaying them needs."""
     for entry in entries:
-        if entry.query is None:
+        if entry.query is None or entry.filters is None:  # withheld
             continue
         yield {
             "id": entry.id,

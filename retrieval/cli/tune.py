@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from retrieval.cli.options import checked, example, html_option, json_option, settings_options
+from retrieval.cli.options import checked, example, html_option, json_option, settings_options, with_folder
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.evaluation.files import write_json
 from retrieval.evaluation.folder import read_folders
@@ -52,7 +52,12 @@ from retrieval.tuning.summary import Tuning
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
 @click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store and ask anew.")
 @html_option
-@click.option("--out", type=click.Path(dir_okay=False, writable=True, path_type=Path), help="Write all figures there.")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=with_folder,
+    help="Write all figures there.",
+)
 @click.option("--promote", is_flag=True, help="Make the profile live if the gate lets it.")
 @click.option("--dry-run", is_flag=True, help="Store no profile.")
 @settings_options

@@ -143,7 +143,11 @@ class JournalService:
         """
         queries = [
             JudgedQuery(
-                judged.query, _relevant(judged), judged.filters or Filters(), judged.as_of, judged.query_timestamp
+                judged.query,
+                _relevant(judged),
+                judged.filters or Filters(),
+                judged.as_of,
+                judged.query_timestamp or judged.as_of or judged.at,
             )
             for judged in await self._merged(name, by_question)
         ]

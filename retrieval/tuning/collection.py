@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -28,6 +29,8 @@ from retrieval.types.search import Leg, Mode, SearchRequest
 
 LEG_TIMEOUT_S = 30.0
 """A run that lacks a leg is of no use, and nobody waits for it."""
+
+log = logging.getLogger(__name__)
 
 Runs = Mapping[str, Sequence[SavedQuery]]
 """Saved queries by `legs_key` of the profiles that they are of, in the same order for all."""
@@ -90,13 +93,13 @@ async def collect_folders(
     if fresh:
         for file in files.values():
             file.path.unlink(missing_ok=True)
-    wanted = {name: [each.query.id for each in own] for name, own in labelled.items()}
     known = {place: file.read() for place, file in files.items()}
-    incomplete = {name for (key, name), own in known.items() if not own.keys() >= set(wanted[name])}
+    wanted = {name: {each.query.id for each in own} for name, own in labelled.items()}
+    incomplete = {name for (_, name), own in known.items() if not own.keys() >= wanted[name]}
     found: dict[str, list[SavedQuery]] = {key: [] for key in plan.legs}
     if not incomplete:
         for (key, name), own in known.items():
-            found[key] += [own[id_] for id_ in wanted[name]]
+            found[key] += _relabelled(labelled[name], own)
         return found
     settings = evaluation_settings(plan.settings)
     async with plan.engine(settings) as engine:
@@ -134,7 +137,7 @@ async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bia
                 found[key] = await collect(
                     engine, labelled, profile, file, concurrency=plan.concurrency, progress=progress
                 )
-            file.path.unlink()
+            file.path.unlink(missing_ok=True)  # another run on the same feedback may be through, too
         return found
 
 
@@ -191,6 +194,11 @@ async def collect(
             add(saved)
 
         await for_each(missing, ask, concurrency=concurrency, progress=progress)
+    return _relabelled(labelled, known)
+
+
+def _relabelled(labelled: Sequence[Labelled], known: Mapping[str, SavedQuery]) -> list[SavedQuery]:
+    """What was found for the queries, with their labels as they are now."""
     return [
         structs.replace(
             known[each.query.id],
@@ -208,6 +216,8 @@ async def _store(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, fres
     with watch(f"{folder.name}: storing", len(folder.corpus)) as progress:
         stored = await ingest(engine, folder, names, fresh=fresh, progress=progress)
     await check_complete(engine, folder, names, stored)
+    for each in stored.rejected:
+        log.warning("not stored: corpus.jsonl:%s %s: %s", each.line, each.id, each.error)
 
 
 async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> SavedQuery:

@@ -119,7 +119,7 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
             weight=gained.weight,
             filters=each.filters or Filters(),
             as_of=each.as_of,
-            query_timestamp=each.query_timestamp,
+            query_timestamp=each.query_timestamp or each.as_of or each.at,
         )
         for each in judged
         if (gained := gained_of(each, position_bias=position_bias)).gains

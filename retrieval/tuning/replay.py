@@ -4,7 +4,7 @@ Recipes and the noise cut are the pipeline's own functions; the arithmetic of `r
 with an axis for the weights. Some things are nearly but not quite as served: memories that say the same thing are known
 among the best of the saved rankings only; a profile whose recipes differ in fan-out weighs legs and candidates by what
 is found at the nearest that was asked; a leg without weight was asked all the same, and the graph leg leans on it. Caps
-of sources and variety play no part.
+of sources, variety and the order by time play no part.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def stored(database_url: str, name: str) -> Sequence[StoredVersion]:
 def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path, tmp_path: Path) -> None:
     """It goes on where it stopped, finds the same again, and refuses to promote what is worse."""
     with_bad_profile(database_url)
-    work, out, html = tmp_path / "work", tmp_path / "tuning.json", tmp_path / "reports" / "tuning.html"
+    work, out, html = tmp_path / "work", tmp_path / "figures" / "tuning.json", tmp_path / "reports" / "tuning.html"
     options = ("--profile", "notes", "--from", "bad@1", "--work", work)
     done = trivet(database_url, "tune", folder, *options, "--out", out, "--html", html)
     for line in ("stored as notes@1", "gate: passed", "next: trivet profile promote notes@1", "by intent"):
@@ -125,6 +125,13 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
     assert again["profile"] == found["profile"]
     assert again["curve"] == found["curve"]
     assert stored(database_url, "notes")[0].live
+
+    qrels = folder / "qrels.trec"  # for what is saved of the queries already
+    qrels.write_text("".join(f"hall{space}.{number} 0 note31 1\n" for space in (1, 2) for number in range(1, 31)))
+    regraded = json.loads(trivet(database_url, "tune", folder, *options, "--dry-run", "--json").stdout)
+    means = {score["system"]: score["ndcg"]["mean"] for score in regraded["scores"]}
+    assert max(means.values()) < scores["bad@1"]
+    qrels.unlink()
 
     refused = trivet(database_url, "profile", "check", "bad@1", folder, "--work", work, status=1)
     assert "gate: refused bad@1" in refused.stdout

@@ -263,6 +263,14 @@ async def test_relevant_memories_by_search(records: JournalService, pool: Pool) 
     assert (await stored(records, "n"))[0].relevant == ["a", "b"], "as it was said"
 
 
+async def test_times_of_a_judged_query_count_from_when_it_was_judged(records: JournalService) -> None:
+    """Unless it says otherwise: "yesterday" was another day then."""
+    await records.add_feedback("n", said(query="Yesterday?", relevant=["a"]))
+    await records.add_feedback("n", said(query="Today?", relevant=["a"], query_timestamp=AS_OF))
+    (judged, _) = await stored(records, "n")
+    assert [each.query_timestamp for each in await records.judged_queries("n")] == [judged.at, AS_OF]
+
+
 async def test_a_search_is_judged_once_however_often_it_is_spoken_of(records: JournalService, pool: Pool) -> None:
     """Clicks add up, the last judgement of a memory counts, and none of one that is gone; the ranking stays."""
     shown = ["c", "a", "b"]
