@@ -16,8 +16,8 @@ from retrieval.profiles.profile import Profile, parse_label
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, gate_table
 from retrieval.settings import Settings
-from retrieval.tuning.collection import collect_folders
-from retrieval.tuning.fitting import check, find_baselines
+from retrieval.tuning.checking import check
+from retrieval.tuning.fitting import find_baselines
 
 
 @click.command(name="check", epilog=example("trivet profile check support@2 data/support"))
@@ -25,9 +25,8 @@ from retrieval.tuning.fitting import check, find_baselines
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample and the tests.")
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
-@click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of what the legs found.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
-@click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store and ask anew.")
+@click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store anew.")
 @settings_options
 @json_option
 def command(
@@ -35,13 +34,12 @@ def command(
     folders: tuple[Path, ...],
     seed: int,
     limit: int | None,
-    work: Path | None,
     concurrency: int,
     keep: bool,
     settings: Settings,
     as_json: bool,
 ) -> None:
-    """Let the gate judge a stored version on the queries of evaluation FOLDERS.
+    """Let the gate judge what a stored version answers to the queries of evaluation FOLDERS.
 
     Nothing is fitted, so no query was seen: do not name folders that the version was tuned on. The
     report is stored with the version, in place of an older one. Exit status 1 if the gate refuses.
@@ -51,9 +49,18 @@ def command(
         raise click.UsageError(f"which version of {name}? Write {name}@1")
     read = read_folders(folders)
     baselines = asyncio.run(find_baselines(settings, name, base=label))
-    plan = baselines.collection_plan(settings, work, concurrency, progress)
-    runs = asyncio.run(collect_folders(plan, read, limit=limit, seed=seed, fresh=not keep))
-    report = check(runs, baselines, seed=seed)
+    report = asyncio.run(
+        check(
+            settings,
+            read,
+            baselines,
+            limit=limit,
+            seed=seed,
+            concurrency=concurrency,
+            fresh=not keep,
+            watch=progress,
+        )
+    )
     asyncio.run(_store(settings, baselines.base, report))
     if as_json:
         print_json(report)

@@ -106,7 +106,7 @@ async def collect_folders(
         await lend(engine, plan.models if settings.uses_embedded else ())
         for folder in folders:
             if folder.name in incomplete:
-                await _store(engine, folder, plan.watch, fresh=fresh)
+                await store_rows(engine, folder, plan.watch, fresh=fresh)
         for (key, name), file in files.items():
             with plan.watch(f"{name}: asking", len(labelled[name])) as progress:
                 found[key] += await collect(
@@ -211,7 +211,12 @@ def _relabelled(labelled: Sequence[Labelled], known: Mapping[str, SavedQuery]) -
     ]
 
 
-async def _store(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, fresh: bool) -> None:
+async def store_rows(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, fresh: bool) -> None:
+    """Store a folder's rows, as `trivet eval` does, and say which could not be.
+
+    Raises:
+        Conflict: a namespace was filled from other rows.
+    """
     names = folder.stored_name
     with watch(f"{folder.name}: storing", len(folder.corpus)) as progress:
         stored = await ingest(engine, folder, names, fresh=fresh, progress=progress)

@@ -17,7 +17,7 @@ from retrieval.errors import NotFound
 from retrieval.evaluation.provenance import model_checksums, stored_models, versions
 from retrieval.evaluation.served import LentModel, look_up
 from retrieval.evaluation.study import Watch
-from retrieval.profiles.gate import GateReport, Trial, fixed_name, judge
+from retrieval.profiles.gate import Trial, fixed_name, judge
 from retrieval.profiles.profile import DEFAULT, Profile, check_name
 from retrieval.settings import Settings
 from retrieval.tuning.collection import CollectionPlan, Runs
@@ -107,27 +107,6 @@ def tune(runs: Runs, baselines: Baselines, plan: TuningPlan, *, started: float) 
         found = study(data, count=plan.folds, seed=plan.seed, progress=progress)
     profile = structs.replace(found.final.profile, name=plan.name, version=baselines.next_version)
     return _summary(found, profile, baselines, runs, plan, started)
-
-
-def check(runs: Runs, baselines: Baselines, *, seed: int) -> GateReport:
-    """Let the gate judge the base as it is: nothing is fitted, so every query is held out."""
-    base, baseline = baselines.base, baselines.baseline
-    candidate, yardstick = _judged(base, runs).adaptive(base), _judged(baseline, runs)
-    live = baselines.live if baselines.live is not None and baselines.live != base else None
-    trial = _trial(
-        runs[legs_key(base)],
-        candidate,
-        yardstick.fixed(baseline.fixed),
-        yardstick.adaptive(baseline) if live is not None else None,
-    )
-    return judge(
-        trial,
-        candidate=base,
-        baseline=fixed_name(baseline.label),
-        live=None if live is None else live.label,
-        folds=0,
-        seed=seed,
-    )
 
 
 async def store(settings: Settings, tuning: Tuning, *, promote: bool) -> Tuning:

@@ -49,6 +49,9 @@ def texts(namespace: int) -> dict[str, str]:
     }
 
 
+WORDS = ("na", "rta", "lio", "mka", "von", "bas", "dek", "gor", "hun", "jap")
+
+
 def question(namespace: int, number: int) -> str:
     """For a note by its name, with the words of what another note tells."""
     return f"{TOPICS[(number + 3) % len(TOPICS)][1]} in {name_of(namespace, number)}?"
@@ -133,10 +136,38 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
     assert max(means.values()) < scores["bad@1"]
     qrels.unlink()
 
-    refused = trivet(database_url, "profile", "check", "bad@1", folder, "--work", work, status=1)
+    refused = trivet(database_url, "profile", "check", "bad@1", folder, status=1)
     assert "gate: refused bad@1" in refused.stdout
     assert "below that of default@" in refused.stdout
     assert "the gate refuses bad@1" in trivet(database_url, "profile", "promote", "bad@1", status=1).stderr
+
+
+def test_a_version_is_checked_as_it_is_served(database_url: str, tmp_path: Path) -> None:
+    """By its order of time, too, which is no matter of what the legs find."""
+    folder, flat = tmp_path / "moves", tmp_path / "flat.json"
+    folder.mkdir()
+    names = [f"{first}{last}" for first in ("An", "Be", "Cle", "Do", "Ed", "Fi") for last in WORDS]
+    rows = [
+        {"id": f"{name}{year}", "namespace": "n", "text": f"{name} lives in {city}.", "timestamp": f"{year}-03-01"}
+        for name in names
+        for year, city in ((2020, "Oslo"), (2023, "Graz"))
+    ]
+    asked = [
+        {
+            "id": name,
+            "namespace": "n",
+            "text": f"Where did {name} live before?",
+            "type": "t",
+            "relevant": [f"{name}2020"],
+        }
+        for name in names
+    ]
+    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    flat.write_text('{"period_weight": 0}')
+    trivet(database_url, "profile", "put", "flat", flat)
+    refused = trivet(database_url, "profile", "check", "flat@1", folder, status=1)
+    assert "below that of default@3 fixed" in refused.stdout
 
 
 def test_a_dry_run_stores_nothing(database_url: str, folder: Path, tmp_path: Path) -> None:

@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from classifier.intents import INTENTS, Intent
+from retrieval.profiles.gate import Trial, judge
 from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, group_tables, headline, outcome, recipe_table, score_table
 from retrieval.reporting.tuning_page import page
-from retrieval.tuning.fitting import Baselines, TuningPlan, check, tune
+from retrieval.tuning.fitting import Baselines, TuningPlan, tune
 from retrieval.tuning.runs import SavedQuery, legs_key
 from retrieval.tuning.summary import Tuning, reliability_of
 from retrieval.types.search import Leg
@@ -108,17 +110,9 @@ def test_the_page_has_every_chart_and_escapes_names(better: Tuning) -> None:
 
 
 def test_a_refusal_gives_its_reasons() -> None:
-    """A profile that ranks by a leg that finds nothing is worse than one that does not."""
-    worse = replace(
-        BASE,
-        name="worse",
-        version=1,
-        per_intent=dict.fromkeys(INTENTS, replace(EVEN, weights={Leg.VECTOR: 0.9, Leg.BM25: 0.02, Leg.GRAPH: 0.08})),
-    )
-    runs = {legs_key(BASE): queries(Leg.BM25)}
-    baselines = Baselines(base=worse, baseline=BASE, live=None, next_version=2, models=())
-    report = check(runs, baselines, seed=0)
-    assert (report.passed, report.candidate, report.folds) == (False, "worse@1", 0)
+    trial = Trial(sets=["s"] * 60, intents=["preference"] * 60, candidate=np.zeros(60), baseline=np.ones(60))
+    worse = replace(BASE, name="worse", version=1)
+    report = judge(trial, candidate=worse, baseline="default@3 fixed", live=None, folds=0, seed=0)
     first, *reasons = gate_lines(report)
     assert first == "gate: refused worse@1"
     assert any("over all 60 queries" in reason for reason in reasons)
