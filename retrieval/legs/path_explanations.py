@@ -23,7 +23,7 @@ _NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and e
 async def paths_to(
     conn: AsyncConnection[Any], index: NamespaceIndex, found: Walk, seeds: Sequence[Seed], docs: NDArray[np.int64]
 ) -> dict[int, GraphPath]:
-    """The paths to some memories, by slot; those reached only as adjacent turns have none."""
+    """The paths to some memories, by slot; of those reached only as neighbours in a session or document, empty."""
     collected = set(found.neighbourhood.docs)
     paths = {doc: found.neighbourhood.path(doc) for doc in docs.tolist() if doc in collected}
     links = [link for path in paths.values() for link in path]
@@ -36,7 +36,8 @@ async def paths_to(
     names = {seed.entity: seed.name for seed in seeds}
     unnamed = {"ns": index.ns, "entities": array_text(sorted(entities - names.keys()))}
     names |= dict(await (await conn.execute(_NAMES, unnamed, binary=True)).fetchall())
-    return {
+    beside = GraphPath((), "This memory stands next to one that was reached.")
+    return dict.fromkeys(docs.tolist(), beside) | {
         doc: GraphPath(tuple(_name(link, names) for link in path), describe(path, ids, names))
         for doc, path in paths.items()
     }

@@ -309,7 +309,7 @@ async def test_the_turns_beside_a_turn_come_with_it(chats: Chats) -> None:
     assert list(hits) == ["t1", "t0", "t2"]
     assert [hit.score for hit in hits.values()] == pytest.approx([1 / (1 + 2 * share)] + [share / (1 + 2 * share)] * 2)
     assert hits["t1"].why == "The query speaks of Caroline, and this memory names Caroline."
-    assert (hits["t2"].path, hits["t2"].why) == ((), None)
+    assert (hits["t2"].path, hits["t2"].why) == ((), "This memory stands next to one that was reached.")
 
 
 async def test_without_adjacency_a_turn_comes_alone(chats: Chats) -> None:
