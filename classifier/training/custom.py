@@ -61,7 +61,7 @@ def read_labelled(path: Path) -> list[LabelledQuery]:
     queries: list[LabelledQuery] = []
     first_seen: dict[str, int] = {}
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as exc:
         raise BadQueries(f"{path}: not UTF-8: {exc.reason} at byte {exc.start}") from exc
     for number, line in enumerate(lines, start=1):

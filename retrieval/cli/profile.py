@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -104,7 +105,7 @@ def put(
     """
     if file is None and intent_model is None:
         raise click.UsageError("give a FILE of parameters, or --intent-model.")
-    given = _parameters(file.read() if file else b"{}", note)
+    given = _parameters(file.read().removeprefix(codecs.BOM_UTF8) if file else b"{}", note)
 
     async def write(engine: Trivet) -> tuple[StoredVersion, bool]:
         wanted = given

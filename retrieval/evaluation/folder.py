@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -253,7 +254,7 @@ def _name(path: Path) -> str:
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Line numbers from 1 with the lines; blank ones are left out."""
+    """Line numbers from 1 with the lines; blank ones and a byte-order mark are left out."""
     try:
         handle = file.open("rb")
     except OSError as exc:
@@ -261,7 +262,7 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     with handle:
         for number, line in enumerate(handle, start=1):
             if line.strip():
-                yield number, line
+                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
 
 
 class CorpusReader:

@@ -88,7 +88,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 def _lines(path: Path, fields: str) -> Iterator[tuple[str, list[str]]]:
     """Where each line is, and its fields; blank lines are left out."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as exc:
         raise InvalidInput(f"{path}: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:

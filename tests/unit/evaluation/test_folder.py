@@ -42,6 +42,13 @@ def memory(raw: bytes) -> MemoryInput:
     return found
 
 
+def test_a_byte_order_mark_is_no_part_of_a_row(tmp_path: Path) -> None:
+    folder = write(tmp_path, [b"\xef\xbb\xbf" + row()], [QUERY])
+    (folder / "qrels.trec").write_bytes(b"\xef\xbb\xbfq1 0 a 2\n")
+    read = read_folder(folder)
+    assert (read.corpus[0].id, dict(read.queries[0].grades)) == ("a", {"a": 2})
+
+
 def test_a_chat_turn_becomes_a_message_with_session_and_time() -> None:
     """Sessions are text, a time without a zone is UTC, metadata stays."""
     found = memory(row(speaker="Caroline", timestamp="2023-05-08T13:56:00", metadata={"session": 1, "turn": 4}))
