@@ -97,7 +97,6 @@ class GraphRows:
         self.relations: set[tuple[int, str, int, int]] = set()
         self.redirected: set[int] = set()
         self._meanings = {key: {entity} for key, entity in aliases.items()}
-        self._given = set[int]()
         for doc in docs:  # in their order: an alias counts for what comes with it and later
             for given in doc.entities:
                 self._add_given(given, doc.doc)
@@ -111,7 +110,6 @@ class GraphRows:
         if not own:
             return
         entity = entity_id(own)
-        self._given.add(entity)
         self._entity(entity, own, given.name, given.type, _GIVEN_STRENGTH)
         self.mentions[entity, doc] = GIVEN_WEIGHT
         for key, name in ((singular_key(own), given.name), *((normalize(a), a) for a in given.aliases)):
@@ -126,20 +124,20 @@ class GraphRows:
         if len(ends) == 2 and (ends[0] != ends[1] or named[0][0] == named[1][0]):
             self.relations.add((ends[0], relation.type, ends[1], doc))
 
-    def _redirect(self, key: str) -> int | None:
-        """The entity that a key stands for, if it is an alias with a single meaning and no entity given here."""
-        meanings = self._meanings.get(key)
-        return next(iter(meanings)) if meanings and len(meanings) == 1 and entity_id(key) not in self._given else None
+    def _meant(self, key: str) -> int:
+        """The entity that a key stands for: what it is the alias of, if it has one meaning and was not given itself."""
+        own, meanings = entity_id(key), self._meanings.get(key, ())
+        is_given = own in self.entities and self.entities[own].strength == _GIVEN_STRENGTH
+        return own if is_given or len(meanings) != 1 else next(iter(meanings))
 
     def _mention(self, doc: int, mention: ExtractedMention) -> int:
         """Mention an entity, or the one that its key is an alias of; which one it is."""
         name, key, type_, weight = mention
-        redirect = self._redirect(key)
-        entity = entity_id(key) if redirect is None else redirect
-        if redirect is None:
+        entity = self._meant(key)
+        if entity == entity_id(key):
             self._entity(entity, key, name, type_, _STRENGTH.get(type_, 0))
-        elif redirect not in self.entities:
-            self.redirected.add(redirect)
+        elif entity not in self.entities:
+            self.redirected.add(entity)
         position = (entity, doc)
         if weight > self.mentions.get(position, 0.0):
             self.mentions[position] = weight

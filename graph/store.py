@@ -91,6 +91,7 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
+# An entity may have very many mentions; what its last thousand memories with given entities say decides.
 _GIVEN_TYPES: LiteralString = """
     select e.entity, given.name, coalesce(given.type, 'thing')
     from unnest(%(numbers)s::bigint[]) as e (entity) cross join lateral (
@@ -160,8 +161,9 @@ async def write(
     types = await _lock(conn, "no key update", ns, stronger.union(touched))
     retyped = await _take_types_back(conn, ns, {entity_id(normalize(name)) for name in withdrawn}, types)
     types |= retyped
-    known = {entity: row for entity, row in batch.entities.items() if entity in types}
-    described = {entity: row for entity, row in known.items() if row.is_stronger(types[entity])}
+    described = {
+        entity: row for entity, row in batch.entities.items() if entity in types and row.is_stronger(types[entity])
+    }
     if described:
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
@@ -175,12 +177,12 @@ async def _take_types_back(
 ) -> dict[int, str]:
     """Give entities the type that a memory gives last, or none; returns the types that changed, of all in `types`."""
     typed = [entity for entity in entities if types.get(entity, "thing") not in FOUND_TYPES]
-    given = {
+    given = dict.fromkeys(typed, "thing") | {
         entity: type_
         for entity, name, type_ in await _of(conn, _GIVEN_TYPES, ns, typed)
         if entity_id(normalize(name)) == entity
     }
-    changed = {entity: given.get(entity, "thing") for entity in typed if given.get(entity, "thing") != types[entity]}
+    changed = {entity: type_ for entity, type_ in given.items() if type_ != types[entity]}
     if changed:
         columns = {"entities": array_text(changed), "types": text_array([*changed.values()])}
         await conn.execute(_SET_TYPES, {"ns": ns, **columns})

@@ -62,12 +62,6 @@ class Packed:
     related: list[str]
 
 
-def _is_small_talk(memory: PackCandidate) -> bool:
-    """Whether it is a turn of a chat that says nothing and answers nothing; "No." of a document is an answer."""
-    is_turn = not (memory.is_fact or memory.document_id or memory.kind == "chunk")
-    return is_turn and memory.needs is None and not memory.answers and is_empty(memory.said)
-
-
 def pack(
     candidates: Sequence[PackCandidate],
     *,
@@ -141,6 +135,12 @@ def pack(
         dropped = [each for each in dropped if each.id not in here]
         return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
     return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
+
+
+def _is_small_talk(memory: PackCandidate) -> bool:
+    """Whether it is a turn of a chat that says nothing and answers nothing; "No." of a document is an answer."""
+    is_turn = not (memory.is_fact or memory.document_id or memory.kind == "chunk")
+    return is_turn and memory.needs is None and not memory.answers and is_empty(memory.said)
 
 
 class _Sized(NamedTuple):

@@ -25,6 +25,7 @@ _BLOCKS = frozenset({
     "figcaption", "figure", "footer", "form", "header", "hr", "main", "ol", "p", "pre", "section", "summary", "table",
     "tbody", "tfoot", "thead", "ul",
 })  # fmt: skip
+_PARAGRAPHS = frozenset({"div", "p"})
 _LINES = frozenset({"br", "li", "tr"})
 _UNREAD = frozenset({"button", "iframe", "nav", "noscript", "object", "script", "select", "style", "svg", "template"})
 _SPACES = re.compile(r"\s+")
@@ -61,7 +62,7 @@ class _Page(HTMLParser):
             self._prefix += "| " if self._breaks else " | "
             self._is_opened = True
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
-            if not self._is_opened or tag not in _BLOCKS:
+            if not self._is_opened or tag not in _PARAGRAPHS:
                 self._break(1 if tag in _LINES else 2)
                 self._prefix = _HEADINGS.get(tag, "- " if tag == "li" else "")
             self._is_heading, self._is_opened = tag in _HEADINGS, self._is_opened or tag == "li"
@@ -75,9 +76,10 @@ class _Page(HTMLParser):
         elif tag == "title":
             self._is_title = False
         elif tag in ("td", "th"):
-            self._breaks = self._breaks if self._is_opened else 0  # the next cell is of the same line
+            if not self._is_opened:
+                self._breaks = 0  # the next cell is of the same line
             self._is_opened = False
-        elif self._is_opened and tag in _BLOCKS:
+        elif self._is_opened and tag in _PARAGRAPHS:
             pass
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
             if tag == "pre" and self._is_verbatim:

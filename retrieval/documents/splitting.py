@@ -123,7 +123,8 @@ def title_in(text: str) -> str | None:
     if said := next(filter(None, map(_TITLE.fullmatch, lines[: _front_matter(lines)])), None):
         return said[2]
     found = [*_of_markdown(lines)]
-    return found[0].title if [each for each in found if each.level == 1] == found[:1] != [] else None
+    is_title = [each.level for each in found].count(1) == 1 and found[0].level == 1
+    return found[0].title if is_title else None
 
 
 def _heading(start: int, end: int, level: int, title: str) -> Heading:

@@ -54,7 +54,7 @@ async def said_and_mentioned(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """The ids of the memories of a speaker, and of all others that mention a name, both in the order of insertion."""
     named = _named(ns, name)
-    keys = [named["key"], *(key for (key,) in await (await conn.execute(_KEYS, named)).fetchall())]
+    keys = {named["key"], *(key for (key,) in await (await conn.execute(_KEYS, named)).fetchall())}
     written = {
         "phrases": _written([key for key in keys if " " in key]),
         "word": _written([named["key"]]),

@@ -177,6 +177,8 @@ async def test_paragraphs_in_cells_and_items_begin_no_line() -> None:
     assert (await extract(page.encode(), None)).text == "- Tea\n\n| 36 | Owen\n| 37 |  | Hana\n\nAfter."
     plain = "<html><body><table><tr><td>a</td><td>b</td></tr><tr><td></td><td>c</td></tr></table></body></html>"
     assert (await extract(plain.encode(), None)).text == "| a | b\n| | c"
+    unclosed = "<html><body><table><tr><td>a<td></table><p>After.</p></body></html>"
+    assert (await extract(unclosed.encode(), None)).text == "| a\n\nAfter."
 
 
 async def test_a_heading_that_unfolds_its_section_is_read() -> None:

@@ -113,6 +113,7 @@ def test_a_refusal_gives_its_reasons() -> None:
     trial = Trial(sets=["s"] * 60, intents=["preference"] * 60, candidate=np.zeros(60), baseline=np.ones(60))
     worse = replace(BASE, name="worse", version=1)
     report = judge(trial, candidate=worse, baseline="default@3 fixed", live=None, folds=0, seed=0)
+    assert (report.passed, report.candidate, report.folds) == (False, "worse@1", 0)
     first, *reasons = gate_lines(report)
     assert first == "gate: refused worse@1"
     assert any("over all 60 queries" in reason for reason in reasons)
