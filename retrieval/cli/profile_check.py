@@ -49,18 +49,8 @@ def command(
         raise click.UsageError(f"which version of {name}? Write {name}@1")
     read = read_folders(folders)
     baselines = asyncio.run(find_baselines(settings, name, base=label))
-    report = asyncio.run(
-        check(
-            settings,
-            read,
-            baselines,
-            limit=limit,
-            seed=seed,
-            concurrency=concurrency,
-            fresh=not keep,
-            watch=progress,
-        )
-    )
+    plan = baselines.collection_plan(settings, None, concurrency, progress)
+    report = asyncio.run(check(plan, read, baselines, limit=limit, seed=seed, fresh=not keep))
     asyncio.run(_store(settings, baselines.base, report))
     if as_json:
         print_json(report)

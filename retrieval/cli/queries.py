@@ -15,7 +15,7 @@ from retrieval.cli.options import example, json_option, namespace_option, settin
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
-from retrieval.types.journal import LoggedQuery
+from retrieval.types.journal import LoggedQuery, asked_at
 
 PAGE = 1_000
 """Entries read at once."""
@@ -104,7 +104,7 @@ def _rows(
             "relevant": relevant.get(entry.id, ()),
             "filters": entry.filters,
             "as_of": entry.as_of,
-            "timestamp": entry.query_timestamp or entry.as_of or entry.at,
+            "timestamp": asked_at(entry),
         }
 
 

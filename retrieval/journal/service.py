@@ -23,7 +23,7 @@ from retrieval.journal.query_log import contains
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Connection, Pool
-from retrieval.types.journal import Feedback, FeedbackPage, FeedbackRequest, QueryPage
+from retrieval.types.journal import Feedback, FeedbackPage, FeedbackRequest, QueryPage, asked_at
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import Filters
 from retrieval.validation import check_storable, cursor_position
@@ -147,7 +147,7 @@ class JournalService:
                 _relevant(judged),
                 judged.filters or Filters(),
                 judged.as_of,
-                judged.query_timestamp or judged.as_of or judged.at,
+                asked_at(judged),
             )
             for judged in await self._merged(name, by_question)
         ]

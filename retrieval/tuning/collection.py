@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,11 +66,15 @@ class CollectionPlan:
         stem = "".join(char if char.isalnum() else "-" for char in name)
         return RunFile(self.work / f"{stem}-{key[:16]}.jsonl", key)
 
-    def engine(self, settings: Settings) -> AbstractAsyncContextManager[Trivet]:
-        """One that waits for every leg and knows the profiles without a noise cut."""
+    def engine(self, settings: Settings, profiles: Iterable[Profile]) -> AbstractAsyncContextManager[Trivet]:
+        """One that waits for every leg and knows these profiles."""
         patient = replace(settings, leg_timeout_s=max(LEG_TIMEOUT_S, settings.leg_timeout_s))
-        uncut = {each.name: each for profile in self.legs.values() for each in uncut_profiles(profile)}
-        return Trivet.open(patient, profiles=uncut)
+        return Trivet.open(patient, profiles={each.name: each for each in profiles})
+
+    @property
+    def uncut(self) -> list[Profile]:
+        """The profiles by which the legs are asked, without a noise cut."""
+        return [each for profile in self.legs.values() for each in uncut_profiles(profile)]
 
 
 async def collect_folders(
@@ -102,7 +106,7 @@ async def collect_folders(
             found[key] += _relabelled(labelled[name], own)
         return found
     settings = evaluation_settings(plan.settings)
-    async with plan.engine(settings) as engine:
+    async with plan.engine(settings, plan.uncut) as engine:
         await lend(engine, plan.models if settings.uses_embedded else ())
         for folder in folders:
             if folder.name in incomplete:
@@ -126,7 +130,7 @@ async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bia
         InvalidInput: too little feedback.
         LegFailed: a leg did not answer.
     """
-    async with plan.engine(plan.settings) as engine:
+    async with plan.engine(plan.settings, plan.uncut) as engine:
         judged = await engine.records.judged_searches(namespace)
         labelled = labelled_searches(judged, namespace, position_bias=position_bias)
         state = msgspec.json.encode(await engine.get_namespace(namespace), order="sorted")

@@ -16,7 +16,7 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import EvaluationFolder, Query, numbered_lines
 from retrieval.journal.feedback import judged_by_id
 from retrieval.tuning.runs import checksum
-from retrieval.types.journal import Feedback
+from retrieval.types.journal import Feedback, asked_at
 from retrieval.types.search import Filters
 from retrieval.validation import decode
 
@@ -119,7 +119,7 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
             weight=gained.weight,
             filters=each.filters or Filters(),
             as_of=each.as_of,
-            query_timestamp=each.query_timestamp or each.as_of or each.at,
+            query_timestamp=asked_at(each),
         )
         for each in judged
         if (gained := gained_of(each, position_bias=position_bias)).gains

@@ -93,6 +93,11 @@ class Feedback(Struct, frozen=True, kw_only=True):
     query_timestamp: Zoned | None
 
 
+def asked_at(search: LoggedQuery | Feedback) -> Zoned:
+    """The time that the times in its query count from."""
+    return search.query_timestamp or search.as_of or search.at
+
+
 class FeedbackPage(Struct, frozen=True, kw_only=True):
     """A page of feedback, oldest first; `next_cursor` is null on the last."""
 

@@ -9,16 +9,6 @@ from enum import IntEnum
 from graph.stopwords import data_lines
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_ORDER = re.compile(r"\b(?:before or after|after or before)\b", re.IGNORECASE)
-"""Asks for the order of two events, neither of which was replaced by the other."""
-
-_STEP = re.compile(
-    r"\b(?:must|should|shall|can|needs?|ha(?:ve|s) to|(?:do|may) (?:i|we|you)|muss|müssen|soll|sollen|kann|darf)\b"
-    r"|\b(?:until|till|before) when\b",
-    re.IGNORECASE,
-)
-"""Asks what to do before something, or how long something holds: nothing was replaced."""
-
 _DEADLINE = re.compile(r"\bat the latest\b", re.IGNORECASE)
 
 _MOST_WORDS = 40
@@ -36,7 +26,8 @@ def _any_of(phrases: Collection[str]) -> re.Pattern[str]:
     """Matches any phrase; where words are written with spaces between them, whole words only."""
     unspaced = [each for each in phrases if _UNSPACED.match(each)]
     spaced = [each for each in phrases if not _UNSPACED.match(each)]
-    return re.compile(rf"\b{_one_of(spaced)}(?!-?\w)|{_one_of(unspaced)}", re.IGNORECASE)
+    either = (rf"\b{_one_of(spaced)}(?!-?\w)" if spaced else "", _one_of(unspaced) if unspaced else "")
+    return re.compile("|".join(filter(None, either)), re.IGNORECASE)
 
 
 def _one_of(phrases: Collection[str]) -> str:
@@ -45,7 +36,9 @@ def _one_of(phrases: Collection[str]) -> str:
     return f"(?=[{''.join(sorted(firsts))}])(?:{'|'.join(map(re.escape, phrases))})"
 
 
-_NOW, _BEFORE = (_any_of(data_lines(name)) for name in ("asks_for_now", "asks_for_before"))
+_NOW, _BEFORE, _NO_STATE = (
+    _any_of(data_lines(name)) for name in ("asks_for_now", "asks_for_before", "asks_for_no_state")
+)
 
 
 def find_state(query: str) -> AskedState | None:
@@ -60,5 +53,5 @@ def find_state(query: str) -> AskedState | None:
     if len(query.split()) > _MOST_WORDS:
         return None
     if _BEFORE.search(query):
-        return None if _ORDER.search(query) or _STEP.search(query) else AskedState.EARLIER
+        return None if _NO_STATE.search(query) else AskedState.EARLIER
     return AskedState.LATEST if _NOW.search(_DEADLINE.sub(" ", query)) else None
