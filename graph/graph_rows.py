@@ -26,6 +26,13 @@ class GivenEntity:
     type: str = "thing"
     aliases: Sequence[str] = ()
 
+    def alias_keys(self) -> Iterator[tuple[str, str]]:
+        """The keys of its aliases, each with the name it is of; the singular of its own name is one."""
+        own = normalize(self.name)
+        for key, name in ((singular_key(own), self.name), *((normalize(alias), alias) for alias in self.aliases)):
+            if own and key and key != own:
+                yield key, name
+
 
 @dataclass(frozen=True, slots=True)
 class GivenRelation:
@@ -112,10 +119,9 @@ class GraphRows:
         entity = entity_id(own)
         self._entity(entity, own, given.name, given.type, _GIVEN_STRENGTH)
         self.mentions[entity, doc] = GIVEN_WEIGHT
-        for key, name in ((singular_key(own), given.name), *((normalize(a), a) for a in given.aliases)):
-            if key and key != own:
-                self.aliases[key, entity, doc] = name
-                self._meanings.setdefault(key, set()).add(entity)
+        for key, name in given.alias_keys():
+            self.aliases[key, entity, doc] = name
+            self._meanings.setdefault(key, set()).add(entity)
 
     def _relate(self, relation: GivenRelation, doc: int) -> None:
         named = [(normalize(name), name) for name in (relation.source, relation.target)]

@@ -15,7 +15,7 @@ that takes locks of the second kind waits only for holders of such locks with a 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, LiteralString
+from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
 from psycopg.errors import SerializationFailure
@@ -25,11 +25,18 @@ from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GivenEntity, Give
 from graph.names import entity_id, normalize
 from postgres.arrays import array_text, text_array
 
-__all__ = ["DocGraph", "GivenEntity", "GivenRelation", "remove_unused", "write"]
+__all__ = ["Alias", "DocGraph", "GivenEntity", "GivenRelation", "former_aliases", "remove_unused", "write"]
 
 _ALIASES: LiteralString = """
     select key, min(entity) from entity_alias where ns = %(ns)s and key = any(%(keys)s)
     group by key having count(distinct entity) = 1
+"""
+_FORMER_ALIASES: LiteralString = """
+    select distinct a.key, a.entity from entity_alias a
+    where a.ns = %(ns)s and a.doc = any(%(numbers)s::integer[]) and not exists (
+        select from entity_alias b where b.ns = a.ns and b.key = a.key and b.entity = a.entity
+            and b.doc <> all(%(numbers)s::integer[])
+    )
 """
 _LOCK: LiteralString = """
     select entity, type from entity where ns = %(ns)s and entity = any(%(numbers)s::bigint[]) order by entity for
@@ -128,6 +135,22 @@ _REMOVE_ENTITIES: LiteralString = (
 )
 
 
+class Alias(NamedTuple):
+    """A key by which texts mention an entity that has another."""
+
+    key: str
+    entity: int
+
+
+async def former_aliases(
+    conn: AsyncConnection[Any], ns: int, removed: Collection[int], *, but: Sequence[DocGraph]
+) -> set[Alias]:
+    """The aliases that are given by memories which are about to be removed, and by no others nor by new ones."""
+    former = {Alias(*row) for row in await _of(conn, _FORMER_ALIASES, ns, removed)}
+    given = [each for doc in but for each in doc.entities]
+    return former - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
+
+
 async def write(
     conn: AsyncConnection[Any],
     ns: int,
@@ -144,8 +167,8 @@ async def write(
     A mention whose key is an alias of exactly one entity counts for that entity, and so does a relation. Entities
     without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand.
     `withdrawn` are the names that the removed memories gave as entities: their types are those that others give last.
-    The connection is in a transaction at READ COMMITTED, not in autocommit mode. New memories come once each, at most a
-    few thousand per call; those to remove are given by ordinal.
+    The connection is in a transaction at READ COMMITTED, not in autocommit mode. Memories come once each, in order of
+    their ordinals; those to remove are given by ordinal, and may come anew.
 
     Raises:
         UniqueViolation: a memory is already in the graph.

@@ -128,9 +128,9 @@ class EntitiesController(Controller):
     ) -> EntityAliases:
         """Give an entity aliases, or take such away.
 
-        Searches find the entity by its aliases at once, and later texts that use one count for it. A name that is
-        another entity is a 409: merge the two. An entity that was given an alias stays when no memory mentions it any
-        more, until the alias is taken away.
+        Searches find the entity by its aliases at once, and later texts that use one count for it, until it is taken
+        away. A name that is another entity is a 409: merge the two. An entity that was given an alias stays when no
+        memory mentions it any more, until the alias is taken away.
         """
         return await api.engine.entities.change_aliases(ns, entity_id, data)
 

@@ -22,6 +22,7 @@ from retrieval.entities.view import EntityView, entity_code, entity_number, join
 from retrieval.errors import InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
+from retrieval.ingest.graphs import mention_anew
 from retrieval.store import entities, namespaces
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.entity import (
@@ -258,7 +259,8 @@ class EntityService:
         async with self._view(name, EVERYTHING) as view:
             root = (await view.entity(entity_id)).entity
         async with self._writing(name) as (conn, ns):
-            await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
+            former = await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
+            await mention_anew(conn, ns, former)
         async with self._view(name, EVERYTHING) as view:
             stored = (await view.described({root})).get(root)  # gone if only its alias was left
             return EntityAliases(id=entity_code(root), aliases=[] if stored is None else await aliases_of(view, stored))

@@ -273,7 +273,7 @@ async def apply_changes(
     """Bring an index up to date; the caller then sets its snapshot.
 
     `changed` are the ordinals of memories that transactions added, removed or altered which the index's snapshot does
-    not include, and `ENTITIES`; `read` is all that the tables say of them in one snapshot. If entities were merged,
+    not include, and `ENTITIES`; `read` is all that the tables say of them in one snapshot. If that is among them,
     `conn` is in a transaction with that snapshot. Returns False if the index must be loaded again, because a memory was
     added for which it has no slot, or too many memories mention what was merged.
     """
@@ -301,11 +301,14 @@ async def apply_changes(
     index.names.put(read.names, read.roots.values())
     index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
     added_docs = [doc for doc in existing.tolist() if doc in new]
-    if added_docs:
+    linked = existing.tolist() if ENTITIES in changed else added_docs
+    if linked:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
-        if len(added_docs) < existing.size:
-            edges = _edges_of(edges, added_docs)
-        index.graph.add(edges, [each for each in relations if each.doc in new], added_docs)
+        if len(linked) < existing.size:
+            edges = _edges_of(edges, linked)
+            relations = [each for each in relations if each.doc in new]
+        index.graph.add(edges, relations, linked)
+    if added_docs:
         unpacked = [doc for doc in added_docs if not index.terms.knows(doc)]
         bags = [read.bags[doc] for doc in memories.slots.ordinals_of(unpacked) if doc in read.bags]
         if len(bags) == len(unpacked):

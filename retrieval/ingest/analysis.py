@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.traits import pack_traits
-from graph.extraction import extract
-from graph.statements import find_relations
-from graph.store import DocGraph, GivenEntity, GivenRelation
+from graph.store import DocGraph
 from retrieval.embedding.embedders import Embedders
 from retrieval.ingest.checks import Draft
+from retrieval.ingest.graphs import graph_of
 from retrieval.ingest.transaction import Analysed
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
@@ -94,16 +93,8 @@ def embedded_text(memory: MemoryInput) -> str:
 def _analysed(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph, int]:
     """The terms, graph and traits of a memory."""
     dates = calendar_terms(created_at)
-    stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
-    found = find_relations(memory.text, speaker=memory.speaker, title=memory.title)
-    stated += [GivenRelation(item.source, item.relation, item.target) for item in found]
     return (
         bag(_attributed_text(memory), memory.title, language, title_weight=TITLE_WEIGHT, labels=dates),
-        DocGraph(
-            doc=0,
-            mentions=tuple(extract(memory.text, title=memory.title, speaker=memory.speaker)),
-            entities=tuple(GivenEntity(item.name, item.type, tuple(item.aliases)) for item in memory.entities),
-            relations=tuple(dict.fromkeys(stated)),
-        ),
+        graph_of(memory),
         pack_traits(without_speaker(memory.text, memory.speaker)),
     )

@@ -24,6 +24,7 @@ from graph import store as graph_store
 from graph.store import DocGraph
 from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
 from retrieval.ingest.checks import Draft
+from retrieval.ingest.graphs import graphs_by_alias
 from retrieval.store import changes, documents, locking, memories, namespaces, turns
 from retrieval.store.bm25 import postings
 from retrieval.store.locking import LockedMemory
@@ -272,9 +273,13 @@ async def _exchange(
     newly_superseded = {old for item in added.values() for old in item.draft.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
     graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
-    described = await graph_store.write(conn, ns, graphs, removed=gone, withdrawn=withdrawn)
+    former = await graph_store.former_aliases(conn, ns, gone, but=graphs) if withdrawn else ()
+    anew = await graphs_by_alias(conn, ns, former)
+    again = [graph.doc for graph in anew]
+    described = await graph_store.write(conn, ns, [*anew, *graphs], removed=[*gone, *again], withdrawn=withdrawn)
     relinked = [turn.doc for turn in arranged.relinked]
-    await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated}, described=described)
+    mentioning = [changes.ENTITIES, *again] if again else ()
+    await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated, *mentioning}, described=described)
 
 
 async def _arranged(

@@ -30,7 +30,7 @@ KEPT_FOR_FILES_S = 7 * 86_400
 """How long changes are kept that a file of an index needs to be brought up to date, in seconds."""
 
 ENTITIES = -1
-"""Recorded in the place of an ordinal: entities were merged, or got another name. No memory changed."""
+"""Recorded in the place of an ordinal: entities were merged or got another name, or memories mention others."""
 
 # Changes with a different server or a restart; with a crash of one process, after which PostgreSQL restarts without a
 # new postmaster but discards its statistics; with a promotion; with a table restored from a dump.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.names import entity_id, normalize
-from graph.store import remove_unused
+from graph.store import Alias, remove_unused
 from postgres.arrays import array_text, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes
@@ -84,9 +84,11 @@ _ADD_ALIASES: LiteralString = """
     on conflict (ns, key, entity, doc) do update set name = excluded.name
 """
 _REMOVE_ALIASES: LiteralString = """
-    delete from entity_alias
+    delete from entity_alias a
     where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and doc = -1 and key = any(%(keys)s::text[])
-    returning key
+    returning key, entity, exists (
+        select from entity_alias b where b.ns = a.ns and b.key = a.key and b.entity = a.entity and b.doc <> -1
+    )
 """
 
 _FORGET_BY_HAND: LiteralString = """
@@ -239,8 +241,10 @@ async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> None:
 
 async def change_aliases(
     conn: AsyncConnection[Any], ns: int, root: int, *, added: Sequence[str], removed: Sequence[str]
-) -> None:
+) -> list[Alias]:
     """Give an entity aliases by hand and take such aliases away, in the caller's transaction.
+
+    Returns those taken away that no memory gives, by which texts still mention the entity.
 
     Raises:
         InvalidInput: an alias has no visible character.
@@ -261,11 +265,12 @@ async def change_aliases(
     family = {root, *(each.entity for each in await merged_into(conn, ns, root))}
     gone = _keys("remove", removed)
     parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*gone])}
-    found = {key for (key,) in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()}
-    if missing := [name for key, name in gone.items() if key not in found]:
+    taken = await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()
+    if missing := [name for key, name in gone.items() if key not in {key for key, *_ in taken}]:
         raise NotFound(f"the entity was not given the alias {missing[0]!r}; those that memories give go with these")
     without_name = await remove_unused(conn, ns, family)
     await changes.record(conn, ns, [changes.ENTITIES], described=without_name)
+    return [Alias(key, entity) for key, entity, is_given in taken if not is_given]
 
 
 async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection[int]) -> None:

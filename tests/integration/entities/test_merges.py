@@ -177,8 +177,87 @@ async def test_an_alias_is_found_in_every_process_and_counts_for_what_comes(fami
         assert await found(engine, "Caroline") == {"m1", "later"}
     removed = await family.entities.change_aliases(NS, caroline, AliasChange(remove=["lina"]))
     assert removed.aliases == []
-    assert await found(beside, "Who saw Lina?") == set()
-    assert await found(beside, "Caroline") == {"m1", "later"}
+    for engine in (family, beside):
+        assert await found(engine, "Who saw Lina?") == {"later"}
+        assert await found(engine, "Caroline") == {"m1"}
+
+
+USING = [
+    said(10, "Yesterday Zippy came to Rome."),
+    said(11, "He left.", relations=[RelationInput(source="Zippy", type="works_at", target="Acme")]),
+    said(12, "I saw Zippy, and later Robert Smith."),
+    said(13, "We were at home.", kind="message", speaker="Zippy"),
+]
+BY_NAME = said(14, "Today Robert Smith came to Rome.")
+
+
+async def give(engine: Trivet, *, by_hand: bool) -> None:
+    """Have Zippy be Robert Smith, by hand or by a memory."""
+    given = EntityInput(name="Robert Smith", aliases=[] if by_hand else ["Zippy"])
+    await engine.add(NS, [MemoryInput(id="giving", text="New.", entities=[given])])
+    if by_hand:
+        await engine.entities.change_aliases(NS, await id_of(engine, "Robert Smith"), AliasChange(add=["Zippy"]))
+
+
+async def take_away(engine: Trivet, *, by_hand: bool) -> None:
+    if by_hand:
+        await engine.entities.change_aliases(NS, await id_of(engine, "Robert Smith"), AliasChange(remove=["Zippy"]))
+    await engine.delete(NS, "giving")
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_an_alias_that_is_taken_away_leaves_nothing_behind(
+    family: Trivet, beside: Trivet, database_url: str, by_hand: bool
+) -> None:
+    """Texts that used it mention what they say, in the tables and in every index, as if it had never been given."""
+    await give(family, by_hand=by_hand)
+    await family.add(NS, [*USING, BY_NAME])
+    for engine in (family, beside):
+        assert await found(engine, "Robert Smith") == {"giving", "m10", "m11", "m12", "m13", "m14"}
+    await take_away(family, by_hand=by_hand)
+    for engine in (family, beside):
+        assert await found(engine, "Robert Smith") == {"m12", "m14"}
+        assert await found(engine, "Who saw Zippy?") == {"m10", "m11", "m12", "m13"}
+    page = await beside.entities.page(NS, await id_of(beside, "Zippy"))
+    assert [(each.source.name, each.target.name) for each in page.relations] == [("Zippy", "Acme")]
+    followed = await everything(beside)
+    async with Trivet.open(settings_for(database_url)) as fresh:
+        assert await everything(fresh) == followed
+    left = await rows(database_url)
+    for memory in (*USING, BY_NAME):
+        await family.delete(NS, memory.id or "")
+    await family.add(NS, [*USING, BY_NAME])
+    again = await rows(database_url)
+    assert {table: len(found) for table, found in again.items()} == {table: len(found) for table, found in left.items()}
+    assert [name for *name, _ in again["entity"]] == [name for *name, _ in left["entity"]]
+
+
+async def test_an_alias_that_is_still_given_keeps_its_texts(family: Trivet, beside: Trivet, database_url: str) -> None:
+    """By another memory, by hand, or by the one that is written in the place of the first."""
+    await give(family, by_hand=False)
+    await family.add(NS, USING)
+    before = (await rows(database_url))["mention"]
+    other = EntityInput(name="ROBERT SMITH", aliases=["zippy!"])
+    await family.add(NS, [MemoryInput(id="giving", text="Newer.", entities=[other])])
+    await family.add(NS, [MemoryInput(id="too", text="Also new.", entities=[other])])
+    await family.delete(NS, "giving")
+    await family.entities.change_aliases(NS, await id_of(family, "Robert Smith"), AliasChange(add=["Zippy"]))
+    await family.delete(NS, "too")
+    for engine in (family, beside):
+        assert await found(engine, "Who saw Zippy?") == {"m10", "m11", "m12", "m13"}
+        assert await found(engine, "Robert Smith") == {"m10", "m11", "m12", "m13"}
+    assert {*before} - {*(await rows(database_url))["mention"]} == {row for row in before if row[2] == 7}
+
+
+async def test_the_name_that_only_a_deleted_memory_had_is_gone(family: Trivet) -> None:
+    """Also where a text has the plural of an alias."""
+    acme = EntityInput(name="Acme", aliases=["story"])
+    await family.add(NS, [MemoryInput(id="giving", text="New.", entities=[acme])])
+    await family.add(NS, [said(10, "They told stories."), said(11, "nothing new")])
+    assert await found(family, "Acme") == {"giving", "m10"}
+    await family.delete(NS, "giving")
+    assert (await family.entities.list(NS, q="Acme")).entities == []
+    assert [each.name for each in (await family.entities.list(NS, q="story")).entities] == ["story"]
 
 
 async def test_aliases_that_are_refused(family: Trivet) -> None:
