@@ -25,6 +25,7 @@ from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
 from retrieval.index.strings import NONE, StringColumn
 from retrieval.store.entities import BY_HAND
+from retrieval.text.characters import fold
 
 MOST_BEARERS = 64
 """Names with a word of the query that are looked at, by ascending id: a word of more tells nothing."""
@@ -223,7 +224,9 @@ class EntityNames:
             self._unnamed.difference_update(given.ids[are_names].tolist())
         words = [name_tokens(key) for key in compress(keys, new_names.tolist())]
         if words:
-            self._by_word.add(hashes_of([*chain(*words)]), np.repeat(given.ids[new_names], [*map(len, words)]))
+            self._by_word.add(
+                hashes_of([*map(fold, chain(*words))]), np.repeat(given.ids[new_names], [*map(len, words)])
+            )
 
     def _put_names(self, codes: NDArray[np.int64], is_new: NDArray[np.bool_], names: Sequence[str]) -> None:
         """Set the names of some entities; that of one that is here only if it has another, as its text is appended."""
@@ -234,10 +237,10 @@ class EntityNames:
         self._names.put_strings(codes[others], [names[place] for place in others.tolist()])
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
-        """For each word the first `MOST_BEARERS` proper names that have it, ascending."""
+        """For each word the first `MOST_BEARERS` proper names that have it, with any diacritics, ascending."""
         found = []
         most = MOST_BEARERS + len(self._unnamed)
-        for bearers in self._by_word.numbers(hashes_of(words)):
+        for bearers in self._by_word.numbers(hashes_of([*map(fold, words)])):
             if len(bearers) > most:
                 bearers = np.partition(bearers, most)[:most]
             found.append(sorted({*bearers.tolist()} - self._unnamed)[:MOST_BEARERS])

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.named_arrays import named, part_of
-from graph.names import normalize
 from retrieval.index.array_file import FileArray
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray
+from retrieval.text.speakers import plain_name
 
 NONE = -1
 """The code of a missing string."""
@@ -207,7 +207,7 @@ class NameMatcher:
         """Index the names added since the last call."""
         entries: dict[tuple[str, int], None] = {}
         for code in range(self._read, len(self._names)):
-            if key := normalize(self._names[code]):
+            if key := plain_name(self._names[code]):
                 entries[key, code] = None
                 first, *others = key.split(" ")
                 if others:
@@ -230,10 +230,10 @@ class NameMatcher:
         return self._index.entries() == anew._index.entries()
 
     def names_in(self, text: str) -> dict[str, int]:
-        """The names whose words occur consecutively in a text, after normalization, with their codes."""
+        """The names whose words occur consecutively in a text, as plain names, with their codes."""
         if not self._read:
             return {}
-        words = normalize(text).split(" ")
+        words = plain_name(text).split(" ")
         found = self._index.find(hashes_of(words))
         if not found:
             return {}
@@ -241,4 +241,4 @@ class NameMatcher:
         found += self._index.find(hashes_of(keys))
         keys.update(words)
         names = {self._names[code]: code for _, code in found if code >= 0}
-        return {name: code for name, code in names.items() if normalize(name) in keys}
+        return {name: code for name, code in names.items() if plain_name(name) in keys}

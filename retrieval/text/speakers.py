@@ -8,16 +8,29 @@ from functools import lru_cache
 
 from graph.names import normalize
 from graph.stopwords import ORDINARY_NAMES, STOP_WORDS
+from retrieval.text.characters import fold
 
 _WORDS = ORDINARY_NAMES | STOP_WORDS
 _ASSISTANTS = frozenset(("assistant", "ai", "agent", "bot", "chatbot", "model", "system"))
 
 
+def plain_name(name: str) -> str:
+    """The key of a name, or of a text with names, without diacritics.
+
+    >>> plain_name("José's")
+    'jose'
+    """
+    return fold(normalize(name))
+
+
 def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
-    """The speakers a text names in full; a name that is also a word ("Will") needs a capital within the sentence."""
-    said = f" {normalize(text)} "
-    named = {speaker for speaker in set(speakers) if speaker and f" {normalize(speaker)} " in said}
-    named = {speaker for speaker in named if not _is_part_of_names(f" {normalize(speaker)} ", named, said)}
+    """The speakers a text names in full, with or without diacritics.
+
+    A name that is also a word ("Will") needs a capital within the sentence.
+    """
+    said = f" {plain_name(text)} "
+    named = {speaker for speaker in set(speakers) if speaker and f" {plain_name(speaker)} " in said}
+    named = {speaker for speaker in named if not _is_part_of_names(f" {plain_name(speaker)} ", named, said)}
     return {
         speaker
         for speaker in named
@@ -27,7 +40,7 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
 
 def _is_part_of_names(name: str, named: Iterable[str], said: str) -> bool:
     """Whether a text says a name only within longer ones: "Ann" in "Mary Ann"."""
-    longer = {f" {normalize(each)} " for each in named} - {name}
+    longer = {f" {plain_name(each)} " for each in named} - {name}
     return any(name in each and not each.startswith(name) and said.count(name) <= said.count(each) for each in longer)
 
 

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from graph.names import normalize
 from retrieval.index import hash_index
 from retrieval.index import strings as strings_module
 from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.columns import NEVER, Columns, microseconds
 from retrieval.index.slots import GrowableArray
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, StringTable, cut
+from retrieval.text.speakers import plain_name
 from retrieval.types.search import Exclude, Filters, SearchRequest
 
 # --- strings
@@ -297,7 +297,7 @@ def test_what_the_kernels_are_told_is_where_the_arrays_are_now() -> None:
     assert struct.unpack("7q", columns.layout())[5] == columns.speakers.codes.values.ctypes.data
 
 
-NAMES = st.sampled_from(["Bo", "bo!", "Zoë", "Ana Lu", "ana", "Lu", "The Bo", "🎉", "Ana-Lu Bo", "", "x" * 300])
+NAMES = st.sampled_from(["Bo", "bo!", "Zoë", "zoe", "Ana Lu", "ana", "Lu", "The Bo", "🎉", "Ana-Lu Bo", "", "x" * 300])
 
 
 @given(st.lists(st.lists(NAMES)), st.lists(NAMES | st.sampled_from(["and", ",", "Ana", "lu"]), max_size=8), FILED)
@@ -314,8 +314,8 @@ def test_names_are_found_by_the_words_of_a_text(batches: list[list[str]], words:
             names.restore(copied(former.arrays()))
             spoken, read = NameMatcher(names), spoken
             spoken.restore(copied(read.arrays()))
-        said = f" {normalize(text)} "
-        expected = {name: code for code, name in enumerate(names) if name and f" {normalize(name)} " in said}
+        said = f" {plain_name(text)} "
+        expected = {name: code for code, name in enumerate(names) if name and f" {plain_name(name)} " in said}
         assert spoken.names_in(text) == expected
 
 

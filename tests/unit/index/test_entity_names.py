@@ -83,6 +83,14 @@ def test_one_that_is_described_anew(monkeypatch: pytest.MonkeyPatch, most_unname
         names = EntityNames.from_arrays(copied(names.arrays()))
 
 
+@pytest.mark.parametrize("query", ["Who is José Muñoz?", "Who is Jose Munoz?", "where did munoz go", "José?"])
+def test_a_name_is_found_with_and_without_its_diacritics(query: str) -> None:
+    names, mentioned = EntityNames(), graph("josé muñoz", "jose munoz", "josh")
+    names.put(entities(("josé muñoz", "José Muñoz", True), ("jose munoz", "Jose Munoz", True), ("josh", "Josh", True)))
+    assert {name for _, name in found(names, query, mentioned)} == {"José Muñoz", "Jose Munoz"}
+    assert names.is_consistent
+
+
 def test_an_alias_counts_as_long_as_its_memory_or_the_one_by_hand() -> None:
     names, mentioned, porto = EntityNames(), graph("porto"), entities(("porto", "Porto", True))
     names.put_aliases(Aliases(["oporto"], np.array([3]), porto), Slots())
