@@ -57,6 +57,8 @@ EMBEDDED_BYTES_PER_S = 2_000
 RETRIED = frozenset({429, 503})
 """Answers after which the same request may succeed."""
 
+_LAST_PORT = 2**16 - 1
+
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 
@@ -136,9 +138,13 @@ class Call(Generic[T]):
 def url_of(base_url: str) -> httpx.URL:
     """The address of a server; raises InvalidInput for one that cannot be read."""
     try:
-        return httpx.URL(base_url)
-    except httpx.InvalidURL as exc:
+        url = httpx.URL(base_url)
+        url.raw_host.decode("ascii").encode("idna")  # as sockets do
+    except (httpx.InvalidURL, UnicodeError) as exc:
         raise InvalidInput(f"is no address: {exc}", loc=("base_url",)) from exc
+    if (url.port or 0) > _LAST_PORT:  # of which the system would take the last sixteen bits
+        raise InvalidInput(f"is no address: its port is above {_LAST_PORT}", loc=("base_url",))
+    return url
 
 
 def headers_of(api_key: str | None) -> dict[bytes, bytes]:

@@ -71,6 +71,16 @@ def open_(
     return Client(_BASE_URL, namespace=namespace, retries=0, transport=blocking)
 
 
+class _WholeAnswers(httpx.ASGITransport):
+    """Fails where the application fails in the middle of an answer, as a connection does that ends early."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return await super().handle_async_request(request)
+        except Exception as exc:  # before an answer begins the application makes one of it
+            raise httpx.RemoteProtocolError(str(exc)) from exc
+
+
 class _Blocking(httpx.BaseTransport):
     """Sends requests from synchronous code to an application in another thread, which closing it ends."""
 
@@ -131,7 +141,7 @@ async def _transport(settings: Settings) -> AsyncIterator[httpx.AsyncBaseTranspo
         app = create_app(settings, engine, is_server=False)
         async with app.lifespan():  # of an error that passed it, its task group would make an ExceptionGroup
             try:
-                yield httpx.ASGITransport(app, raise_app_exceptions=False)  # type: ignore[arg-type]
+                yield _WholeAnswers(app)  # type: ignore[arg-type]
             except Exception as exc:
                 raised = exc
     if raised is not None:

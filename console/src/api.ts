@@ -183,6 +183,9 @@ export function whenRefused(handler: () => void): void {
   onRefused = handler;
 }
 
+/** Whether this tab has a key, so that other programs need one, too. */
+export const hasKey = (): boolean => sessionStorage.getItem(KEY) !== null;
+
 export function rememberKey(key: string): void {
   sessionStorage.setItem(KEY, key);
   for (const sendAgain of refused.splice(0)) sendAgain();

@@ -2,6 +2,7 @@
 
 const NUMBER = new Intl.NumberFormat("en-GB");
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const DAY_MS = 86_400_000;
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 
 export const count = (value: number): string => NUMBER.format(value);
@@ -12,6 +13,15 @@ export const dayAndTime = (time: string): string => `${day(time)}, ${clock(time)
 
 /** The first moment of a date as a date field has it; undefined for an empty one. */
 export const midnight = (date: string): string | undefined => (date ? `${date}T00:00:00Z` : undefined);
+
+/** The day so many days after another; what is no day is left to the server to refuse. */
+export function plusDays(day: string, n: number): string {
+  const time = Date.parse(`${day}T00:00:00Z`);
+  return Number.isNaN(time) ? day : new Date(time + n * DAY_MS).toISOString().slice(0, 10);
+}
+
+/** The API's bounds are exclusive: what is created from a date on is created after this. */
+export const justBefore = (date: string): string => `${plusDays(date, -1)}T23:59:59.999999Z`;
 
 /** 1 as "1st". */
 export function ordinal(n: number): string {

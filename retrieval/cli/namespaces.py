@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import click
-from rich.table import Table
+from rich.table import Column, Table
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.options import example, json_option, settings_options
@@ -20,7 +20,8 @@ def command(settings: Settings, as_json: bool) -> None:
     if as_json:
         print_json({"namespaces": found})
         return
-    table = Table("namespace", "memories", "entities", "relations", "embedder", "profile", "created", box=None)
+    name = Column("namespace", overflow="fold")
+    table = Table(name, "memories", "entities", "relations", "embedder", "profile", "created", box=None)
     for each in found:
         counts = (f"{each.memories:,}", f"{each.entities:,}", f"{each.relations:,}")
         table.add_row(
@@ -30,4 +31,7 @@ def command(settings: Settings, as_json: bool) -> None:
             each.settings.profile or "default",
             f"{each.created_at:%Y-%m-%d}",
         )
-    console().print(table)
+    to = console()
+    if not to.is_terminal:  # each on one line, whole
+        to.width = 1_000
+    to.print(table)

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import example, json_option, namespace_option, settings_options, with_folder
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
@@ -30,6 +30,7 @@ UNKNOWN_TYPE = "unknown"
     "--export",
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=with_folder,
     help="Write them as queries.jsonl of an evaluation folder, with what feedback calls relevant.",
 )
 @click.option("--redact", "containing", metavar="TEXT", help="Take text and filters out of entries that contain TEXT.")

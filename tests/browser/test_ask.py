@@ -70,6 +70,20 @@ def test_dragging_a_weight_changes_the_order(console: Console) -> None:
     expect(request).not_to_contain_text("weights")
 
 
+def test_weights_that_are_refused_can_be_changed_by_keyboard(console: Console) -> None:
+    page = console.open(ASKED)
+    expect(page.locator(".result").first).to_be_visible()
+    for leg in ("BM25", "Graph", "Vector"):
+        slider = page.get_by_role("slider", name=leg)
+        slider.focus()
+        page.keyboard.press("Home")
+    expect(page.get_by_role("alert")).to_contain_text("at least one weight must be above 0")
+    expect(slider).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.locator(".result").first).to_be_visible()
+    console.faults[:] = [fault for fault in console.faults if "422" not in fault]
+
+
 def test_two_profiles_are_compared(console: Console) -> None:
     page = console.open(ASKED)
     page.get_by_role("button", name="Compare two settings").click()

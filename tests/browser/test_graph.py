@@ -133,6 +133,12 @@ def test_an_error_stays_with_what_failed(console: Console) -> None:
     page.get_by_label("How is it connected with").fill("Dafydd")
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_role("alert")).to_contain_text("too many steps")
+    console.page.unroute("**/paths?*")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".path-steps").first).to_contain_text("Dafydd")
+    console.page.route("**/paths?*", lambda route: route.fulfill(status=500, json={"detail": "too many steps"}))
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("too many steps")
     page.go_back()
     expect(page.get_by_role("alert")).to_have_count(0)
     console.faults[:] = [fault for fault in console.faults if "500" not in fault]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 import httpx
 from playwright.sync_api import Page, Route, expect
@@ -217,6 +218,17 @@ def test_a_day_begins_at_midnight(console: Console) -> None:
     page.get_by_role("link", name="Feb 2024: 1").click()  # the timeline
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("Note 0.")
+    page = console.open("ask?q=note", namespace="midnight")
+    page.get_by_text("Filters and time").click()
+    page.get_by_label("Created from").fill("2024-03-01")
+    expect(page.locator(".result")).to_have_count(3)
+    expect(page.get_by_label("Created from")).to_have_value("2024-03-01")
+    page = console.open("graph", namespace="midnight")
+    page.get_by_label("Find").fill("Note 1")
+    page.get_by_text("Filters", exact=True).click()
+    with page.expect_request("**/graph?*") as sent:
+        page.get_by_label("Memories from").fill("2024-03-01")
+    assert "2024-02-29T23:59:59.999999Z" in unquote(sent.value.url)
 
 
 def test_one_session_leads_to_the_next(console: Console) -> None:

@@ -90,6 +90,11 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(
         expect(page.get_by_role("heading", name="Checks")).to_be_visible()
         assert "sesame" not in page.url
         assert page.evaluate("JSON.stringify(localStorage)").count("sesame") == 0
+        console.open("ask?q=Who is Biscuit?")
+        code = page.get_by_label("Code of the request")  # names the key, and does not say it
+        expect(code).to_contain_text('-H "Authorization: Bearer $TRIVET_API_KEY"')
+        page.get_by_role("button", name="Python").click()
+        expect(code).to_contain_text(f'trivet.Client("{address}", os.environ["TRIVET_API_KEY"], namespace="shop")')
         console.faults[:] = [fault for fault in console.faults if "401" not in fault]
     postgres_server.drop("browser_key")
 

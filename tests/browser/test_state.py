@@ -42,6 +42,19 @@ def test_a_running_job_is_shown_until_it_is_done(
     postgres_server.drop("browser_jobs")
 
 
+def test_what_could_not_be_read_is_read_again(console: Console) -> None:
+    page = console.page
+    page.clock.install()
+    page.route("**/version", lambda route: route.abort())
+    console.open("state")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    page.unroute("**/version")
+    page.clock.run_for(6_000)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_text("Read again every five seconds")).to_be_visible()
+    console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
+
+
 def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], postgres_server: PostgresServer) -> None:
     """An answer that takes longer than five seconds is waited for, and asked for again only then."""
     database = postgres_server.create("browser_slow", template=postgres_server.template)

@@ -14,7 +14,7 @@ with extra("langchain"):
     from pydantic import Field
 
 
-class TrivetRetriever(BaseRetriever):
+class TrivetRetriever(BaseRetriever, extra="forbid"):
     """Finds memories; a document's metadata are the memory's own and, over them, its fields, such as `speaker`.
 
     With a `Client`, `ainvoke` works in a thread; an `AsyncClient` serves that alone. Both raise `TrivetError`.

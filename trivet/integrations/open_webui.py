@@ -109,7 +109,7 @@ class Filter:
         """The server's answer; None if it fails, which the log and the user are told."""
         namespace = quote(f"{self.valves.namespace_prefix}{user['id']}", safe="")
         url = f"{self.valves.base_url.rstrip('/')}/v1/namespaces/{namespace}/{verb}"
-        headers = {"Authorization": f"Bearer {self.valves.api_key}"} if self.valves.api_key else {}
+        headers = {b"Authorization": f"Bearer {self.valves.api_key}".encode()} if self.valves.api_key else {}
         try:
             async with httpx.AsyncClient(timeout=self.valves.timeout_s, headers=headers) as http:
                 response = await http.post(url, json=request)

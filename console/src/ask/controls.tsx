@@ -1,5 +1,5 @@
 import { type Answer, type Filters, LEGS, LEG_NAMES, type Leg, type Settings, call } from "../api";
-import { count, midnight, percent } from "../format";
+import { count, justBefore, midnight, percent, plusDays } from "../format";
 import { useLoaded } from "../loading";
 import type { Side } from "./ask";
 
@@ -145,7 +145,7 @@ function WeightSliders({ settings, answer, set }: { settings: Settings; answer: 
   const total = LEGS.reduce((sum, leg) => sum + weights[leg], 0) || 1;
   const drag = (leg: Leg, value: number): void => set("weights", { ...weights, [leg]: value });
   return (
-    <fieldset class="weights" disabled={isSingle || !answer}>
+    <fieldset class="weights" disabled={isSingle || !(answer || settings.weights)}>
       <legend>
         Weights{" "}
         {settings.weights ? (
@@ -237,6 +237,7 @@ function FilterFields({ settings, set }: { settings: Settings; set: Set }) {
   );
   const day = (title: string, time: string | null | undefined, store: (time: string | undefined) => void) =>
     field(title, "date", time?.slice(0, 10), (date) => store(midnight(date)));
+  const from = filters.created_after ? plusDays(filters.created_after.slice(0, 10), 1) : undefined;
   const name = (title: string, names: string[] | undefined, store: (names: string[] | undefined) => void) =>
     field(title, "text", names?.[0], (one) => store(one ? [one] : undefined));
   return (
@@ -245,7 +246,7 @@ function FilterFields({ settings, set }: { settings: Settings; set: Set }) {
       <div class="controls-body">
         {name("Speaker", filters.speaker, (names) => put("speaker", names))}
         {name("Tag", filters.tags_all, (tags) => put("tags_all", tags))}
-        {day("Created from", filters.created_after, (time) => put("created_after", time))}
+        {field("Created from", "date", from, (date) => put("created_after", date ? justBefore(date) : undefined))}
         {day("Created before", filters.created_before, (time) => put("created_before", time))}
         {day("As it stood on", settings.as_of, (time) => set("as_of", time))}
         <label class="check">

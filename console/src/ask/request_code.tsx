@@ -1,13 +1,14 @@
 import { useState } from "preact/hooks";
 
-import type { Settings } from "../api";
+import { type Settings, hasKey } from "../api";
 import { requestBody } from "./ask";
 import { Copy } from "./copy";
 
 function curl(namespace: string, body: Record<string, unknown>): string {
   const json = JSON.stringify(body).replaceAll("'", "'\\''");
   const url = `${location.origin}/v1/namespaces/${encodeURIComponent(namespace)}/context`;
-  return `curl -s '${url}' \\\n  -H 'content-type: application/json' \\\n  -d '${json}'`;
+  const key = hasKey() ? `-H "Authorization: Bearer $TRIVET_API_KEY" ` : "";
+  return `curl -s '${url}' \\\n  ${key}-H 'content-type: application/json' \\\n  -d '${json}'`;
 }
 
 function pythonLiteral(value: unknown): string {
@@ -21,10 +22,11 @@ function pythonLiteral(value: unknown): string {
 
 function python(namespace: string, body: Record<string, unknown>): string {
   const { query, ...fields } = body;
+  const address = JSON.stringify(location.origin) + (hasKey() ? `, os.environ["TRIVET_API_KEY"]` : "");
   const options = Object.entries(fields).map(([name, value]) => `        ${name}=${pythonLiteral(value)},\n`);
   return [
-    "import trivet\n",
-    `with trivet.Client(${JSON.stringify(location.origin)}, namespace=${JSON.stringify(namespace)}) as client:`,
+    hasKey() ? "import os\n\nimport trivet\n" : "import trivet\n",
+    `with trivet.Client(${address}, namespace=${JSON.stringify(namespace)}) as client:`,
     `    pack = client.context(\n        ${JSON.stringify(query)},\n${options.join("")}    )`,
     "    print(pack.context)",
   ].join("\n");

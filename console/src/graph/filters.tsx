@@ -1,4 +1,4 @@
-import { midnight } from "../format";
+import { justBefore, midnight } from "../format";
 
 export interface GraphFilters {
   hidden: ReadonlySet<string>;
@@ -21,7 +21,7 @@ export const NO_FILTERS: GraphFilters = {
 
 /** The parameters of a request for a part of the graph. */
 export function requestFilters({ from, before, asOf }: GraphFilters): Record<string, string | undefined> {
-  const filters = { created_after: midnight(from), created_before: midnight(before) };
+  const filters = { created_after: from ? justBefore(from) : undefined, created_before: midnight(before) };
   return { filters: from || before ? JSON.stringify(filters) : undefined, as_of: midnight(asOf) };
 }
 

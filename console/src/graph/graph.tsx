@@ -68,16 +68,20 @@ export function Graph({ namespace, route }: ViewProps) {
     setError(undefined);
     setPath(new Set());
     setPaths(undefined);
-    if (names) void showNames(parted(names));
-    else if (selected && target) void showPaths(selected, target);
-    else if (!selected) void overview();
-    else if (!graph.nodes.has(selected)) void expand(selected);
+    if (!names && !target && selected && graph.nodes.has(selected)) return;
+    void show();
   }, [namespace, selected, target, names]);
   useEffect(() => {
     if (filters.request === 0) return;
     void (selected ? expand(selected, emptyGraph()) : overview());
   }, [filters.request]);
 
+  /** What the address asks for. */
+  const show = (): Promise<void> => {
+    if (names) return showNames(parted(names));
+    if (!selected) return overview();
+    return target ? showPaths(selected, target) : expand(selected);
+  };
   /** The way that brought a memory in: Ask knows it by names. */
   const showNames = (wanted: string[]): Promise<void> =>
     read("place", async () => {
@@ -124,7 +128,7 @@ export function Graph({ namespace, route }: ViewProps) {
       />
       <aside class="graph-side" aria-label="Entities">
         <EntitySearch namespace={namespace} />
-        {error && <Failure error={error} onRetry={() => void (selected ? expand(selected) : overview())} />}
+        {error && <Failure error={error} onRetry={() => void show()} />}
         {names && <Way namespace={namespace} names={parted(names)} memory={memory} />}
         {paths && <PathSteps namespace={namespace} paths={paths} />}
         {selected ? (

@@ -31,6 +31,7 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
   useReloading({ isLoading, reload }, REFRESH_MS);
   useReloading(state, REFRESH_MS);
   useReloading(metrics, REFRESH_MS);
+  useReloading(version, REFRESH_MS);
   const failed = state.error ?? metrics.error ?? version.error;
   return (
     <div class="page state">

@@ -107,4 +107,6 @@ def test_namespaces_are_listed_and_deleted(trivet: Cli) -> None:
     table = trivet("namespaces").output.splitlines()
     assert [row.split()[:2] for row in table[1:]] == [["ana", "5"], ["ben", "1"]]
     trivet("delete", "-n", "ana", "--all", "--yes")
-    assert [row.split()[0] for row in trivet("namespaces").output.splitlines()[1:]] == ["ben"]
+    longest = "n" * 128  # is not cut where there is no terminal
+    trivet("add", "-n", longest, "The kettle is copper.")
+    assert [row.split()[0] for row in trivet("namespaces").output.splitlines()[1:]] == ["ben", longest]

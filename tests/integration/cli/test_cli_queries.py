@@ -90,6 +90,9 @@ def test_an_export_is_read_as_an_evaluation_folder(queries: Queries, tmp_path: P
     corpus = [{"id": memory_id, "namespace": "n", "text": "x"} for memory_id in ("m1", "m2")]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
     assert queries("-n", "n", "--export", tmp_path / "queries.jsonl").output == "2 exported\n"
+    assert queries("-n", "n", "--export", tmp_path / "new" / "queries.jsonl").output == "2 exported\n"
+    (tmp_path / "new" / "queries.jsonl").rename(tmp_path / "queries.jsonl")
+    (tmp_path / "new").rmdir()
     first, second = read_folder(tmp_path).queries
     assert (first.id, first.namespace, first.text) == ("s1", "n", ASKED["s1"][0])
     assert (first.type, first.relevant) == ("fact_lookup", ["m2"])
@@ -114,7 +117,8 @@ def test_it_deletes_after_it_exported(queries: Queries, tmp_path: Path) -> None:
 
 
 def test_nothing_is_deleted_when_the_export_fails(queries: Queries, tmp_path: Path) -> None:
-    queries("-n", "n", "--delete", "--export", tmp_path / "missing" / "queries.jsonl", status=1)
+    (tmp_path / "file").touch()
+    queries("-n", "n", "--delete", "--export", tmp_path / "file" / "queries.jsonl", status=1)
     assert len(json.loads(queries("-n", "n", "--json").output)["queries"]) == 2
 
 

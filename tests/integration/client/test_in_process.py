@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from textwrap import dedent
@@ -19,6 +19,7 @@ import pytest
 import trivet
 from retrieval.api import app
 from retrieval.errors import SettingsError
+from retrieval.store import export
 from tests.command import trivet as command
 from tests.processes import PATIENCE_S, new_data_dir, postgres_in
 
@@ -40,6 +41,25 @@ async def test_the_asynchronous_one(database_url: str) -> None:
     async with trivet.aopen(database_url=database_url) as memory:
         await memory.add("The kettle is copper.", namespace="ana")
         assert [result.text async for result in memory.get_all(namespace="ana")] == ["The kettle is copper."]
+
+
+@pytest.mark.parametrize("pieces", [0, 1])
+def test_an_export_that_fails_on_the_way_is_an_error(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, pieces: int
+) -> None:
+    """As over a connection, and not the end of a shorter one."""
+
+    async def lines(*_: object) -> AsyncIterator[list[tuple[object, ...]]]:
+        for _piece in range(pieces):
+            yield []
+        raise psycopg.OperationalError("lost")
+
+    with trivet.open(database_url=database_url, namespace="ana") as memory:
+        memory.add("The kettle is copper.")
+        assert len(list(memory.export())) == 2
+        monkeypatch.setattr(export, "rows", lines)
+        with pytest.raises(trivet.Unreachable):
+            list(memory.export())
 
 
 def test_a_folder_keeps_what_was_added() -> None:

@@ -75,12 +75,12 @@ def test_it_names_what_open_webui_shows() -> None:
 
 
 async def test_another_chat_recalls_what_was_said(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with on_a_port(settings_for(database_url, api_key="correct-key")) as url:
-        page = OpenWebUI(monkeypatch, {"base_url": f"{url}/", "api_key": "correct-key", "max_tokens": 300})
+    with on_a_port(settings_for(database_url, api_key="schlüssel")) as url:
+        page = OpenWebUI(monkeypatch, {"base_url": f"{url}/", "api_key": "schlüssel", "max_tokens": 300})
         assert await page.ask([TOLD], "c1") == [TOLD]
         for _ in range(2):
             await page.answer([TOLD, ANSWERED], "c1")
-        with trivet.Client(url, "correct-key", "open-webui-8a1d") as client:
+        with trivet.Client(url, "schlüssel", "open-webui-8a1d") as client:
             stored = [(each.speaker, each.text, each.session_id, each.position) for each in client.get_all()]
             assert [each.created_at.year for each in client.get_all()] == [2025, 2025]
         assert sorted(stored) == [

@@ -42,6 +42,8 @@ def test_langchain_finds_documents_in_a_chain(client: trivet.Client) -> None:
     assert document.metadata["score"] > 0
     work = TrivetRetriever(client=client, search_kwargs={"filters": {"tags_all": ["work"]}})
     assert [each.id for each in work.invoke(QUESTION)] == ["m2"]
+    with pytest.raises(ValueError, match="filters"):  # would be of no effect
+        TrivetRetriever(client=client, filters={"tags_all": ["work"]})  # type: ignore[call-arg]
     assert TrivetRetriever(client=client, namespace="ben").invoke(QUESTION) == []
     chain = (
         {"notes": retriever | (lambda found: found[0].page_content), "question": RunnablePassthrough()}

@@ -103,6 +103,15 @@ def test_every_status_has_its_error(status: int, kind: type[trivet.TrivetError],
     assert ("what is wrong" if body.startswith(b"{") else f"{status}") in str(raised.value)
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:84267", "http://a..b", "http://[::1", f"http://{'a' * 64}"])
+@pytest.mark.parametrize("kind", [trivet.Client, trivet.AsyncClient])
+def test_what_is_no_address_is_refused(kind: type[trivet.Client | trivet.AsyncClient], address: str) -> None:
+    """Also a port of which the system would take a part."""
+    with pytest.raises(trivet.InvalidInput, match="is no address") as refused:
+        kind(address)
+    assert refused.value.loc == ("base_url",)
+
+
 @pytest.mark.parametrize(
     ("status", "body", "encoding"),
     [
