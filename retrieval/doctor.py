@@ -120,7 +120,7 @@ def _index(rows: Iterable[tuple[str, bool]]) -> Finding:
     """Check the HNSW indexes of the embeddings, given as (name, valid)."""
     indexes = dict(rows)
     if not indexes:
-        return Finding("vector index", False, "there is no HNSW index on memory: run `trivet migrate`")
+        return Finding("vector index", False, "memory has no HNSW index: create it as 0014_reembedding.sql does")
     if invalid := [name for name, valid in indexes.items() if not valid]:
         return Finding("vector index", False, f"{invalid[0]} is not valid: reindex it")
     return Finding("vector index", True, ", ".join(indexes))

@@ -290,18 +290,27 @@ class Trivet:
         check_storable(memory_id, ("id",))
         return await self._ingest.patch(namespace, memory_id, patch)
 
-    async def prepare_import(self, namespace: str, settings: NamespaceSettings) -> None:
+    async def prepare_import(self, namespace: str, settings: NamespaceSettings) -> str | None:
         """Give the settings of an export to a namespace that has no memories; make it if it is not there.
 
-        One that is there keeps its embedder, so that memories can be moved from one embedder to another.
+        One that is there keeps its embedder, so that memories can be moved from one embedder to another. Returns the
+        profile that is left out, as there is none of its name here.
         """
         try:
             found = await self.get_namespace(namespace)
         except NotFound:
-            await self.put_namespace(namespace, settings)
-            return
-        if not found.memories:
-            await self.put_namespace(namespace, replace(settings, embedder=found.settings.embedder))
+            pass
+        else:
+            if found.memories:
+                return None
+            settings = replace(settings, embedder=found.settings.embedder)
+        missing = None
+        try:
+            await self.profiles.find(settings.profile)
+        except InvalidInput:
+            missing, settings = settings.profile, replace(settings, profile=None)
+        await self.put_namespace(namespace, settings)
+        return missing
 
     async def choose_embedder(self, namespace: str, embedder: EmbedderName) -> None:
         """Give an embedder to a namespace without memories; make it if it is not there.

@@ -27,10 +27,11 @@ from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
 from retrieval.imports.formats import FORMATS, detect, read
+from retrieval.imports.jsonl import header_of
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
-from retrieval.lifecycle.export import MARK, read_header
 from retrieval.lifecycle.jobs import Progress
 from retrieval.settings import Settings
+from retrieval.store.namespaces import check_new_name
 from retrieval.tasks import cancel
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.types.namespace import EmbedderName
@@ -165,6 +166,8 @@ def command(
     the namespace's settings where that has no memories. What is left out, such as system messages, is counted with its
     reason. What cannot be read is named and does not stop the rest; the exit status is 1 then.
     """
+    if namespace is not None:
+        check_new_name(namespace)
     started = time.perf_counter()
     outcome = Outcome()
     with _seekable(file) as seekable:
@@ -175,13 +178,13 @@ def command(
         if name == DOCUMENT:
             import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
             return
-        header = read_header(source.first_line) if source.first_line.startswith(MARK) else None
+        header = header_of(source) if FORMATS[name].of_lines else None
         total = header.memories if header else _count_lines(file) if FORMATS[name].of_lines else None
         batches = _batches(outcome.without_skips(read(source, name, context)), namespace)
 
         async def store(engine: Trivet) -> None:
-            if header is not None:
-                await engine.prepare_import(namespace or "default", header.settings)
+            if header and (missing := await engine.prepare_import(namespace or "default", header.settings)):
+                click.echo(printable(f"not taken: there is no profile {missing!r} here"), err=True)
             # An export's memories get the order of insertion that they had.
             at_once = BATCHES_AT_ONCE if header is None else 1
             job = Progress(kind="import", namespace=namespace or "default", total=total)

@@ -167,7 +167,7 @@ async def _read_apart(reader: str, content: bytes) -> Reading:
         InvalidInput: the file cannot be read.
     """
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", readers.__name__, reader,
+        sys.executable, "-P", "-m", readers.__name__, reader,  # the current folder may have a logging.py
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
         env={**_without_secrets(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )  # fmt: skip

@@ -55,6 +55,10 @@ class _Row(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] = {}
 
 
+CORPUS_FIELDS = frozenset(_Row.__struct_fields__)
+"""Fields of a row of `corpus.jsonl`."""
+
+
 class Query(msgspec.Struct, frozen=True):
     """A row of `queries.jsonl`. Other fields, such as the answer, play no part here.
 

@@ -90,6 +90,8 @@ def memory_of_row(
         return replace(refused(place, exc), line=line)
     chat = "speaker" in fields or "session_id" in fields
     others = {key: value for key, value in row.items() if key not in columns.values() and value not in (None, "")}
+    if isinstance(own := others.get("metadata"), Mapping):
+        others = {**own, **{key: value for key, value in others.items() if key != "metadata"}}
     parts = [str(values.get(name)) for name in ("created_at", "session_id", "speaker", "text")]
     record = memory_record(
         place,

@@ -52,11 +52,6 @@ class ImportFile:
         self._file = file
         self._parts: dict[str, FilePart] = {}
 
-    @property
-    def first_line(self) -> bytes:
-        """The first line, as far as it lies in the head."""
-        return self.head.partition(b"\n")[0]
-
     @cached_property
     def head(self) -> bytes:
         """The first bytes of the file."""
@@ -77,13 +72,13 @@ class ImportFile:
 
     @cached_property
     def members(self) -> list[str]:
-        """The names in the zip, sorted, without what macOS's Finder adds; empty for a file.
+        """The names in the zip, sorted, numbers by value, without what macOS's Finder adds; empty for a file.
 
         Raises:
             InvalidInput: the zip is damaged.
         """
         names = self._archive.namelist() if self.is_zip else []
-        return sorted(name for name in names if not name.startswith("__MACOSX/"))
+        return sorted((name for name in names if not name.startswith("__MACOSX/")), key=_by_number)
 
     def parts(self, *patterns: str) -> Iterator[FilePart]:
         """The zip's members that match one of the patterns, in order of their names, or the file itself.
@@ -123,6 +118,12 @@ class ImportFile:
         for name in self.members:
             if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name) or name[1:2] == ":":
                 yield SkippedRecord(place=name, reason="path that leaves the zip")
+
+
+def _by_number(name: str) -> list[str | int]:
+    """What a name is sorted by: "chat.json" comes before "chat [part 2].json" and "chat [part 10].json"."""
+    parts = re.split("([0-9]+)", name.rpartition(".")[0] or name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from retrieval.errors import InvalidInput
-from retrieval.evaluation.folder import CorpusReader
+from retrieval.evaluation.folder import CORPUS_FIELDS, CorpusReader
 from retrieval.imports.columns import has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
 from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord
-from retrieval.lifecycle.export import MARK
+from retrieval.lifecycle.export import MARK, ExportHeader, read_header
 from retrieval.types.memory import MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, parse_memory
 
@@ -20,17 +20,26 @@ FILES = ("*.jsonl", "*.ndjson")
 
 _FIRST_LINES = 20
 
+_NOT_OF_A_CORPUS = {*MemoryInput.__struct_fields__} - CORPUS_FIELDS
+"""Fields of memories by which a row with a namespace is not one of a corpus, where they would be let pass."""
+
 MAX_LINE_BYTES = 16 * 1024**2
 """Longer lines are refused by their beginning, without being read at once."""
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether one of the first lines is an object by itself."""
+    """Whether most of the first lines are objects by themselves: a text may have some, too."""
     if source.is_zip and not any(source.parts(*FILES)):
         return False
     head = source.part(*FILES).decoded(context).read(MAX_MEMORY_BYTES)
-    lines = [line for line in head.splitlines() if line.strip()]
-    return any(_object(line) is not None for line in lines[:_FIRST_LINES])
+    lines = [line for line in head.splitlines() if line.strip()][:_FIRST_LINES]
+    return 2 * sum(_object(line) is not None for line in lines) > len(lines)
+
+
+def header_of(source: ImportFile) -> ExportHeader | None:
+    """The header of an export; None for any other file."""
+    line = source.part(*FILES).decoded(ImportContext()).readline(MAX_LINE_BYTES)
+    return read_header(line) if line.startswith(MARK) else None
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -38,7 +47,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     first = next((row for _, raw in _lines(source, ImportContext()) if (row := _object(raw)) is not None), {})
     if context.columns:
         yield from _read_mapped(source, context)
-    elif "namespace" in first:
+    elif "namespace" in first and _NOT_OF_A_CORPUS.isdisjoint(first):
         yield from read_corpus(source, context)
     else:
         yield from (_read_mapped if has_usual_names(first) else read_memories)(source, context)

@@ -66,7 +66,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The mails; a thread is a session, ordered by date."""
-    envelopes = _envelopes(source, ImportContext(zone=context.zone))
+    envelopes = _envelopes(source, context)
     positions = _positions(envelopes)
     for number, (envelope, (_, raw)) in enumerate(zip(envelopes, _mails(source), strict=True), start=1):
         yield _record(raw, envelope, positions[number - 1], f"mail {number}", context)

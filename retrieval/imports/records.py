@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from retrieval.types.memory import MemoryInput
 _FROM_SOURCES = uuid5(NAMESPACE_URL, "trivet:import")
 _MAX_NAME, _MAX_TITLE = 256, 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_AFTER_CLOCK = re.compile(r":\d\d\b.*[^\W\d_]")
 
 SECONDS_FROM, MILLISECONDS_FROM = 100_000_000, 100_000_000_000
 """Numbers from there on are seconds or milliseconds since 1970: times from 1973 to 5138. Smaller ones are years, days
@@ -110,6 +113,8 @@ class ImportContext:
                 time = datetime.fromisoformat(text.removesuffix(" UTC") + "Z" * text.endswith(" UTC"))
             except ValueError:
                 time = parsedate_to_datetime(text)
+                if time.tzinfo is None and _AFTER_CLOCK.search(text):  # would be passed over, "PM" among others
+                    raise ValueError(text) from None
             localized = self.localized(time)
             localized.astimezone(UTC)
         except (ValueError, IndexError, TypeError, OverflowError) as exc:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 
 from retrieval.errors import InvalidInput
@@ -158,7 +158,7 @@ def _record(
     speaker = speaker.translate(_MARKS).translate(_SPACES).strip().removeprefix("~").strip()
     return memory_record(
         place,
-        id=ids.next(time.isoformat(), speaker, text),
+        id=ids.next(time.replace(tzinfo=UTC).isoformat(), speaker, text),  # whichever zone is named
         text=text,
         kind="message",
         speaker=speaker or None,

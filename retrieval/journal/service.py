@@ -107,6 +107,7 @@ class JournalService:
     async def list_queries(self, name: str, *, cursor: str | None, limit: int) -> QueryPage:
         """A page of the query log, oldest first; raises like `list_feedback`."""
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
+        await self._journal.flush()
         async with self._namespace(name) as (conn, ns):
             rows = await query_log.read(conn, ns, after=after, limit=limit + 1)
         cursor = str(rows[limit - 1].number) if len(rows) > limit else None
@@ -114,6 +115,7 @@ class JournalService:
 
     async def delete_queries(self, name: str, *, ids: Sequence[str] | None = None) -> int:
         """Delete the entries of these searches, or all; returns the number deleted."""
+        await self._journal.flush()
         async with self._namespace(name) as (conn, ns):
             return await query_log.delete(conn, ns, ids=ids)
 
@@ -129,6 +131,7 @@ class JournalService:
         if not containing:
             raise InvalidInput("must not be empty", loc=("redact",))
         after = changed = 0
+        await self._journal.flush()
         async with self._namespace(name) as (conn, ns):
             while rows := await query_log.read(conn, ns, after=after, limit=_ENTRIES_AT_ONCE):
                 found = [row.entry.id for row in rows if contains(row.entry, containing)]

@@ -59,7 +59,9 @@ def _nodes(answer: SearchResponse) -> list[NodeWithScore]:
                 id_=result.id,
                 text=result.text,
                 metadata=(metadata := metadata_of(result)),
-                excluded_llm_metadata_keys=[name for name in metadata if name not in ("speaker", "created_at")],
+                excluded_llm_metadata_keys=[
+                    name for name, value in metadata.items() if value is None or name not in ("speaker", "created_at")
+                ],
                 excluded_embed_metadata_keys=list(metadata),
             ),
             score=result.score,

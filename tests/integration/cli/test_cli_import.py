@@ -236,6 +236,27 @@ def test_local_times_are_of_the_zone_that_is_named(trivet: Cli, database_url: st
         "Summer": 10,
     }
     assert "Atlantis" in trivet("import", file, "--timezone", "Atlantis/Here", status=2).stderr
+    assert summary(trivet, file)["counts"] == {"updated": 2}, "the same messages in another zone"
+
+
+def test_no_name_is_no_namespace(trivet: Cli, tmp_path: Path) -> None:
+    """As of a variable that is not set."""
+    file = tmp_path / "chat.txt"
+    file.write_text("14/01/2024, 12:00 - Nora: Winter\n")
+    assert "must be 1 to 128 letters" in trivet("import", file, "-n", "", status=1).stderr
+    assert json.loads(trivet("namespaces", "--json").stdout)["namespaces"] == []
+
+
+def test_an_export_is_taken_back_out_of_a_zip_and_without_its_profile(trivet: Cli, tmp_path: Path) -> None:
+    header = {"trivet_export": 1, "memories": 1, "written": 1, "settings": {"language": "pt", "profile": "mine"}}
+    lines = [{**header, "aliases": [["ines", "Nesi"]]}, {"id": "a", "text": "Ines founded Casa Verde."}]
+    file = tmp_path / "export.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("export.jsonl", "\n".join(json.dumps(line, separators=(",", ":")) for line in lines))
+    assert "there is no profile 'mine' here" in trivet("import", file, "-n", "mine").stderr
+    [namespace] = json.loads(trivet("namespaces", "--json").stdout)["namespaces"]
+    assert (namespace["settings"]["language"], namespace["settings"]["profile"]) == ("pt", None)
+    assert json.loads(trivet("export", "-n", "mine").stdout.splitlines()[0])["aliases"] == [["ines", "Nesi"]]
 
 
 def test_what_cannot_be_told_is_asked_for(trivet: Cli, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from retrieval.journal.writer import Journal
 from retrieval.store import namespaces, query_log
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
-from retrieval.types.journal import LoggedQuery
+from retrieval.types.journal import LoggedQuery, QueryPage
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, SearchRequest
 
@@ -142,6 +142,19 @@ async def test_deleting(pool: Pool) -> None:
     assert await records.delete_queries("n", ids=[]) == 0
     assert await records.delete_queries("n") == 2
     assert len(await logged(pool, "other")) == 4
+
+
+async def test_deleting_waits_for_what_is_being_written(pool: Pool) -> None:
+    found = await namespace(pool, QueryLogSettings())
+    journal = Journal(pool)
+    records = JournalService(pool, journal)
+    listing = records.list_queries("n", cursor=None, limit=9)
+    for acting in (records.delete_queries("n"), records.redact_queries("n", "where"), listing):
+        for number in range(5):
+            journal.searched(found, searched(f"s{number}"))
+        done = await acting
+        assert (len(done.queries) if isinstance(done, QueryPage) else done) == 5
+        await records.delete_queries("n")
 
 
 async def test_taking_the_text_out_of_what_is_stored(pool: Pool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from io import BytesIO, TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -151,6 +152,14 @@ async def test_a_pdf_that_unpacks_to_far_more_than_it_is_harms_nobody() -> None:
     assert len(written.getvalue()) < 1_000_000
     with pytest.raises(InvalidInput, match=r"cannot be read|takes|pictures"):
         await extract(written.getvalue(), None)
+
+
+async def test_a_reader_takes_nothing_from_the_folder_in_which_one_works(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "logging.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    assert (await extract(PAGE, None)).text
 
 
 async def test_a_reader_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

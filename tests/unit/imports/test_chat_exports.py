@@ -180,6 +180,8 @@ def test_a_discord_channel_in_several_files_is_one_session() -> None:
         ]  # fmt: skip
         return as_json({"guild": {"name": "g"}, "channel": {"id": "7", "name": "c"}, "messages": messages})
 
-    read = Imported(zipped({"c [part 1].json": part(10, 11), "c [part 2].json": part(12, 13)}), "discord")
+    files = {"c [part 10].json": part(13), "c [part 2].json": part(12), "c.json": part(10, 11)}
+    read = Imported(zipped(files), "discord")
     assert len({memory.session_id for memory in read.memories}) == 1
+    assert read.texts == [f"Message {at}." for at in (10, 11, 12, 13)]
     assert [memory.position for memory in read.memories] == [0, 1, 2, 3]

@@ -11,8 +11,13 @@ from unittest.mock import ANY
 import pytest
 
 from retrieval.errors import InvalidInput
+from retrieval.imports.files import ImportFile
+from retrieval.imports.formats import detect
+from retrieval.imports.jsonl import header_of
 from retrieval.imports.mbox import said
 from retrieval.imports.records import ImportContext, content_id, source_id
+from retrieval.lifecycle.export import ExportHeader, header_line
+from retrieval.types.namespace import NamespaceSettings
 from tests import exports
 from tests.exports import EXPORTS, as_json, claude_conversation, talk, zipped
 from tests.importing import Imported
@@ -83,6 +88,9 @@ def test_a_truncated_zip_is_refused_in_words() -> None:
         (1706651407000, (2024, 1, 30, 21, 50, 7)),
         ("1706651407.0", (2024, 1, 30, 21, 50, 7)),
         ("20240130", (2024, 1, 30)),
+        ("Tue, 30 Jan 2024 13:50:07 PST", (2024, 1, 30, 21, 50, 7)),
+        ("30 Jan 2024 23:50:07 +0200 (CEST)", (2024, 1, 30, 21, 50, 7)),
+        ("Jan 30, 2024 21:50", (2024, 1, 30, 21, 50)),
     ],
 )
 def test_times_in_many_shapes(value: object, time: tuple[int, ...]) -> None:
@@ -90,7 +98,11 @@ def test_times_in_many_shapes(value: object, time: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["soon", "2024-13-01", "2024", 7, 1e300, float("nan"), [1], {"a": 1}, "0001-01-01T00:00:00+14:00"]
+    "value",
+    [
+        *("soon", "2024-13-01", "2024", 7, 1e300, float("nan"), [1], {"a": 1}, "0001-01-01T00:00:00+14:00"),
+        *("Jan 5, 2024 3:04 PM", "12 May 2023 12:30 a.m.", "Fri Jan 05 2024 15:04:05 GMT+0100 (CET)"),
+    ],
 )
 def test_what_is_no_time_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput, match="cannot read the time"):
@@ -213,6 +225,36 @@ def test_lines_may_have_the_parts_of_chat_models_but_no_other_objects_as_text() 
     assert read.errors == {"line 2": "is no text; --map names another column"}
     (memory,) = Imported(as_lines({"body": "One", "user": {"id": 1}, "channel": ["a"]})).memories
     assert (memory.speaker, memory.session_id, memory.metadata) == (None, None, {"user": {"id": 1}, "channel": ["a"]})
+
+
+def test_a_row_with_a_namespace_is_one_of_a_corpus_unless_it_has_what_that_has_not() -> None:
+    """A time or a session would be lost without a word."""
+    row = {"id": "a", "namespace": "n", "text": "One"}
+    assert [memory.kind for memory in Imported(as_lines(row, {**row, "session_id": "s"})).memories] == ["chunk"] * 2
+    read = Imported(as_lines({**row, "session_id": "s"}))
+    assert read.texts == []
+    assert "namespace" in read.errors["line 1"]
+
+
+def test_the_metadata_of_a_row_are_the_memorys() -> None:
+    (memory,) = Imported(as_lines({"content": "One", "metadata": {"source": "s", "page": 1}, "page": 2})).memories
+    assert memory.metadata == {"source": "s", "page": 2}
+
+
+def test_a_text_with_an_object_on_a_line_is_no_table() -> None:
+    text = b'# Hook\n\nSend:\n\n```json\n{"text": "Ines founded Casa Verde."}\n```\n\nThen wait.\n'
+    with pytest.raises(InvalidInput, match="none of these formats"):
+        detect(ImportFile(io.BytesIO(text)))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_the_header_of_an_export_is_read_whole(encoding: str) -> None:
+    """In any encoding, and beyond the bytes by which a format is told."""
+    aliases = [("ines", f"Nesi {number} {'x' * 200}") for number in range(2_000)]
+    header = ExportHeader(trivet_export=1, memories=0, written=0, settings=NamespaceSettings(), aliases=aliases)
+    written = header_line(header).decode().encode(encoding)
+    assert header_of(ImportFile(io.BytesIO(written))) == header
+    assert header_of(ImportFile(io.BytesIO(b'{"text": "One"}\n'))) is None
 
 
 def test_lines_without_ids_are_the_same_wherever_they_stand() -> None:
