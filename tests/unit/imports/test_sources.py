@@ -233,7 +233,7 @@ def test_a_row_with_a_namespace_is_one_of_a_corpus_unless_it_has_what_that_has_n
     assert [memory.kind for memory in Imported(as_lines(row, {**row, "session_id": "s"})).memories] == ["chunk"] * 2
     read = Imported(as_lines({**row, "session_id": "s"}))
     assert read.texts == []
-    assert "namespace" in read.errors["line 1"]
+    assert "there is no such field" in read.errors["line 1"]
 
 
 def test_the_metadata_of_a_row_are_the_memorys() -> None:
