@@ -122,6 +122,7 @@ async def test_a_server_that_never_answers_is_an_error_in_time() -> None:
         f"postgresql://ann:{SECRET}@127.0.0.1:1/notes?nonsense=1",
         f"postgresql://ann:{SECRET}@[127.0.0.1:1/notes",
         f"postgresql://127.0.0.1:1/notes?user=ann&password={SECRET}&sslpassword={SECRET}",
+        *(f"postgresql://ann:x{sign}{SECRET}@127.0.0.1:1/notes" for sign in "@/?#:%"),
         f"ann {SECRET}",
     ],
 )
