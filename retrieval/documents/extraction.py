@@ -145,7 +145,7 @@ def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
         text = content.decode(encoding)
         text.encode()  # some encodings can say half a surrogate pair
     except (LookupError, UnicodeError) as exc:
-        told = "another one is told by the media type, as in `text/plain; charset=latin-1`"
+        told = "convert it to UTF-8, or name its encoding in the media type, as in `text/plain; charset=latin-1`"
         raise InvalidInput(f"cannot be read in the encoding {encoding}: {exc}; {told}") from exc
     if "\x00" in text:
         raise InvalidInput("cannot be read: it is binary")
