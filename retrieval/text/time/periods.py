@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from graph.dates import MONTHS
 from retrieval.text.time.dates import TO, date_at
 from retrieval.text.time.parts import range_at, stretch_at
-from retrieval.text.time.tokens import SEASONS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
+from retrieval.text.time.tokens import SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
 
 MAX_TERMS = 64
 """Maximum number of terms for a period."""
@@ -131,7 +131,21 @@ def _in_utc(moment: datetime) -> datetime:
 __all__ = ["Period", "find_periods", "period_terms"]
 
 _TRIGGERS = frozenset(
-    {*MONTHS, *SEASONS, *WEEKDAYS, "ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
+    {
+        *MONTHS,
+        *SEASONS,
+        *WEEKDAYS,
+        *map(str.lower, SHORT_WEEKDAYS),
+        "ago",
+        "last",
+        "past",
+        "this",
+        "next",
+        "today",
+        "tonight",
+        "yesterday",
+        "tomorrow",
+    }
     | {"recently", "lately", "earlier", "previous", "weekend", "other", "back"}
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
@@ -177,8 +191,9 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
             span = (tokens[position].start, tokens[stretch.stop - 1].end)
             start, end = (moment and moment.replace(tzinfo=zone) for moment in stretch[:2])
             found.append((stretch, Period(start=start, end=end, month=stretch.month, span=span, vague=stretch.vague)))
-        listed = tokens.low(stretch.stop) in {"and", "or"} and tokens.low(position - 1) in {"in", "on", "during"}
-        position = stretch.stop + listed
+        after = tokens.after(tokens.after(stretch.stop, ","), "and", "or")
+        listed = after > stretch.stop and (listed or tokens.low(position - 1) in {"in", "on", "during"})
+        position = after if listed else stretch.stop
     clear = [period for stretch, period in found if not stretch.vague]
     return clear or [period for _, period in found]
 

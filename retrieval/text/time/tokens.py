@@ -12,6 +12,15 @@ from graph.stopwords import words
 WEEKDAYS = {day: number for number, day in enumerate(words("monday tuesday wednesday thursday friday saturday sunday"))}
 """Weekday numbers by folded name; Monday is 0."""
 
+SHORT_WEEKDAYS = {
+    short: day
+    for day, shorts in zip(
+        WEEKDAYS, ("Mon", "tue tues", "Wed weds", "thu thur thurs", "fri", "Sat", "Sun"), strict=True
+    )
+    for short in shorts.split()
+}
+"""Weekdays by short form; one with a capital is another word without."""
+
 SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
 """First months by folded name of the season, as in the northern hemisphere; each lasts three months."""
 
@@ -72,6 +81,12 @@ class TimeToken(NamedTuple):
     end: int
 
 
+def _low(text: str) -> str:
+    """The case-folded word; ordinals in digits, weekdays written out."""
+    low = text.casefold()
+    return ORDINALS.get(low) or SHORT_WEEKDAYS.get(text) or SHORT_WEEKDAYS.get(low, low)
+
+
 _NOTHING = TimeToken("", "", 0, 0)
 
 
@@ -84,10 +99,7 @@ class TimeTokens:
     """
 
     def __init__(self, text: str) -> None:
-        self.all = [
-            TimeToken(found[0], ORDINALS.get(low := found[0].casefold(), low), *found.span())
-            for found in _TOKEN.finditer(text)
-        ]
+        self.all = [TimeToken(found[0], _low(found[0]), *found.span()) for found in _TOKEN.finditer(text)]
 
     def __getitem__(self, position: int) -> TimeToken:
         return self.all[position] if 0 <= position < len(self.all) else _NOTHING

@@ -248,6 +248,8 @@ NO_PERIOD = [
     "in 2020:30 and in 2019,5",
     "call 555-2023-05",
     "convert dec 10 to hex",
+    "Who sat on sun loungers, and who wed?",
+    "2022,500 people came in 2022.5",
     "the 2/3 majority of 5/4",
     "read room 1984",
     "a one-year-old child",
@@ -284,6 +286,27 @@ def test_a_time_is_found_where_it_stands(query: str, expression: str, expected: 
 @pytest.mark.parametrize("query", NO_PERIOD)
 def test_other_words_are_no_time(query: str) -> None:
     assert find_periods(query, asked_at=ASKED_AT) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (
+            "What did I do in 2019, 2020 and 2021?",
+            ["2019-01-01/2020-01-01", "2020-01-01/2021-01-01", "2021-01-01/2022-01-01"],
+        ),
+        (
+            "Who came in 2019, 2020, or 2021?",
+            ["2019-01-01/2020-01-01", "2020-01-01/2021-01-01", "2021-01-01/2022-01-01"],
+        ),
+        ("Who came on Fri, Sat and Sun?", ["2023-06-09/2023-06-10", "2023-06-10/2023-06-11", "2023-06-11/2023-06-12"]),
+        ("In 2019, 2000 people came.", ["2019-01-01/2020-01-01"]),
+        ("since thurs, last Tues", ["2023-06-08/2023-06-16", "2023-06-13/2023-06-14"]),
+    ],
+)
+def test_all_times_of_a_list_are_found(query: str, expected: list[str]) -> None:
+    """Weekdays by their short forms, too."""
+    assert [interval(period) for period in find_periods(query, asked_at=ASKED_AT)] == expected
 
 
 def test_each_of_several_times_is_found_in_order() -> None:
