@@ -16,7 +16,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.text.characters import RUN, bigrams, fold, prepare
+from retrieval.text.characters import RUN, bigrams, fold, han_characters, prepare
 from retrieval.text.languages import AUTO, LANGUAGES, SIMPLE, resolve_language, term_of
 from retrieval.text.words import chunks, split
 
@@ -94,7 +94,8 @@ def term_id(term: str) -> int:
 def bag(text: str, title: str | None, language: str, *, title_weight: int, labels: Collection[str] = ()) -> TermBag:
     """The terms of a memory with their frequencies; a term of the title counts `title_weight` times.
 
-    `labels` are terms that find the memory but are no part of its text, such as its date; they add no length.
+    `labels` are terms that find the memory but are no part of its text, such as its date; they add no length. Nor do
+    single Han characters, by which a query of one finds a text that has it within a run.
 
     Raises:
         InvalidInput: the language is unknown.
@@ -106,12 +107,14 @@ def bag(text: str, title: str | None, language: str, *, title_weight: int, label
     """
     if title_weight < 0:
         raise ValueError(f"title_weight is {title_weight}, must not be negative")
+    title = title if title and title_weight else ""
     counts = Counter(analyze(text, language))
-    if title and title_weight:
+    if title:
         for term, count in Counter(analyze(title, language)).items():
             counts[term] += count * title_weight
     length = sum(counts.values())
     counts.update(labels)
+    counts.update(han_characters(prepare(f"{title} {text}")) - counts.keys())
     terms = np.fromiter(map(term_id, counts), dtype=np.int64, count=len(counts))
     tfs = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     order = np.argsort(terms)

@@ -65,15 +65,15 @@ def fold(word: str) -> str:
     return word if word.isascii() else word.translate(_FOLD)
 
 
-HAN_KANA = (
-    "\u3005-\u3007\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-)
+HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+HAN_KANA = HAN + "\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
 SOUTH_EAST_ASIAN = "\u0e01-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"
 
 RUN = re.compile(f"([{HAN_KANA}\u3099\u309a]+|[{HANGUL}]+|[{SOUTH_EAST_ASIAN}]+)")
 """A run of one group of scripts; captured, so that `RUN.split` keeps the runs."""
+
+_HAN = re.compile(f"[{HAN}]")
 
 # A base character with its vowel and tone marks (Thai, Lao, Burmese, Khmer, kana).
 _CLUSTER = re.compile(
@@ -93,3 +93,12 @@ def bigrams(run: str) -> list[str]:
     if len(characters) < 2:
         return characters
     return [first + second for first, second in pairwise(characters)]
+
+
+def han_characters(text: str) -> set[str]:
+    """The Han characters of a prepared text, many of which are words by themselves.
+
+    >>> sorted(han_characters("お茶を飲む cha"))
+    ['茶', '飲']
+    """
+    return set() if text.isascii() else set(_HAN.findall(text))

@@ -176,6 +176,16 @@ def test_a_bag_counts_title_terms_by_their_weight() -> None:
     assert memory.terms.tolist() == sorted(memory.terms.tolist())
 
 
+def test_a_han_character_finds_a_text_that_has_it_within_a_run() -> None:
+    """It adds no length; kana and hangul are no words by themselves."""
+    found = bag("うちの猫は茶。", "猫", "simple", title_weight=3)
+    alone = analyze("猫", "simple") + analyze("茶", "simple")
+    counts = dict(zip(found.terms.tolist(), found.tfs.tolist(), strict=True))
+    assert [counts[term_id(term)] for term in alone] == [3, 1]
+    assert term_id("う") not in counts
+    assert found.length == len(analyze("うちの猫は茶。", "simple")) + 3
+
+
 def test_a_title_of_weight_zero_and_none_are_the_same() -> None:
     for one, other in zip(as_lists(bag("a b", "c", "simple", title_weight=0)),
                           as_lists(bag("a b", None, "simple", title_weight=5)), strict=True):  # fmt: skip
