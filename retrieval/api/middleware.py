@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import re
@@ -54,23 +55,29 @@ class Gateway(ASGIMiddleware):
         scope["path"] = encoded_path(scope)
         if scope["method"] == "HEAD" and is_open(scope["path"]):
             scope = {**scope, "method": "GET"}  # for probes; what sends the answer leaves out its body
-        status = 500
+        status, begun = 500, False
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status
+            nonlocal status, begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, begun = message["status"], True
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
+
+        async def refuse(refusal: ProblemDetailsException) -> None:
+            request = Request[None, None, Any](scope, receive, send_with_id)
+            await refusal.to_response(request).to_asgi_response(app=None, request=request)(scope, receive, send_with_id)
 
         try:
             refusal = self._hosts.refusal(scope) or self._unauthorized(scope)
             if refusal is None:
                 await next_app(scope, receive, send_with_id)
             else:
-                request = Request[None, None, Any](scope, receive, send_with_id)
-                response = refusal.to_response(request).to_asgi_response(app=None, request=request)
-                await response(scope, receive, send_with_id)
+                await refuse(refusal)
+        except asyncio.CancelledError:
+            if not begun:  # the server stops before this is done
+                await refuse(problem(503, "The server is being stopped."))
+            raise
         finally:
             seconds = time.perf_counter() - started
             route = scope.get("path_template", UNROUTED) or MOUNT

@@ -53,6 +53,33 @@ async def test_many_lines(client: httpx.AsyncClient, size: int) -> None:
     assert (await client.get("/v1/namespaces/a")).json()["memories"] == 300
 
 
+async def test_a_request_that_a_stop_cuts_off_is_told_that_it_may_be_sent_again(client: httpx.AsyncClient) -> None:
+    """Which the server cancels when its time is over."""
+    begun, sent = asyncio.Event(), list[dict[str, Any]]()
+    app = client._transport.app  # type: ignore[attr-defined]
+
+    async def recorded(scope: Any, receive: Any, send: Any) -> None:
+        async def keep(message: dict[str, Any]) -> None:
+            sent.append(message)
+            await send(message)
+
+        await app(scope, receive, keep)
+
+    async def without_end() -> AsyncIterator[bytes]:
+        yield _lines([{"id": "m1", "text": "Memory number 1."}])
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(recorded), base_url=client.base_url) as other:
+        asking = asyncio.create_task(other.post(BULK, content=without_end(), headers=NDJSON))
+        await begun.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    assert [message.get("status") for message in sent] == [503, None]
+    assert json.loads(sent[1]["body"])["detail"] == "The server is being stopped."
+
+
 async def test_broken_lines(client: httpx.AsyncClient) -> None:
     """A broken line is rejected with its number; blank lines are no lines; an id's later line wins."""
     lines = [
