@@ -12,29 +12,17 @@ from graph.inference import JoinedEdge
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
-    """An entity reached by a hop.
-
-    `strength` steers the next hop, `mentions` is capped, and `joined_by` is the relation that led here, if any.
-    """
-
-    entity: int
-    mentions: int
-    strength: float
-    joined_by: JoinedEdge | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Link:
-    """One link of a path: an entity, and the memory or relation that led to it.
+    """One link of a path: an entity, and the memory it was reached `through` or the relation it is `joined_by`.
 
     Both are None for an entity of the query. `tied` is true if an earlier entity of the path led to the memory, and
     false if another leg did.
     """
 
-    met: Met
+    entity: int
     through: int | None = None
     tied: bool = False
+    joined_by: JoinedEdge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +74,11 @@ class Collected:
     def _origin(self, column: int, step: Step, seeds: int) -> tuple[Link, int | None]:
         """The link by which a hop reached an entity, and the column it came from; None at the start of a path."""
         entity, hop = int(self.entities[column]), int(self.hops[column])
-        met = Met(entity, int(self.mentions[column]), float(self.strengths[column]), step.joined.get(entity))
         if hop == 0 and column < seeds:
-            return Link(met), None
-        if met.joined_by is not None:
-            return Link(met), int(np.flatnonzero(self.entities == met.joined_by.joined_to)[0])
+            return Link(entity), None
+        if (joined_by := step.joined.get(entity)) is not None:
+            return Link(entity, joined_by=joined_by), int(np.flatnonzero(self.entities == joined_by.joined_to)[0])
         weights = {doc: self.matrix[self._row(doc), column] for doc in step.through if doc in self.docs}
         doc = max(weights, key=lambda d: step.through[d] * weights[d], default=None)
         before = None if doc is None else self._tie(self._row(doc), hop)
-        return Link(met, doc, before is not None), before
+        return Link(entity, doc, before is not None), before

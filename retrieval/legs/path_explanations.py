@@ -27,10 +27,10 @@ async def paths_to(
     collected = set(found.neighbourhood.docs)
     paths = {doc: found.neighbourhood.path(doc) for doc in docs.tolist() if doc in collected}
     links = [link for path in paths.values() for link in path]
-    relations = [link.met.joined_by for link in links if link.met.joined_by is not None]
+    relations = [link.joined_by for link in links if link.joined_by is not None]
     through = sorted({link.through for link in links if link.through is not None})
     ids = dict(zip(through, index.memories.ids.get(np.array(through, np.int64)), strict=True))
-    entities = {link.met.entity for link in links}
+    entities = {link.entity for link in links}
     entities |= {entity for edge in relations for entity in (edge.entity, edge.joined_to)}
     entities |= {end for edge in relations for stated in edge.derivation for end in (stated.source, stated.target)}
     names = {seed.entity: seed.name for seed in seeds}
@@ -52,8 +52,8 @@ def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, s
         return "This memory is among the closest of the other legs."
     steps = []
     for link in path:
-        if link.met.joined_by is not None:
-            steps.append(sentence(link.met.joined_by, names))
+        if link.joined_by is not None:
+            steps.append(sentence(link.joined_by, names))
         elif link.through is None:
             steps.append(f"{'the' if steps else 'The'} query speaks of {_name(link, names)}")
         elif link.tied:
@@ -64,4 +64,4 @@ def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, s
 
 
 def _name(link: Link, names: Mapping[int, str]) -> str:
-    return names.get(link.met.entity, str(link.met.entity))
+    return names.get(link.entity, str(link.entity))

@@ -76,7 +76,7 @@ def docs(found: Walk) -> list[int]:
 
 
 def names(found: Walk, doc: int) -> list[str]:
-    return [NAMES[step.met.entity] for step in found.neighbourhood.path(doc)]
+    return [NAMES[step.entity] for step in found.neighbourhood.path(doc)]
 
 
 CHAIN = {1: "ann choir", 2: "choir rome", 3: "rome tiber", 4: "tiber fish", 5: "moon mars", 6: "mars moon"}
@@ -97,7 +97,7 @@ async def test_a_path_tells_through_which_memories_it_goes(conn: AsyncConnection
     """The first entity is the query's; each further one is tied to it by a memory."""
     await add(conn, CHAIN)
     path = (await walked(conn, "Ann")).neighbourhood.path(3)
-    assert [(NAMES[step.met.entity], step.through, step.tied) for step in path] == [
+    assert [(NAMES[step.entity], step.through, step.tied) for step in path] == [
         ("ann", None, False),
         ("choir", 1, True),
         ("rome", 2, True),
@@ -119,7 +119,7 @@ async def test_a_relation_leads_where_no_memory_does(conn: AsyncConnection[Any])
     found = await walked(conn, "Ann", bounds=bounds)
     assert names(found, 100) == ["ann", "oslo"]
     assert 100 in docs(found)
-    told = found.neighbourhood.path(100)[1].met.joined_by
+    told = found.neighbourhood.path(100)[1].joined_by
     assert told is not None
     assert (told.relation, told.rule, [step.doc for step in told.derivation]) == ("lives in", None, [1])
     hidden = await walked(conn, "Ann", bounds=bounds, eligible="m.doc <> %(evidence)s", evidence=1)
@@ -142,7 +142,7 @@ async def test_a_rule_leads_on(conn: AsyncConnection[Any], relations: list[tuple
     assert names(found, 200) == ["ann", "oslo"]
     assert 200 in docs(found)
     if rule.name == "transitive":
-        told = found.neighbourhood.path(200)[1].met.joined_by
+        told = found.neighbourhood.path(200)[1].joined_by
         assert told is not None
         assert (told.rule, len(told.derivation)) == ("transitive", 2)
         assert 200 not in docs(await walked(conn, "Ann", bounds=bounds))
@@ -211,7 +211,7 @@ async def test_anchors_lead_to_what_no_seed_reaches(conn: AsyncConnection[Any]) 
     assert 1 in docs(found)
     [step, *more] = found.neighbourhood.path(6)
     assert (step.through, step.tied, more) == (5, False, [])
-    assert NAMES[step.met.entity] in ("moon", "mars")
+    assert NAMES[step.entity] in ("moon", "mars")
 
 
 async def test_anchors_lead_without_seeds(conn: AsyncConnection[Any]) -> None:
@@ -243,7 +243,7 @@ async def test_an_anchor_that_a_seed_names_is_tied_to_it(conn: AsyncConnection[A
     await add(conn, CHAIN)
     found = await walked(conn, "Ann", anchors={1: 1.0})
     assert docs(found)[:2] == [1, 2]
-    assert [(NAMES[step.met.entity], step.through, step.tied) for step in found.neighbourhood.path(2)] == [
+    assert [(NAMES[step.entity], step.through, step.tied) for step in found.neighbourhood.path(2)] == [
         ("ann", None, False),
         ("choir", 1, True),
     ]

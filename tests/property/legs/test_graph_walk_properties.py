@@ -135,7 +135,7 @@ def test_a_walk_keeps_its_bounds_and_every_memory_has_a_path(case: Case, hops: i
         assert case.view.eligible[doc] or doc in case.anchors
         assert not path or path[0].through is None or path[0].through in case.anchors
         assert [link.tied for link in path[:1]] in ([], [False])
-        assert len({link.met.entity for link in path}) == len(path)
+        assert len({link.entity for link in path}) == len(path)
     again = walk(case.view, begin(case.view, case.seeds, rules=rules, bounds=bounds), case.anchors, rules=rules)
     assert again.docs.tolist() == found.docs.tolist()
     assert again.activations.tolist() == found.activations.tolist()

@@ -46,7 +46,7 @@ def activations(near: Neighbourhood) -> dict[int, float]:
 
 
 def names(path: tuple[Link, ...]) -> list[str]:
-    return [NAMES[link.met.entity] for link in path]
+    return [NAMES[link.entity] for link in path]
 
 
 @pytest.mark.parametrize("memories_too", [False, True])
@@ -110,7 +110,7 @@ def test_paths_go_from_the_seed_over_the_memories_walked_through() -> None:
     assert names(near.path(101)) == ["Ann", "choir"]
     ann, choir, rome = near.path(102)
     assert (ann.through, choir.through, choir.tied, rome.through) == (None, 100, True, None)
-    assert rome.met.joined_by == lives
+    assert rome.joined_by == lives
 
 
 def test_a_path_from_an_anchor_begins_at_what_it_names() -> None:
@@ -118,10 +118,10 @@ def test_a_path_from_an_anchor_begins_at_what_it_names() -> None:
     near = begun(seen, seed(ANN))
     near.anchor({200: 0.5, 100: 1.0})
     assert near.onward(seen, {200: 0.5, 100: 1.0}, {}, entities=4, from_anchors=True)
-    assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(201)] == [("choir", 200, False)]
-    assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(200)] == [("choir", 200, False)]
+    assert [(NAMES[link.entity], link.through, link.tied) for link in near.path(201)] == [("choir", 200, False)]
+    assert [(NAMES[link.entity], link.through, link.tied) for link in near.path(200)] == [("choir", 200, False)]
     assert near.onward(seen, {201: 1.0}, {}, entities=4, from_anchors=False)
-    assert [(NAMES[link.met.entity], link.through, link.tied) for link in near.path(202)] == [
+    assert [(NAMES[link.entity], link.through, link.tied) for link in near.path(202)] == [
         ("choir", 200, False),
         ("Rome", 201, True),
     ]

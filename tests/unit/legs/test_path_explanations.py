@@ -6,12 +6,12 @@ import pytest
 
 from graph.forward_chaining import Stated
 from graph.inference import JoinedEdge
-from graph.paths import Link, Met
+from graph.paths import Link
 from retrieval.legs.path_explanations import describe
 
 IDS = {1: "m1", 2: "m2"}
 NAMES = {10: "Ann", 20: "the choir", 30: "Oslo", 40: "Norway"}
-ANN, CHOIR = Met(10, 2, 1.0), Met(20, 2, 1.0)
+ANN, CHOIR = 10, 20
 STATED = JoinedEdge(30, 10, "lives_in", True, 1.0, (Stated(10, "lives_in", 30, 7),), None)
 BACKWARDS = JoinedEdge(30, 10, "home of", False, 1.0, (Stated(30, "home of", 10, 7),), None)
 INFERRED = JoinedEdge(
@@ -34,15 +34,15 @@ INFERRED = JoinedEdge(
             "m2, close to the query, names the choir, m1 also names Ann, and this memory names Ann.",
         ),
         (
-            [Link(ANN), Link(Met(30, 3, 1.0, STATED))],
+            [Link(ANN), Link(30, joined_by=STATED)],
             "The query speaks of Ann, Ann —lives in→ Oslo, and this memory names Oslo.",
         ),
         (
-            [Link(ANN), Link(Met(30, 3, 1.0, BACKWARDS))],
+            [Link(ANN), Link(30, joined_by=BACKWARDS)],
             "The query speaks of Ann, Oslo —home of→ Ann, and this memory names Oslo.",
         ),
         (
-            [Link(ANN), Link(Met(40, 3, 1.0, INFERRED))],
+            [Link(ANN), Link(40, joined_by=INFERRED)],
             "The query speaks of Ann, Ann —part of→ Norway, since Ann —part of→ Oslo and Oslo —part of→ Norway "
             "(transitive), and this memory names Norway.",
         ),
@@ -55,8 +55,7 @@ def test_a_path_is_a_sentence(path: list[Link], sentence: str) -> None:
 
 def test_names_and_ids_stay_as_they_are_written() -> None:
     """Whatever stands in them, and wherever in the sentence they stand."""
-    odd = Met(50, 2, 1.0)
-    assert describe([Link(odd)], IDS, {50: "Smith , Sons"}) == (
+    assert describe([Link(50)], IDS, {50: "Smith , Sons"}) == (
         "The query speaks of Smith , Sons, and this memory names Smith , Sons."
     )
     assert describe([Link(CHOIR, 1)], {1: "mail-7"}, NAMES).startswith("mail-7, close to the query,")
