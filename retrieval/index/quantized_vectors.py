@@ -230,14 +230,29 @@ class QuantizedVectors:
         Memories whose vectors are not in memory are left out. The `embedding` is a unit vector, shape (dimensions,),
         and the mask must not change afterwards. After a first pass by the signs of the components, `breadth` memories
         are compared by the upper 8 of 12 bits, and the best `count` of them, at most that many, are ordered by all
-        bits. With `workers` the search runs in these threads without blocking the event loop.
+        bits. With `workers` the search runs in these threads without blocking the event loop. Raises MemoryError if an
+        allocation failed.
         """
-        search = self._context.search(self.among(mask), embedding, count, max(breadth, count))
+        among, context = self.among(mask), self._context
+        query = np.ascontiguousarray(embedding, np.float32)
+        if query.shape != (context.dimensions,):
+            raise ValueError(f"expected a query of {context.dimensions} numbers, got shape {query.shape}")
+        eligible = np.ascontiguousarray(among.known[: context.rows])  # may be shorter than the rows
+        rows, products, size = np.empty(count, np.int64), np.empty(count, np.float32), np.zeros(1, np.int64)
+
+        def submit(pool: int | None, ticket: int) -> None:
+            if _nearest(
+                pool, ticket, context.layout, address(eligible), len(eligible), among.size, address(query),
+                max(breadth, count), count, address(rows), address(products), address(size),
+            ):  # fmt: skip
+                raise MemoryError
+
         if workers is None:
-            search.submit(None, 0)
-        else:
-            await workers.run(search.submit, search)
-        return search.found()
+            submit(None, 0)
+        else:  # larger arrays may replace those of the context vectors meanwhile
+            await workers.run(submit, (context.arrays, eligible, rows, products, size))
+        found = int(size[0])
+        return rows[:found], products[:found]
 
     @staticmethod
     def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -310,48 +325,3 @@ class _Rows:
                 if array is not None and larger is not None:
                     larger[:before] = array
             self._keep(*grown.arrays)
-
-    def search(self, among: EligibleRows, embedding: NDArray[np.float32], count: int, breadth: int) -> _Search:
-        """Prepare the search of `QuantizedVectors.nearest`; the mask may be shorter or longer than the rows."""
-        query = np.ascontiguousarray(embedding, np.float32)
-        if query.shape != (self.dimensions,):
-            raise ValueError(f"expected a query of {self.dimensions} numbers, got shape {query.shape}")
-        mask = np.ascontiguousarray(among.known[: self.rows])
-        return _Search(self.layout, self.arrays, mask, among.size, query, count, breadth)
-
-
-class _Search:
-    """A search for the nearest rows, with all arrays that it needs."""
-
-    def __init__(
-        self,
-        layout: bytes,
-        arrays: tuple[NDArray[Any] | None, ...],
-        mask: NDArray[np.bool_],
-        among: int,
-        query: NDArray[np.float32],
-        count: int,
-        breadth: int,
-    ) -> None:
-        self._layout, self._query, self._breadth = layout, query, breadth
-        self._arrays = arrays  # keeps them alive if larger ones replace them meanwhile
-        self._mask, self._among = mask, among
-        self._rows, self._products = np.empty(count, np.int64), np.empty(count, np.float32)
-        self._size = np.zeros(1, np.int64)
-
-    def submit(self, pool: int | None, ticket: int) -> None:
-        """Submit the search to the worker pool at address `pool`, or run it in this thread if that is None.
-
-        Raises MemoryError if an allocation failed.
-        """
-        failed = _nearest(
-            pool, ticket, self._layout, address(self._mask), len(self._mask), self._among, address(self._query),
-            self._breadth, len(self._rows), address(self._rows), address(self._products), address(self._size),
-        )  # fmt: skip
-        if failed:
-            raise MemoryError
-
-    def found(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The rows, best first, and their inner products."""
-        size = int(self._size[0])
-        return self._rows[:size], self._products[:size]
