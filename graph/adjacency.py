@@ -7,7 +7,7 @@ there are few. A memory's edges count only in its home segment.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, LiteralString
 
@@ -46,7 +46,11 @@ _mentions = function("trivet_graph_mentions", Array, Array, ctypes.c_int64, ctyp
 
 
 class Adjacency:
-    """The graph of one namespace. Removed memories stay in it; callers mask them out."""
+    """The graph of one namespace. Removed memories stay in it; callers mask them out.
+
+    Attributes:
+        relations: those that the memories state, without those of removed ones.
+    """
 
     def __init__(self, edges: NarrowEdges, relations: Iterable[Stated]) -> None:
         """Load the initial edges and relations."""
@@ -54,14 +58,13 @@ class Adjacency:
         home = np.full(int(loaded.memories.max(initial=-1)) + 1, NO_SEGMENT, np.uint8)
         home[loaded.memories] = 0
         self._take([loaded], home, RelationIndex())
-        for relation in relations:
-            self._relations.add(relation)
+        self.relations.add(relations)
 
     def _take(self, segments: list[EdgeSegment], home: NDArray[np.uint8], relations: RelationIndex) -> None:
         self._segments = segments
         self._home = home
         self._layout: GraphLayout | None = None
-        self._relations = relations
+        self.relations = relations
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Adjacency:
@@ -75,7 +78,7 @@ class Adjacency:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that there is to it; large arrays are those in use, all others are copies."""
-        found = {"home": self._home.copy(), **named(self._relations.arrays(), "relations")}
+        found = {"home": self._home.copy(), **named(self.relations.arrays(), "relations")}
         for number, segment in enumerate(self._segments):
             found |= named(segment.arrays(), str(number))
         return found
@@ -83,7 +86,7 @@ class Adjacency:
     @property
     def nbytes(self) -> int:
         """Approximate memory of the graph, in bytes."""
-        return self._home.nbytes + sum(segment.nbytes for segment in self._segments) + self._relations.nbytes
+        return self._home.nbytes + sum(segment.nbytes for segment in self._segments) + self.relations.nbytes
 
     @property
     def is_fragmented(self) -> bool:
@@ -103,8 +106,7 @@ class Adjacency:
         if len(edges[1]):
             self._put(EdgeSegment(edges))
             self._merge()
-        for relation in relations:
-            self._relations.add(relation)
+        self.relations.add(relations)
 
     def remove(self, docs: Collection[int]) -> None:
         """Drop memories that were deleted or changed."""
@@ -113,7 +115,7 @@ class Adjacency:
             if doc < len(self._home) and self._home[doc] != NO_SEGMENT:
                 self._segments[self._home[doc]].remove(doc)
                 self._home[doc] = NO_SEGMENT
-        self._relations.remove(docs)
+        self.relations.remove(docs)
 
     def mentions(self, entities: NDArray[np.int64], *, cap: int) -> NDArray[np.int64]:
         """The number of memories that mention each entity, at most `cap`; same shape as `entities`."""
@@ -152,22 +154,10 @@ class Adjacency:
         order = np.lexsort((entities, -totals))[: int(np.count_nonzero(totals))]
         return entities[order], totals[order]
 
-    def relations_of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
-        """The relations with the entity as source, and those with it as target."""
-        return self._relations.of(entity)
-
-    def related(self, entities: Collection[int]) -> list[int]:
-        """Those of some entities that have relations, in their order."""
-        return self._relations.related(entities)
-
-    def relations_in(self, docs: Collection[int]) -> list[Stated]:
-        """The relations that some memories state."""
-        return self._relations.of_memories(docs)
-
     @property
     def is_consistent(self) -> bool:
         """Whether it says of entities what it says of memories."""
-        return self._relations.is_consistent and all(segment.is_consistent for segment in self._segments)
+        return self.relations.is_consistent and all(segment.is_consistent for segment in self._segments)
 
     def _put(self, segment: EdgeSegment) -> None:
         """Append a segment and make it the home of its memories."""

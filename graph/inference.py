@@ -98,8 +98,8 @@ def _stated(
     """
     each_way = min(bounds.each_way, max(1, 2 * most // max(len(entities), 1)))
     ranked: list[tuple[int, int, Stated]] = []
-    for place, entity in enumerate(graph.related(entities)):
-        for way in graph.relations_of(entity):
+    for place, entity in enumerate(graph.relations.related(entities)):
+        for way in graph.relations.of(entity):
             there = (edge for edge in way[: bounds.scanned * each_way] if eligible[edge.doc])
             ranked += [(rank, place, edge) for rank, edge in enumerate(islice(there, each_way))]
     ranked.sort()

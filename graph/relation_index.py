@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -132,11 +132,12 @@ class RelationIndex:
         listed = sum(len(outgoing) + len(incoming) for outgoing, incoming in self._lists.values())
         return sum(array.nbytes for array in self._table.arrays.values()) + 150 * listed
 
-    def add(self, stated: Stated) -> None:
-        """Add a relation; one that is stated by another memory too is another one."""
-        self._added.setdefault(stated.doc, []).append(stated)
-        insort(self._listed(stated.source)[0], stated)
-        insort(self._listed(stated.target)[1], stated)
+    def add(self, relations: Iterable[Stated]) -> None:
+        """Add relations; one that is stated by another memory too is another one."""
+        for stated in relations:
+            self._added.setdefault(stated.doc, []).append(stated)
+            insort(self._listed(stated.source)[0], stated)
+            insort(self._listed(stated.target)[1], stated)
 
     def remove(self, docs: Collection[int]) -> None:
         """Remove the relations that some memories state."""

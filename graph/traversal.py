@@ -80,7 +80,7 @@ def _narrowed(width: int, hops: int) -> int:
 def _relations(view: View, near: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
     """The entities related to those of the last hop, each with its strongest relation."""
     active = near.frontier
-    if not view.graph.related(active):
+    if not view.graph.relations.related(active):
         return {}
     strongest: dict[int, JoinedEdge] = {}
     # Strongest first; two entities may be joined by several edges, inferred from each other.

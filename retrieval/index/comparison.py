@@ -153,7 +153,7 @@ def _masks(
     yield "aliases", np.isin(docs, [doc for _, _, doc in aliases])
     edges, relations = by_slot(slots, *unified(read.edges, read.relations, roots))
     yield "edges", np.isin(docs, list(_edges(index.graph.mentions_in(docs), edges)))
-    stated = set(relations) ^ set(index.graph.relations_in(docs.tolist()))
+    stated = set(relations) ^ set(index.graph.relations.of_memories(docs.tolist()))
     yield "relations", np.isin(docs, [relation.doc for relation in stated])
 
 

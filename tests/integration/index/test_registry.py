@@ -155,7 +155,7 @@ def graph_of(graph: Adjacency, memories: Columns, entities: Sequence[int]) -> di
         "latest": rows_of(latest_edges(graph, numbers, eligible, scanned=every, most=every)),
         "weightiest": sorted(rows_of(weightiest_edges(graph, docs, most=every))),
         "relations": [
-            [(each[:3], *memories.slots.ordinals_of([each.doc])) for way in graph.relations_of(entity) for each in way]
+            [(each[:3], *memories.slots.ordinals_of([each.doc])) for way in graph.relations.of(entity) for each in way]
             for entity in entities
         ],
     }
