@@ -93,21 +93,8 @@ void trivet_graph_mentions(const trivet_graph *graph, const int64_t *entities, i
     for (int64_t at = 0; at < n_entities; at++) counts[at] = trivet_mentions_of(graph, entities[at], cap);
 }
 
-/* The latest memories of several entities, one entity after the other: entities, memories and weights of the edges,
-   with room for `most` per entity. Returns their number. */
-int64_t trivet_graph_latest(const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
-                            const int64_t *entities, int64_t n_entities, int64_t scanned, int64_t most,
-                            int64_t *numbers, int64_t *docs, double *weights) {
-    int64_t count = 0;
-    for (int64_t at = 0; at < n_entities; at++) {
-        int64_t found = trivet_latest_of(graph, eligible, n_eligible, entities[at], scanned, most, docs + count,
-                                         weights + count);
-        for (int64_t end = count + found; count < end; count++) numbers[count] = entities[at];
-    }
-    return count;
-}
-
-/* The entities of several memories with the greatest weights, in the same form. */
+/* The entities of several memories with the greatest weights, one memory after the other: entities, memories and weights
+   of the edges, with room for `most` per memory. Returns their number. */
 int64_t trivet_graph_weightiest(const trivet_graph *graph, const int64_t *docs, int64_t n_docs, int64_t most,
                                 int64_t *numbers, int64_t *memories, double *weights) {
     int64_t count = 0;

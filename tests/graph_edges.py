@@ -15,8 +15,8 @@ Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 _COUNT = ctypes.c_int64
 _latest = function(
-    "trivet_graph_latest", Array, Array, _COUNT, Array, _COUNT, _COUNT, _COUNT, Array, Array, Array, result=_COUNT
-)
+    "trivet_latest_of", Array, Array, _COUNT, _COUNT, _COUNT, _COUNT, Array, Array, result=_COUNT
+)  # fmt: skip
 _weightiest = function(
     "trivet_graph_weightiest", Array, Array, _COUNT, _COUNT, Array, Array, Array, result=_COUNT
 )  # fmt: skip
@@ -29,12 +29,15 @@ def latest_edges(
 
     At most `scanned` memories of each are looked at and `most` of them taken.
     """
-    room = _room(len(entities) * most)
-    addresses = map(address, room)
-    found = _latest(
-        graph.layout, address(eligible), len(eligible), address(entities), len(entities), scanned, most, *addresses
-    )
-    return room[0][:found], room[1][:found], room[2][:found]
+    parts = [_room(0)]
+    for entity in entities.tolist():
+        numbers, docs, weights = _room(most)
+        numbers[:] = entity
+        room = address(eligible), len(eligible), entity, scanned, most, address(docs), address(weights)
+        found = _latest(graph.layout, *room)
+        parts.append((numbers[:found], docs[:found], weights[:found]))
+    entities, docs, weights = map(np.concatenate, zip(*parts, strict=True))
+    return entities, docs, weights
 
 
 def weightiest_edges(graph: Adjacency, docs: NDArray[np.int64], *, most: int) -> Edges:
