@@ -95,11 +95,6 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """The number of the namespace."""
         return self.snapshot.namespace.ns
 
-    @property
-    def docs_given_out(self) -> int:
-        """The number of ordinals issued in the namespace, an upper bound of its memories."""
-        return self.snapshot.namespace.next_doc
-
 
 class GraphPath(NamedTuple):
     """How the graph leg came to a memory: names of the entities that led to it, and the same as a sentence."""

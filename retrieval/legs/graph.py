@@ -57,20 +57,20 @@ class GraphRetriever:
 
         A hit's score is its activation in [0, 1], weighted by similarity if there is an embedding.
         """
-        size = max(query.docs_given_out, 1)
-        seeds = await self._entity_lookup.seeds(query.snapshot.index, query.request.query, size)
+        index = query.snapshot.index
+        size = max(query.snapshot.namespace.next_doc, 1)  # an upper bound of the number of memories
+        seeds = await self._entity_lookup.seeds(index, query.request.query, size)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
-        view = self._view(query)
+        view = View(graph=index.graph, memories=size, eligible=query.view.eligible)
         bounds = structs.replace(self._bounds, max_hops=query.max_hops)
         near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs still run
         anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if query.max_hops else {}
-        ids = query.snapshot.index.memories.ids
+        ids = index.memories.ids
         if not seeds and not anchors:
             return LegRanking.best(*NO_HITS, ids, count=query.fan_out, details=details)
         with query.stopwatch.span("graph_walk"):
-            view = self._view(query)
             found = walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
             docs, activations = _spread(query, found, view)
         details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.docs)}
@@ -87,14 +87,7 @@ class GraphRetriever:
         if not query.request.explain or not docs.size:
             return ranking
         async with self._pool.connection() as conn:
-            return structs.replace(
-                ranking, paths=await paths_to(conn, query.snapshot.index, found, seeds, ranking.docs)
-            )
-
-    def _view(self, query: LegQuery) -> View:
-        """The part of the graph that the query may see."""
-        size = max(query.docs_given_out, 1)
-        return View(graph=query.snapshot.index.graph, memories=size, eligible=query.view.eligible)
+            return structs.replace(ranking, paths=await paths_to(conn, index, found, seeds, ranking.docs))
 
     async def _embedding(self, query: LegQuery) -> NDArray[np.float32] | None:
         try:
