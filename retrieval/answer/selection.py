@@ -10,7 +10,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from classifier.rescorer import Rescored
 from retrieval.answer.hydration import TextReader
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.legs.base import LegRanking
@@ -126,35 +125,35 @@ async def select_above_noise(
         with stopwatch.span("fuse"):
             order = ordering.of(rankings)
         with stopwatch.span("hydrate"):
-            selected = await select(reader, order, ordering.candidates, rankings, vectors, limits, ordering.rescored)
+            selected = await _select(reader, ordering, order, rankings, vectors, limits)
         if limits.are_met([each.memory for each in selected]) or rankings == every:
             return selected, rankings
         rankings = every
 
 
-async def select(
+async def _select(
     reader: TextReader,
+    ordering: Ordering,
     order: RankedCandidates,
-    candidates: Candidates,
     rankings: Mapping[Leg, LegRanking],
     vectors: QueryVectors,
     limits: Limits,
-    rescored: Rescored | None,
 ) -> list[RankedMemory]:
     """Read the best candidates and choose the answer's memories, best first, one of each group of duplicates."""
+    candidates, rescored = ordering.candidates, ordering.rescored
     if limits.diversity:
         await vectors.read(candidates.docs)
-    texts, kept = await _distinct(reader, order, candidates, limits)  # no I/O from here on
+    groups = await _distinct(reader, order, candidates, limits)  # no I/O from here on
     if limits.diversity:
-        kept = _varied(kept, texts, order, candidates, vectors, limits.diversity)
-    kept = cap_sources(kept, lambda each: texts[each.id].source, cap=limits.source_cap, top_k=limits.top_k)
+        groups = _varied(groups, order, candidates, vectors, limits.diversity)
+    groups = cap_sources(groups, lambda group: group[0].source, cap=limits.source_cap, top_k=limits.top_k)
+    groups = groups[: limits.top_k]
+    numbers = [group[0].number for group in groups]
+    relevance = [None] * len(groups) if rescored is None else rescored.relevance(numbers)
     ranks = Ranks(candidates, rankings)
-    kept = kept[: limits.top_k]
-    numbers = [order.numbers[texts[each.id].place] for each in kept]
-    relevance = [None] * len(kept) if rescored is None else rescored.relevance(numbers)
     return [
-        _found(each, texts, order, candidates, ranks, probability)
-        for each, probability in zip(kept, relevance, strict=True)
+        _found(group, order, candidates, ranks, probability)
+        for group, probability in zip(groups, relevance, strict=True)
     ]
 
 
@@ -206,10 +205,11 @@ def _evidence(ranking: LegRanking, rank: int) -> LegEvidence:
 
 
 class _Read(NamedTuple):
-    """A memory and its position in the order."""
+    """A memory, its position in the order and its number."""
 
     memory: HydratedMemory
     place: int
+    number: int
 
     @property
     def source(self) -> tuple[str, str] | None:
@@ -218,8 +218,8 @@ class _Read(NamedTuple):
 
 async def _distinct(
     reader: TextReader, order: RankedCandidates, candidates: Candidates, limits: Limits
-) -> tuple[Mapping[str, _Read], list[DuplicateGroup]]:
-    """Read memories in order until enough are distinct or none is left."""
+) -> list[Sequence[_Read]]:
+    """Read memories in order until enough are distinct or none is left; each of these with its duplicates."""
     texts: dict[str, _Read] = {}
     kept: list[DuplicateGroup] = []
     position = 0
@@ -228,26 +228,20 @@ async def _distinct(
     ):
         batch = order.numbers[position : position + limits.read_at_once]
         rows = await reader.read([candidates.docs[number] for number in batch], candidates.ids(batch))
-        texts |= {memory.id: _Read(memory, place) for place, memory in enumerate(rows, position) if memory is not None}
+        read = enumerate(zip(rows, batch, strict=True), position)
+        texts |= {memory.id: _Read(memory, place, number) for place, (memory, number) in read if memory is not None}
         texts = {id_: each for id_, each in texts.items() if reader.may_be_shown(each.memory)}
         kept = deduplicate([each.memory for each in texts.values()])
         position += len(batch)
-    return texts, kept
+    return [[texts[id_] for id_ in (each.id, *each.duplicates)] for each in kept]
 
 
 def _found(
-    kept: DuplicateGroup,
-    texts: Mapping[str, _Read],
-    order: RankedCandidates,
-    candidates: Candidates,
-    ranks: Ranks,
-    relevance: float | None,
+    group: Sequence[_Read], order: RankedCandidates, candidates: Candidates, ranks: Ranks, relevance: float | None
 ) -> RankedMemory:
     """A memory of the answer with its ranks and scores."""
-    memory, place = texts[kept.id]
-    number, rank = order.numbers[place], order.fused_ranks[place]
-    duplicates = [order.numbers[texts[each].place] for each in kept.duplicates]
-    evidence = ranks.best([number, *duplicates])
+    (memory, place, number), *duplicates = group
+    rank = order.fused_ranks[place]
     return RankedMemory(
         memory=memory,
         doc=candidates.docs[number],
@@ -255,32 +249,28 @@ def _found(
         fused_score=order.fused_scores[rank - FIRST_RANK],
         fused_rank=rank,
         relevance=relevance,
-        evidence=evidence,
-        duplicates=kept.duplicates,
-        duplicate_docs=[candidates.docs[each] for each in duplicates],
+        evidence=ranks.best([each.number for each in group]),
+        duplicates=[each.memory.id for each in duplicates],
+        duplicate_docs=[candidates.docs[each.number] for each in duplicates],
     )
 
 
 def _varied(
-    kept: Sequence[DuplicateGroup],
-    texts: Mapping[str, _Read],
+    groups: list[Sequence[_Read]],
     order: RankedCandidates,
     candidates: Candidates,
     vectors: QueryVectors,
     diversity: float,
-) -> list[DuplicateGroup]:
+) -> list[Sequence[_Read]]:
     """Reorder by maximal marginal relevance; a memory whose vector has been deleted is left out."""
-    position = [texts[each.id].place for each in kept]
-    rows = vectors.rows_of([candidates.docs[order.numbers[place]] for place in position])
-    with_vectors = [
-        (each, order.scores[one]) for each, one, place in zip(kept, position, rows.tolist(), strict=True) if place >= 0
-    ]
+    rows = vectors.rows_of([candidates.docs[group[0].number] for group in groups])
+    with_vectors = [group for group, row in zip(groups, rows.tolist(), strict=True) if row >= 0]
     if not with_vectors:
-        return list(kept)
+        return groups
     chosen = maximal_marginal_relevance(
-        np.array([score for _, score in with_vectors]),
+        np.array([order.scores[group[0].place] for group in with_vectors]),
         vectors.context_vectors[rows[rows >= 0]],
         diversity=diversity,
         count=len(with_vectors),
     )
-    return [with_vectors[position][0] for position in chosen]
+    return [with_vectors[position] for position in chosen]
