@@ -11,14 +11,31 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from retrieval.types.document import Document, DocumentInfo, DocumentReceipt
-from retrieval.types.entity import EntityAliases, EntityPage, EntityPaths, EntitySummary, MergeReceipt, Neighborhood
-from retrieval.types.memory import MAX_COMPARED, AddResult, ForgetReceipt, Memory, UpdateReceipt
-from retrieval.types.namespace import NamespaceInfo, NamespaceReceipt
+from retrieval.ids import uuid7
+from retrieval.types.document import Document, DocumentInfo, DocumentPage, DocumentReceipt
+from retrieval.types.entity import (
+    EntityAliases,
+    EntityList,
+    EntityPage,
+    EntityPaths,
+    EntitySummary,
+    MergeReceipt,
+    Neighborhood,
+)
+from retrieval.types.memory import (
+    MAX_COMPARED,
+    AddResult,
+    ForgetReceipt,
+    Memory,
+    MemoryHistory,
+    MemoryPage,
+    UpdateReceipt,
+)
+from retrieval.types.namespace import NamespaceInfo, NamespaceList, NamespaceReceipt
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
-from trivet.calls import Call, NewMemory
+from trivet.calls import LONG_WORK_S, Call, NewMemory
 from trivet.errors import InvalidInput
 
 T = TypeVar("T")
@@ -98,7 +115,7 @@ class AsyncClient:
         results: list[AddResult] = []
         refusal: InvalidInput | None = None
         for batch in calls.with_ids(memories, MAX_COMPARED if may_supersede else calls.BATCH):
-            call = calls.add(self._named(namespace), batch, may_supersede=may_supersede)
+            call = calls.add(self._path(namespace, "memories"), batch, may_supersede=may_supersede)
             try:
                 results += (await self._send(call)).results
             except InvalidInput as exc:
@@ -112,7 +129,8 @@ class AsyncClient:
 
     async def search(self, query: str, *, namespace: str | None = None, **fields: Any) -> SearchResponse:
         """Ranked memories; `fields` are those of a search, such as `top_k`, `filters` and `explain`."""
-        return await self._send(calls.search(self._named(namespace), {"query": query, **fields}))
+        body = {"query": query, **fields}
+        return await self._send(Call("POST", self._path(namespace, "search"), SearchResponse, body))
 
     async def context(
         self,
@@ -128,21 +146,22 @@ class AsyncClient:
         """
         asked = {} if query is None else {"query": query}
         talk = {} if messages is None else {"messages": list(messages)}
-        return await self._send(calls.context(self._named(namespace), {**asked, **talk, **fields}))
+        body = {**asked, **talk, **fields}
+        return await self._send(Call("POST", self._path(namespace, "context"), ContextResponse, body))
 
     async def classify(self, query: str, *, profile: str | None = None) -> ClassifyResponse:
         """The intent of a query and the weights that it would get."""
-        return await self._send(calls.classify({"query": query, "profile": profile}))
+        return await self._send(Call("POST", "/v1/classify", ClassifyResponse, {"query": query, "profile": profile}))
 
     async def get(self, id: str, *, namespace: str | None = None) -> Memory:
         """One memory."""
-        return await self._send(calls.get(self._named(namespace), id))
+        return await self._send(Call("GET", self._path(namespace, "memories", id), Memory))
 
     async def get_all(self, *, namespace: str | None = None, **filters: Any) -> AsyncIterator[Memory]:
         """All memories that meet the filters and have not expired, oldest insertion first; reads page after page."""
-        cursor = None
+        path, cursor = self._path(namespace, "memories"), None
         while True:
-            page = await self._send(calls.page(self._named(namespace), filters, cursor))
+            page = await self._send(calls.page(path, MemoryPage, {"filters": filters}, cursor))
             for memory in page.memories:
                 yield memory
             if (cursor := page.next_cursor) is None:
@@ -150,21 +169,27 @@ class AsyncClient:
 
     async def update(self, id: str, *, namespace: str | None = None, **fields: Any) -> Memory:
         """Change fields of a memory; None clears one that may be empty, others stay as they are."""
-        return await self._send(calls.update(self._named(namespace), id, fields))
+        return await self._send(calls.update(self._path(namespace, "memories", id), fields))
 
     async def update_all(
         self, set: Mapping[str, Any], *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Any
     ) -> UpdateReceipt:
         """Set fields of the memories of these ids, or of all that meet the filters, in one transaction."""
-        return await self._send(calls.update_all(self._named(namespace), set, ids, filters))
+        path = self._path(namespace, "memories", "update")
+        listed = ids if isinstance(ids, str) else list(ids)  # a text, which is refused, is no list of its letters
+        body = {"ids": listed, "filters": filters, "set": set}
+        call = Call("POST", path, UpdateReceipt, body, is_repeatable=False, extra_s=LONG_WORK_S)
+        return await self._send(call)
 
     async def delete(self, id: str, *, namespace: str | None = None) -> None:
         """Delete one memory."""
-        await self._send(calls.delete(self._named(namespace), id))
+        await self._send(Call("DELETE", self._path(namespace, "memories", id), type(None), is_repeatable=False))
 
     async def delete_all(self, *, namespace: str | None = None, **filters: Any) -> int:
         """Delete all memories that meet the filters, of which there must be one; returns how many."""
-        return (await self._send(calls.delete_all(self._named(namespace), filters))).deleted
+        path, body = self._path(namespace, "memories", "delete"), {"filters": filters}
+        call = Call("POST", path, calls.Deleted, body, is_repeatable=False, extra_s=LONG_WORK_S)
+        return (await self._send(call)).deleted
 
     async def add_document(
         self,
@@ -188,17 +213,18 @@ class AsyncClient:
             OSError: the file cannot be read.
         """
         body = calls.document_fields(text, path, fields)
-        return await self._send(calls.put_document(self._named(namespace), body))
+        to = self._path(namespace, "documents")
+        return await self._send(Call("POST", to, DocumentReceipt, body, extra_s=LONG_WORK_S))
 
     async def get_document(self, id: str, *, namespace: str | None = None) -> Document:
         """One document with its chunks and its text."""
-        return await self._send(calls.get_document(self._named(namespace), id))
+        return await self._send(Call("GET", self._path(namespace, "documents", id), Document))
 
     async def documents(self, *, namespace: str | None = None) -> AsyncIterator[DocumentInfo]:
         """All documents, by id; reads page after page."""
-        cursor = None
+        path, cursor = self._path(namespace, "documents"), None
         while True:
-            page = await self._send(calls.document_page(self._named(namespace), cursor))
+            page = await self._send(calls.page(path, DocumentPage, {}, cursor))
             for document in page.documents:
                 yield document
             if (cursor := page.next_cursor) is None:
@@ -206,7 +232,7 @@ class AsyncClient:
 
     async def delete_document(self, id: str, *, namespace: str | None = None) -> None:
         """Delete one document with its chunks."""
-        await self._send(calls.delete_document(self._named(namespace), id))
+        await self._send(Call("DELETE", self._path(namespace, "documents", id), type(None), is_repeatable=False))
 
     async def forget(
         self,
@@ -217,19 +243,21 @@ class AsyncClient:
         namespace: str | None = None,
     ) -> ForgetReceipt:
         """Delete what a speaker said, and tell what others said of them; or delete all that mentions an entity."""
-        fields = {"speaker": speaker, "entity": entity, "dry_run": dry_run}
-        return await self._send(calls.forget(self._named(namespace), fields))
+        path, body = self._path(namespace, "forget"), {"speaker": speaker, "entity": entity, "dry_run": dry_run}
+        call = Call("POST", path, ForgetReceipt, body, is_repeatable=False, extra_s=LONG_WORK_S)
+        return await self._send(call)
 
     async def history(self, id: str, *, namespace: str | None = None) -> list[Memory]:
         """A memory with those that it superseded and those that superseded it, in turn, the oldest first."""
-        return (await self._send(calls.history(self._named(namespace), id))).memories
+        call = Call("GET", self._path(namespace, "memories", id, "history"), MemoryHistory)
+        return (await self._send(call)).memories
 
     async def export(self, *, namespace: str | None = None) -> AsyncIterator[bytes]:
         """A namespace as lines of JSON, each with its line feed: the settings, then every memory.
 
         `trivet import` makes the same namespace of them.
         """
-        call = calls.export(self._named(namespace))
+        call = Call("GET", self._path(namespace, "export"), type(None))
         rest = b""
         try:
             async with self._http.stream(call.method, call.url) as response:
@@ -248,16 +276,17 @@ class AsyncClient:
         self, search_id: str | None = None, *, namespace: str | None = None, **fields: Any
     ) -> FeedbackReceipt:
         """Say what was relevant in an answer: `relevant`, `irrelevant`, `clicked` or `ratings`, by memory id."""
-        return await self._send(calls.feedback(self._named(namespace), {"search_id": search_id, **fields}))
+        body = {"id": uuid7(), "search_id": search_id, **fields}  # of the same id, it is stored once
+        return await self._send(Call("POST", self._path(namespace, "feedback"), FeedbackReceipt, body))
 
     async def entities(self, *, namespace: str | None = None, **fields: Any) -> AsyncIterator[EntitySummary]:
         """All entities that memories mention, the most mentioned first; reads page after page.
 
         `fields` choose: `q`, a part of the name; `type`, a list; `words`; `filters`, `as_of`, `include_superseded`.
         """
-        cursor = None
+        path, cursor = self._path(namespace, "entities"), None
         while True:
-            page = await self._send(calls.entities(self._named(namespace), fields, cursor))
+            page = await self._send(calls.page(path, EntityList, fields, cursor))
             for entity in page.entities:
                 yield entity
             if (cursor := page.next_cursor) is None:
@@ -265,11 +294,13 @@ class AsyncClient:
 
     async def entity(self, id: str, *, namespace: str | None = None, **fields: Any) -> EntityPage:
         """What is known of an entity; `fields` are `limit` and `cursor` of its memories, `filters` and others."""
-        return await self._send(calls.entity(self._named(namespace), id, fields))
+        path = self._path(namespace, "entities", id)
+        return await self._send(Call("GET", path, EntityPage, params=calls.params_of(fields)))
 
     async def neighbors(self, id: str, *, namespace: str | None = None, **fields: Any) -> Neighborhood:
         """The entities around one; `fields` are `hops`, `limit`, `words`, `filters` and others."""
-        return await self._send(calls.neighbors(self._named(namespace), id, fields))
+        path = self._path(namespace, "entities", id, "neighbors")
+        return await self._send(Call("GET", path, Neighborhood, params=calls.params_of(fields)))
 
     async def change_aliases(
         self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), namespace: str | None = None
@@ -279,7 +310,9 @@ class AsyncClient:
         Raises:
             Conflict: an alias is the name of another entity; merge the two.
         """
-        return await self._send(calls.change_aliases(self._named(namespace), id, add, remove))
+        path, body = self._path(namespace, "entities", id, "aliases"), {"add": add, "remove": remove}
+        # An entity that only an alias kept is gone without it, so taking one is not repeated.
+        return await self._send(Call("POST", path, EntityAliases, body, is_repeatable=not remove))
 
     async def merge_entity(self, id: str, into: str, *, namespace: str | None = None) -> MergeReceipt:
         """Make an entity and the one of the id `into` one, shown as that one; `merge_id` of the answer undoes it.
@@ -287,20 +320,21 @@ class AsyncClient:
         Raises:
             Conflict: they are one already.
         """
-        return await self._send(calls.merge_entity(self._named(namespace), id, into))
+        path = self._path(namespace, "entities", id, "merge")
+        return await self._send(Call("POST", path, MergeReceipt, {"into": into}, is_repeatable=False))
 
     async def undo_merge(self, merge_id: str, *, namespace: str | None = None) -> None:
         """Undo one merge; those made before and after it stay. `entity(id).merged` has the merges of an entity."""
-        await self._send(calls.undo_merge(self._named(namespace), merge_id))
+        await self._send(Call("DELETE", self._path(namespace, "merges", merge_id), type(None), is_repeatable=False))
 
     async def paths(self, source: str, target: str, *, namespace: str | None = None, **fields: Any) -> EntityPaths:
         """The shortest paths between two entities; `fields` are `max_hops`, `limit`, `words`, `filters` and others."""
-        ends = {"source": source, "target": target}
-        return await self._send(calls.paths(self._named(namespace), {**ends, **fields}))
+        path, ends = self._path(namespace, "paths"), {"source": source, "target": target}
+        return await self._send(Call("GET", path, EntityPaths, params=calls.params_of({**ends, **fields})))
 
     async def namespaces(self) -> list[NamespaceInfo]:
         """All namespaces, with their settings and counts."""
-        return (await self._send(calls.namespaces())).namespaces
+        return (await self._send(Call("GET", "/v1/namespaces", NamespaceList))).namespaces
 
     async def put_namespace(self, namespace: str | None = None, **settings: Any) -> NamespaceInfo:
         """Create a namespace or change its settings, such as `language`; what is left out is as by default.
@@ -308,17 +342,20 @@ class AsyncClient:
         Raises:
             Conflict: the language or the embedder of a namespace that has memories would change.
         """
-        return await self._send(calls.put_namespace(self._named(namespace), settings))
+        return await self._send(Call("PUT", self._path(namespace), NamespaceInfo, settings))
 
     async def delete_namespace(self, namespace: str) -> NamespaceReceipt:
         """Delete a namespace with everything in it; the receipt counts what is gone."""
-        return await self._send(calls.delete_namespace(namespace))
+        path, params = calls.path_of(namespace), {"confirm": namespace}
+        call = Call("DELETE", path, NamespaceReceipt, None, params, is_repeatable=False, extra_s=LONG_WORK_S)
+        return await self._send(call)
 
-    def _named(self, namespace: str | None) -> str:
+    def _path(self, namespace: str | None, *parts: str) -> str:
+        """The path of a namespace or of what is in it; that of the client if none is named."""
         name = namespace if namespace is not None else self._namespace
         if name is None:
             raise InvalidInput("name a namespace, here or when the client is made", loc=("namespace",))
-        return name
+        return calls.path_of(name, *parts)
 
     async def _send(self, call: Call[T]) -> T:
         """Send a call, again where that may help, and return its answer."""

@@ -1,4 +1,4 @@
-"""The calls of the HTTP API without their sending: both clients send the same ones."""
+"""Calls of the HTTP API without their sending: what both clients do alike before it and after."""
 
 from __future__ import annotations
 
@@ -18,20 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 from retrieval.documents.files import document_of
 from retrieval.errors import NO_SUCH_PATH
 from retrieval.ids import uuid7
-from retrieval.types.document import Document, DocumentPage, DocumentReceipt
-from retrieval.types.entity import EntityAliases, EntityList, EntityPage, EntityPaths, MergeReceipt, Neighborhood
-from retrieval.types.memory import (
-    AddResult,
-    ForgetReceipt,
-    Memory,
-    MemoryHistory,
-    MemoryInput,
-    MemoryPage,
-    UpdateReceipt,
-)
-from retrieval.types.namespace import NamespaceInfo, NamespaceList, NamespaceReceipt
-from retrieval.types.receipts import FeedbackReceipt
-from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
+from retrieval.types.memory import AddResult, Memory, MemoryInput
 from trivet.errors import CLASS_OF, InvalidInput, NotFound, ServerError, TrivetError, Unreachable
 
 T = TypeVar("T")
@@ -46,7 +33,7 @@ BATCH_BYTES = 2 * 1024 * 1024
 """A request ends with the memory that passes it: with the longest one it is below the 16 MiB that servers take."""
 
 PAGE = 200
-"""Memories read in one request."""
+"""Memories, documents or entities read in one request."""
 
 LONG_WORK_S = 600.0
 """How much longer an answer may take where much changes at once: a document of 1,000 pages is embedded for minutes."""
@@ -70,7 +57,9 @@ class _AddResponse(Struct, frozen=True):
     results: list[AddResult]
 
 
-class _Deleted(Struct, frozen=True):
+class Deleted(Struct, frozen=True):
+    """How many memories are gone."""
+
     deleted: int
 
 
@@ -92,6 +81,7 @@ class _Problem(Struct, frozen=True):
 class Call(Generic[T]):
     """One request and the type of its answer; `is_repeatable`: sending it twice does what sending it once does.
 
+    It is not where the second answer would be another: that there is none, or that nothing was changed.
     `extra_s` is how much longer to wait for its answer than for that of others.
     """
 
@@ -252,12 +242,11 @@ def _dumped(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def add(namespace: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[_AddResponse]:
+def add(path: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[_AddResponse]:
     """Add or replace memories that have ids."""
     params = {"may_supersede": "true"} if may_supersede else {}
     body = b'{"memories":[%s]}' % b",".join(memories)
-    extra_s = len(body) / EMBEDDED_BYTES_PER_S
-    return Call("POST", _path(namespace, "memories"), _AddResponse, body, params, extra_s=extra_s)
+    return Call("POST", path, _AddResponse, body, params, extra_s=len(body) / EMBEDDED_BYTES_PER_S)
 
 
 def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult]:
@@ -268,60 +257,16 @@ def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult
     return [AddResult(id=memory_id, status="rejected", error=str(refusal)) for memory_id in ids]
 
 
-def search(namespace: str, fields: Mapping[str, Any]) -> Call[SearchResponse]:
-    """Search a namespace."""
-    return Call("POST", _path(namespace, "search"), SearchResponse, fields)
-
-
-def context(namespace: str, fields: Mapping[str, Any]) -> Call[ContextResponse]:
-    """Make a context pack."""
-    return Call("POST", _path(namespace, "context"), ContextResponse, fields)
-
-
-def classify(fields: Mapping[str, Any]) -> Call[ClassifyResponse]:
-    """Classify a query."""
-    return Call("POST", "/v1/classify", ClassifyResponse, fields)
-
-
-def get(namespace: str, memory_id: str) -> Call[Memory]:
-    """Read one memory."""
-    return Call("GET", _path(namespace, "memories", memory_id), Memory)
-
-
-def page(namespace: str, filters: Mapping[str, Any], cursor: str | None) -> Call[MemoryPage]:
-    """Read one page of memories."""
-    params = {"limit": str(PAGE), "filters": _as_json(filters).decode()}
-    if cursor is not None:
-        params["cursor"] = cursor
-    return Call("GET", _path(namespace, "memories"), MemoryPage, params=params)
-
-
-def update(namespace: str, memory_id: str, fields: Mapping[str, Any]) -> Call[Memory]:
+def update(path: str, fields: Mapping[str, Any]) -> Call[Memory]:
     """Change fields of a memory."""
     body = _as_json(fields)
-    extra_s = len(body) / EMBEDDED_BYTES_PER_S
-    return Call("PATCH", _path(namespace, "memories", memory_id), Memory, body, extra_s=extra_s)
+    return Call("PATCH", path, Memory, body, extra_s=len(body) / EMBEDDED_BYTES_PER_S)
 
 
-def update_all(
-    namespace: str, fields: Mapping[str, Any], ids: Iterable[str], filters: Mapping[str, Any]
-) -> Call[UpdateReceipt]:
-    """Change the same fields of many memories; sent twice, the second answer would count none as updated."""
-    listed = ids if isinstance(ids, str) else list(ids)  # a text, which the server refuses, is no list of its letters
-    body = {"ids": listed, "filters": filters, "set": fields}
-    path = _path(namespace, "memories", "update")
-    return Call("POST", path, UpdateReceipt, body, is_repeatable=False, extra_s=LONG_WORK_S)
-
-
-def delete(namespace: str, memory_id: str) -> Call[None]:
-    """Delete one memory; sent twice, the second answer would be that there is none."""
-    return Call("DELETE", _path(namespace, "memories", memory_id), type(None), is_repeatable=False)
-
-
-def delete_all(namespace: str, filters: Mapping[str, Any]) -> Call[_Deleted]:
-    """Delete memories by filters; sent twice, the second answer would count none."""
-    path = _path(namespace, "memories", "delete")
-    return Call("POST", path, _Deleted, {"filters": filters}, is_repeatable=False, extra_s=LONG_WORK_S)
+def page(path: str, answer: type[T], fields: Mapping[str, Any], cursor: str | None) -> Call[T]:
+    """Read one page of a list."""
+    params = {"limit": str(PAGE), **params_of(fields)} | ({} if cursor is None else {"cursor": cursor})
+    return Call("GET", path, answer, params=params)
 
 
 def document_fields(text: str | None, path: PathLike[str] | str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,103 +286,7 @@ def document_fields(text: str | None, path: PathLike[str] | str | None, fields: 
     return {"text": text, **fields, "id": fields.get("id") or uuid7()}
 
 
-def put_document(namespace: str, fields: Mapping[str, Any]) -> Call[DocumentReceipt]:
-    """Put a document that has an id."""
-    return Call("POST", _path(namespace, "documents"), DocumentReceipt, fields, extra_s=LONG_WORK_S)
-
-
-def get_document(namespace: str, document_id: str) -> Call[Document]:
-    """Read one document."""
-    return Call("GET", _path(namespace, "documents", document_id), Document)
-
-
-def document_page(namespace: str, cursor: str | None) -> Call[DocumentPage]:
-    """Read one page of documents."""
-    params = {"limit": str(PAGE)} | ({} if cursor is None else {"cursor": cursor})
-    return Call("GET", _path(namespace, "documents"), DocumentPage, params=params)
-
-
-def delete_document(namespace: str, document_id: str) -> Call[None]:
-    """Delete one document; sent twice, the second answer would be that there is none."""
-    return Call("DELETE", _path(namespace, "documents", document_id), type(None), is_repeatable=False)
-
-
-def forget(namespace: str, fields: Mapping[str, Any]) -> Call[ForgetReceipt]:
-    """Forget a speaker or an entity; sent twice, the second answer would name nothing."""
-    path = _path(namespace, "forget")
-    return Call("POST", path, ForgetReceipt, fields, is_repeatable=False, extra_s=LONG_WORK_S)
-
-
-def history(namespace: str, memory_id: str) -> Call[MemoryHistory]:
-    """Read what a memory superseded and what superseded it."""
-    return Call("GET", _path(namespace, "memories", memory_id, "history"), MemoryHistory)
-
-
-def export(namespace: str) -> Call[None]:
-    """Export a namespace; the answer is a stream of lines."""
-    return Call("GET", _path(namespace, "export"), type(None))
-
-
-def feedback(namespace: str, fields: Mapping[str, Any]) -> Call[FeedbackReceipt]:
-    """Say what was relevant; the same id with the same content is stored once."""
-    return Call("POST", _path(namespace, "feedback"), FeedbackReceipt, {"id": uuid7(), **fields})
-
-
-def entities(namespace: str, fields: Mapping[str, Any], cursor: str | None) -> Call[EntityList]:
-    """Read one page of entities."""
-    params = {"limit": str(PAGE), **_params(fields)} | ({} if cursor is None else {"cursor": cursor})
-    return Call("GET", _path(namespace, "entities"), EntityList, params=params)
-
-
-def entity(namespace: str, entity_id: str, fields: Mapping[str, Any]) -> Call[EntityPage]:
-    """Read the page of an entity."""
-    return Call("GET", _path(namespace, "entities", entity_id), EntityPage, params=_params(fields))
-
-
-def neighbors(namespace: str, entity_id: str, fields: Mapping[str, Any]) -> Call[Neighborhood]:
-    """Read the entities around one."""
-    return Call("GET", _path(namespace, "entities", entity_id, "neighbors"), Neighborhood, params=_params(fields))
-
-
-def change_aliases(namespace: str, entity_id: str, added: Sequence[str], removed: Sequence[str]) -> Call[EntityAliases]:
-    """Give and take aliases; an entity that only an alias kept is gone without it, so taking one is not repeated."""
-    path = _path(namespace, "entities", entity_id, "aliases")
-    return Call("POST", path, EntityAliases, {"add": added, "remove": removed}, is_repeatable=not removed)
-
-
-def merge_entity(namespace: str, entity_id: str, into: str) -> Call[MergeReceipt]:
-    """Merge an entity into another; sent twice, the second answer would be that they are one already."""
-    path = _path(namespace, "entities", entity_id, "merge")
-    return Call("POST", path, MergeReceipt, {"into": into}, is_repeatable=False)
-
-
-def undo_merge(namespace: str, merge_id: str) -> Call[None]:
-    """Undo a merge; sent twice, the second answer would be that there is none."""
-    return Call("DELETE", _path(namespace, "merges", merge_id), type(None), is_repeatable=False)
-
-
-def namespaces() -> Call[NamespaceList]:
-    """List the namespaces."""
-    return Call("GET", "/v1/namespaces", NamespaceList)
-
-
-def put_namespace(namespace: str, settings: Mapping[str, Any]) -> Call[NamespaceInfo]:
-    """Create a namespace or change its settings."""
-    return Call("PUT", _path(namespace), NamespaceInfo, settings)
-
-
-def delete_namespace(namespace: str) -> Call[NamespaceReceipt]:
-    """Delete a namespace; sent twice, the second answer would be that there is none."""
-    params = {"confirm": namespace}
-    return Call("DELETE", _path(namespace), NamespaceReceipt, params=params, is_repeatable=False, extra_s=LONG_WORK_S)
-
-
-def paths(namespace: str, fields: Mapping[str, Any]) -> Call[EntityPaths]:
-    """Find paths between two entities."""
-    return Call("GET", _path(namespace, "paths"), EntityPaths, params=_params(fields))
-
-
-def _params(fields: Mapping[str, Any]) -> dict[str, str | list[str]]:
+def params_of(fields: Mapping[str, Any]) -> dict[str, str | list[str]]:
     """Fields as parameters of a query string: texts, lists of texts, and all else as JSON; None is left out."""
     return {name: _param(value) for name, value in fields.items() if value is not None}
 
@@ -450,7 +299,7 @@ def _param(value: Any) -> str | list[str]:
     return _as_json(value).decode().strip('"')
 
 
-def _path(namespace: str, *parts: str) -> str:
+def path_of(namespace: str, *parts: str) -> str:
     """The path of a namespace or of what is in it; no id can leave its place in it.
 
     The server refuses half a surrogate pair.
