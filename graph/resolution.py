@@ -71,13 +71,6 @@ class EntityCandidate(NamedTuple):
     bearers: int
 
 
-class EntityMatches(NamedTuple):
-    """The possible spellings of names in a query, and the entities found for them."""
-
-    spelled: Spellings
-    found: Sequence[EntityCandidate]
-
-
 class _Meant(NamedTuple):
     row: EntityCandidate
     how: How
@@ -86,15 +79,18 @@ class _Meant(NamedTuple):
 
 
 def resolve(
-    named: EntityMatches, mentions_of: Callable[[NDArray[np.int64]], NDArray[np.int64]], memories: int
+    spelled: Spellings,
+    found: Sequence[EntityCandidate],
+    mentions_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    memories: int,
 ) -> list[Seed]:
-    """Score the entities that the query can mean, and keep the best 8.
+    """Score the entities that the query can mean, of those found for its spellings, and keep the best 8.
 
     Longer names are placed first, so that names inside them are recognised as covered. The score grows with the
     number of words of the name and with its rarity among the namespace's memories. `mentions_of` returns how many of
     them mention each entity, at most `MENTIONS_CAP`; entities without mentions are dropped.
     """
-    meant = list(_meant(*named))
+    meant = list(_meant(spelled, found))
     counts = mentions_of(np.array([each.row.entity for each in meant], np.int64)).tolist()
     known = [pair for pair in zip(meant, counts, strict=True) if pair[1]]
     known.sort(key=lambda pair: (pair[0].how == "similar", -len(pair[0].where), pair[0].row.entity))

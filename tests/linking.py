@@ -11,7 +11,8 @@ from psycopg import AsyncConnection
 from graph.adjacency import Adjacency, read_edges
 from graph.linking import complete, possible_names, to_complete
 from graph.merges import read_roots
-from graph.resolution import MENTIONS_CAP, EntityCandidate, EntityMatches, Seed, resolve
+from graph.resolution import MENTIONS_CAP, EntityCandidate, Seed, resolve
+from graph.spellings import Spellings
 from retrieval.index.entity_names import read_names
 from retrieval.index.slots import Slots
 
@@ -21,17 +22,19 @@ _MEMORIES = 10_000
 
 async def link(conn: AsyncConnection[Any], ns: int, query: str) -> list[Seed]:
     """The entities that a query is most about, best first."""
-    matches, graph, memories = await _look_up(conn, ns, query)
-    return resolve(matches, partial(graph.mentions, cap=MENTIONS_CAP), memories)
+    spelled, found, graph, memories = await _look_up(conn, ns, query)
+    return resolve(spelled, found, partial(graph.mentions, cap=MENTIONS_CAP), memories)
 
 
 async def found_for(conn: AsyncConnection[Any], ns: int, query: str) -> list[EntityCandidate]:
     """All entities that a query may mention, by what the tables say now."""
-    matches, _, _ = await _look_up(conn, ns, query)
-    return [*matches.found]
+    _, found, _, _ = await _look_up(conn, ns, query)
+    return found
 
 
-async def _look_up(conn: AsyncConnection[Any], ns: int, query: str) -> tuple[EntityMatches, Adjacency, int]:
+async def _look_up(
+    conn: AsyncConnection[Any], ns: int, query: str
+) -> tuple[Spellings, list[EntityCandidate], Adjacency, int]:
     roots = await read_roots(conn, ns)
     graph = Adjacency(*await read_edges(conn, ns, roots=roots))
     names = await read_names(conn, ns, Slots(), roots=roots.values(), parts=1)
@@ -40,4 +43,4 @@ async def _look_up(conn: AsyncConnection[Any], ns: int, query: str) -> tuple[Ent
     spelled = possible_names(query)
     found = names.find(spelled, partial(graph.mentions, cap=1), roots, np.ones(_MEMORIES, np.bool_))
     prefixes, acronyms = to_complete(spelled, found)
-    return EntityMatches(spelled, found + await complete(conn, ns, prefixes, acronyms)), graph, memories
+    return spelled, found + await complete(conn, ns, prefixes, acronyms), graph, memories

@@ -8,7 +8,7 @@ from functools import partial
 from cachetools import LRUCache
 
 from graph.linking import complete, possible_names, to_complete
-from graph.resolution import MENTIONS_CAP, EntityMatches, Seed, resolve
+from graph.resolution import MENTIONS_CAP, Seed, resolve
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.store.pool import Pool
 
@@ -30,17 +30,13 @@ class EntityLookup:
         key = (index.serial, changed, text, memories)
         seeds = self._kept.get(key)
         if seeds is None:
-            seeds = resolve(await self._matches(index, text), partial(index.mentions, cap=MENTIONS_CAP), memories)
+            spelled = possible_names(text)
+            found = index.names.find(spelled, partial(index.mentions, cap=1), index.roots, index.memories.alive.values)
+            prefixes, acronyms = to_complete(spelled, found)
+            if prefixes or acronyms:  # the database is asked only about beginnings of names, and acronyms
+                async with self._pool.connection() as conn:
+                    found += await complete(conn, index.ns, prefixes, acronyms)
+            seeds = resolve(spelled, found, partial(index.mentions, cap=MENTIONS_CAP), memories)
             if index.changed == changed:  # else it may lack what has changed since
                 self._kept[key] = seeds
         return seeds
-
-    async def _matches(self, index: NamespaceIndex, text: str) -> EntityMatches:
-        """All that the query may mention; the database is asked only about beginnings of names, and acronyms."""
-        spelled = possible_names(text)
-        found = index.names.find(spelled, partial(index.mentions, cap=1), index.roots, index.memories.alive.values)
-        prefixes, acronyms = to_complete(spelled, found)
-        if prefixes or acronyms:
-            async with self._pool.connection() as conn:
-                found += await complete(conn, index.ns, prefixes, acronyms)
-        return EntityMatches(spelled, found)

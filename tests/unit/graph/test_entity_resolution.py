@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graph.extraction import extract
-from graph.resolution import EntityCandidate, EntityMatches, Seed
+from graph.resolution import EntityCandidate, Seed
 from graph.resolution import resolve as resolve_named
 from graph.spellings import Spellings, initials, spellings
 from graph.stopwords import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
@@ -20,7 +20,7 @@ def spelled(query: str) -> Spellings:
 
 def resolve(query: Spellings, found: list[EntityCandidate], *, mentions: int = 3) -> list[Seed]:
     """Each entity is mentioned by so many memories of a hundred."""
-    return resolve_named(EntityMatches(query, found), lambda entities: np.full(len(entities), mentions), 100)
+    return resolve_named(query, found, lambda entities: np.full(len(entities), mentions), 100)
 
 
 def exact(key: str, *, is_name: bool = True, **changes: Any) -> EntityCandidate:
