@@ -142,11 +142,6 @@ class CategoryColumn:
         self.values = StringTable()
         self.codes = GrowableArray(np.int32, NONE)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
-        return self.codes.nbytes + self.values.nbytes
-
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take the `arrays` of another column."""
         self.codes.values = arrays["codes"]
