@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from math import inf
 from typing import NamedTuple
 
@@ -55,27 +55,26 @@ class Candidates(msgspec.Struct, frozen=True):
     Attributes:
         docs: slots of the candidates, by number.
         numbers: the candidates of all hits, leg after leg, best first, as int32.
+        starts: where those of each leg begin.
     """
 
     rankings: Mapping[Leg, LegRanking]
     docs: list[int]
     numbers: array[int]
+    starts: Mapping[Leg, int]
 
     @classmethod
     def from_rankings(cls, rankings: Mapping[Leg, LegRanking]) -> Candidates:
         """Number the hits of all legs."""
         hits = list(chain.from_iterable([ranking.docs.tolist() for ranking in rankings.values()]))
         number = {doc: number for number, doc in enumerate(dict.fromkeys(hits))}
-        return cls(rankings, list(number), array("i", map(number.__getitem__, hits)))
+        starts = dict(zip(rankings, accumulate(map(len, rankings.values()), initial=0), strict=False))
+        return cls(rankings, list(number), array("i", map(number.__getitem__, hits)), starts)
 
     def of_leg(self, leg: Leg) -> array[int]:
-        """The candidates that a leg returned, best first; none if it did not answer."""
-        start = 0
-        for each, ranking in self.rankings.items():
-            if each is leg:
-                return self.numbers[start : start + len(ranking)]
-            start += len(ranking)
-        return array("i")
+        """The candidates that a leg returned, best first."""
+        start = self.starts[leg]
+        return self.numbers[start : start + len(self.rankings[leg])]
 
     def ids(self, numbers: Sequence[int]) -> list[str]:
         """The ids of some candidates."""
@@ -87,11 +86,9 @@ class Candidates(msgspec.Struct, frozen=True):
 
     def fuse(self, kept: Mapping[Leg, LegRanking], weights: Mapping[Leg, float], *, rrf_k: float) -> FusedOrder:
         """Fuse the prefix of each ranking that is `kept`, best first, ties by id."""
-        parts = []
-        start = 0
-        for leg, ranking in self.rankings.items():
-            parts.append(RankingSlice(start, len(kept[leg]), checked_weight(weights, leg)))
-            start += len(ranking)
+        parts = [
+            RankingSlice(start, len(kept[leg]), checked_weight(weights, leg)) for leg, start in self.starts.items()
+        ]
         fused = fuse(len(self.docs), self.numbers, parts, rrf_k=rrf_k)
         if len(set(fused.scores)) == len(fused.scores):
             return fused
