@@ -166,6 +166,13 @@ def empty_database_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
+async def conn(database_url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    """A connection to `database_url`."""
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        yield connection
+
+
+@pytest.fixture
 async def pool(database_url: str) -> AsyncIterator[Pool]:
     """A pool of connections to `database_url`."""
     async with open_pool(database_url, 4) as opened:

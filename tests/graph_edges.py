@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,13 @@ _latest = function(
 _weightiest = function(
     "trivet_graph_weightiest", Array, Array, _COUNT, _COUNT, Array, Array, Array, result=_COUNT
 )  # fmt: skip
+
+
+def edges_of(mentions: Mapping[int, Mapping[int, float]]) -> Edges:
+    """Weights by memory and entity as columns."""
+    rows = [(entity, doc, weight) for doc, weights in mentions.items() for entity, weight in weights.items()]
+    entities, docs, weights = zip(*rows, strict=True) if rows else ((), (), ())
+    return np.array(entities, np.int64), np.array(docs, np.int64), np.array(weights, np.float64)
 
 
 def latest_edges(

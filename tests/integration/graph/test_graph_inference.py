@@ -41,12 +41,6 @@ NAMES = {entity_id(name): name.title() for name in ("ann", "bob", "cat", "dan", 
 GRANDPARENT = Rule("grandparent", (Atom("x", "parent_of", "y"), Atom("y", "parent_of", "z")), Atom("x", "gp_of", "z"))
 
 
-@pytest.fixture
-async def conn(database_url: str) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database_url) as connection:
-        yield connection
-
-
 async def add(conn: AsyncConnection[Any], *relations: tuple[str, str, str], first: int = 1, ns: int = NS) -> None:
     """Memories of one relation each, numbered from `first`."""
     docs = list(range(first, first + len(relations)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,12 +13,6 @@ from graph.store import DocGraph, GivenEntity
 from tests.linking import link
 
 NS = 7
-
-
-@pytest.fixture
-async def conn(database_url: str) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database_url) as connection:
-        yield connection
 
 
 async def seeds(conn: AsyncConnection[Any], names: list[str], query: str) -> dict[str, str]:

@@ -20,12 +20,6 @@ TABLES: tuple[LiteralString, ...] = ("entity", "entity_alias", "entity_token", "
 NS = 7
 
 
-@pytest.fixture
-async def conn(database_url: str) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database_url) as connection:
-        yield connection
-
-
 async def rows(conn: AsyncConnection[Any], sql: LiteralString) -> list[tuple[Any, ...]]:
     return list(await (await conn.execute(sql)).fetchall())
 
@@ -196,9 +190,9 @@ async def test_concurrent_writers_and_removers_leave_nothing_and_do_not_deadlock
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(url) as connection:
-        yield connection
+async def connections(url: str, count: int) -> AsyncIterator[list[AsyncConnection[Any]]]:
+    async with AsyncExitStack() as stack:
+        yield [await stack.enter_async_context(await AsyncConnection.connect(url)) for _ in range(count)]
 
 
 async def _wait_for_lock(conn: AsyncConnection[Any]) -> None:
@@ -210,8 +204,7 @@ async def _wait_for_lock(conn: AsyncConnection[Any]) -> None:
 
 async def test_an_entity_removed_while_it_is_written_comes_back(database_url: str) -> None:
     """The writer waits for the remover's transaction, finds the row gone and inserts it anew."""
-    async with AsyncExitStack() as stack:
-        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+    async with connections(database_url, 3) as (remover, writer, watcher):
         await store.write(remover, NS, [text(1, "We saw Rome.")])
         await remover.commit()
         await store.write(remover, NS, (), removed=[1])
@@ -228,8 +221,7 @@ async def test_an_entity_removed_while_it_is_written_comes_back(database_url: st
 
 async def test_an_entity_mentioned_while_it_is_removed_stays(database_url: str) -> None:
     """The remover sees who holds it, waits for nobody and leaves it."""
-    async with AsyncExitStack() as stack:
-        remover, writer = [await stack.enter_async_context(connected(database_url)) for _ in range(2)]
+    async with connections(database_url, 2) as (remover, writer):
         await store.write(remover, NS, [text(1, "We saw Rome.")])
         await remover.commit()
         await store.write(writer, NS, [text(2, "We saw Rome.")])
@@ -242,8 +234,7 @@ async def test_an_entity_mentioned_while_it_is_removed_stays(database_url: str) 
 
 async def test_who_describes_an_entity_anew_and_who_removes_it_do_not_wait_in_a_circle(database_url: str) -> None:
     """The remover has it first; the writer, who holds it as well, waits to name it until the remover is done."""
-    async with AsyncExitStack() as stack:
-        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+    async with connections(database_url, 3) as (remover, writer, watcher):
         await store.write(remover, NS, [text(1, "we saw rome")])
         await remover.commit()
         await remover.execute("select from entity for no key update")
@@ -260,8 +251,7 @@ async def test_who_describes_an_entity_anew_and_who_removes_it_do_not_wait_in_a_
 
 async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(database_url: str) -> None:
     """Each takes the last mention of an entity away that the other is about to mention."""
-    async with AsyncExitStack() as stack:
-        one, other = [await stack.enter_async_context(connected(database_url)) for _ in range(2)]
+    async with connections(database_url, 2) as (one, other):
         await store.write(one, NS, [text(1, "We saw Rome."), text(2, "We saw Oslo.")])
         await one.commit()
 
@@ -279,8 +269,7 @@ async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(databa
 
 
 async def test_who_meant_an_entity_by_an_alias_that_is_taken_away_starts_again(database_url: str) -> None:
-    async with AsyncExitStack() as stack:
-        remover, writer, watcher = [await stack.enter_async_context(connected(database_url)) for _ in range(3)]
+    async with connections(database_url, 3) as (remover, writer, watcher):
         known = DocGraph(1, entities=[GivenEntity("Caroline Brown", aliases=["Caro"])])
         await store.write(remover, NS, [known])
         await remover.commit()

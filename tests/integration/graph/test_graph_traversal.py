@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 import networkx as nx
@@ -30,12 +30,6 @@ _MEMORY: LiteralString = """
            array_fill(0, array[384])::real[]::halfvec
     from unnest(%(docs)s::integer[]) as d
 """
-
-
-@pytest.fixture
-async def conn(database_url: str) -> AsyncIterator[AsyncConnection[Any]]:
-    async with await AsyncConnection.connect(database_url) as connection:
-        yield connection
 
 
 async def add(conn: AsyncConnection[Any], mentions: dict[int, str], relations: Sequence[GivenRelation] = ()) -> None:

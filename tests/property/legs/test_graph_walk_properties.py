@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,8 +14,8 @@ from graph.forward_chaining import Stated
 from graph.inference import JoinedEdge
 from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.resolution import Seed
-from graph.segments import NarrowEdges
 from graph.traversal import begin, walk
+from tests.graph_edges import edges_of
 from tests.plain_walk import PlainWalk
 
 MEMORIES = 24
@@ -36,13 +35,6 @@ class Case:
     anchors: dict[int, float]
     joined: dict[int, JoinedEdge]
     bounds: Bounds
-
-
-def edges_of(mentions: Mapping[int, Mapping[int, float]]) -> NarrowEdges:
-    """The same as columns."""
-    rows = [(entity, doc, weight) for doc, weights in mentions.items() for entity, weight in weights.items()]
-    entities, docs, weights = zip(*rows, strict=True) if rows else ((), (), ())
-    return np.array(entities, np.int64), np.array(docs, np.int64), np.array(weights, np.float32)
 
 
 @st.composite

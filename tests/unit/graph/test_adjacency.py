@@ -17,7 +17,7 @@ from graph.forward_chaining import Stated
 from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.resolution import Seed
 from graph.segments import LEVELS, EdgeSegment
-from tests.graph_edges import Edges, latest_edges, weightiest_edges
+from tests.graph_edges import Edges, edges_of, latest_edges, weightiest_edges
 
 ENTITIES = (-(2**62), -7, 0, 3, 4, 2**62)
 UNKNOWN = 12_345
@@ -60,16 +60,6 @@ class Plain:
         """The edges of some memories to what they mention most."""
         ranked = {doc: sorted(self.mentions.get(doc, {}).items(), key=lambda way: (-way[1], way[0])) for doc in docs}
         return {(entity, doc, weight) for doc in docs for entity, weight in ranked[doc][:most]}
-
-
-def edges_of(mentions: Mapping[int, Mentions]) -> Edges:
-    """The same as columns."""
-    rows = [(entity, doc, weight) for doc, weights in mentions.items() for entity, weight in weights.items()]
-    return (
-        np.array([entity for entity, _, _ in rows], np.int64),
-        np.array([doc for _, doc, _ in rows], np.int64),
-        np.array([weight for _, _, weight in rows], np.float64),
-    )
 
 
 def rows_of(edges: Edges) -> list[tuple[int, int, float]]:

@@ -12,7 +12,7 @@ from graph.adjacency import Adjacency
 from graph.forward_chaining import Stated
 from graph.merges import moved, unified
 from graph.visible import MAX_EVIDENCE, RECENT, STATED_SCANNED, VisibleGraph, co_mentions, grouped
-from tests.graph_edges import Edges
+from tests.graph_edges import edges_of
 
 ENTITIES = (-(2**62), -7, 0, 3, 4, 2**62)
 MEMORIES = 12
@@ -36,15 +36,6 @@ STATED = st.lists(
 )
 VISIBLE = st.lists(st.booleans(), min_size=MEMORIES, max_size=MEMORIES)
 ROOTS = st.dictionaries(st.sampled_from(ENTITIES[:3]), st.sampled_from(ENTITIES[3:]))
-
-
-def edges_of(mentions: Mentions) -> Edges:
-    rows = [(entity, doc, weight) for doc, weights in mentions.items() for entity, weight in weights.items()]
-    return (
-        np.array([entity for entity, _, _ in rows], np.int64),
-        np.array([doc for _, doc, _ in rows], np.int64),
-        np.array([weight for _, _, weight in rows], np.float64),
-    )
 
 
 def graph_of(parts: Sequence[Mentions], stated: Sequence[Stated]) -> Adjacency:
