@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
 
 from retrieval.documents.pieces import TokenizerPieces
 from retrieval.documents.splitting import (
@@ -19,7 +18,7 @@ from retrieval.documents.splitting import (
     headings,
 )
 from retrieval.installation import models_dir
-from retrieval.text.word_pieces import TOKENIZER_FILE
+from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
 
 STRUCTURES: list[Structure] = ["markdown", "text", "code"]
 
@@ -35,10 +34,7 @@ TEXTS = st.lists(PARTS | st.text(st.characters(codec="utf-8"), max_size=20), max
 
 @cache
 def splitter() -> DocumentSplitter:
-    tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return DocumentSplitter(TokenizerPieces(tokenizer))
+    return DocumentSplitter(TokenizerPieces(load_tokenizer(models_dir() / TOKENIZER_FILE)))
 
 
 @settings(deadline=None)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tokenizers import Tokenizer
 
 from retrieval.documents.pieces import CountedPieces, TokenizerPieces
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, headings
 from retrieval.installation import models_dir
-from retrieval.text.word_pieces import TOKENIZER_FILE
+from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
 
 PARAGRAPH = "The kettle whistles before the water boils over. " * 12
 MARKDOWN = f"""# Handbook
@@ -36,10 +35,7 @@ Pay
 
 @pytest.fixture(scope="module")
 def splitter() -> DocumentSplitter:
-    tokenizer = Tokenizer.from_file(str(models_dir() / TOKENIZER_FILE))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return DocumentSplitter(TokenizerPieces(tokenizer))
+    return DocumentSplitter(TokenizerPieces(load_tokenizer(models_dir() / TOKENIZER_FILE)))
 
 
 def test_chunks_of_markdown_know_their_headings(splitter: DocumentSplitter) -> None:
