@@ -35,7 +35,7 @@ from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg, Mode, SearchRequest
-from tests.turns import uncached
+from tests.turns import HashedEmbedder, uncached
 
 DEADLINE_S = 1.0
 """Where a leg does not answer at all; the others have done so before."""
@@ -94,10 +94,10 @@ class Listening:
         return await self._real.search(structs.replace(query, other_rankings=other_rankings))
 
 
-class DeadEmbedder:
+class DeadEmbedder(HashedEmbedder):
     """An embedding provider that does not answer."""
 
-    model, dimensions = "dead", 384
+    model = "dead"
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Fail."""
@@ -106,17 +106,6 @@ class DeadEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Fail."""
         raise ConnectionError(f"no embedder for {len(texts)} texts")
-
-    def fragment_share(self, _text: str) -> float:
-        """Known without the provider."""
-        return 0.0
-
-    def count_pieces(self, text: str) -> int:
-        """Known without the provider, too."""
-        return len(text.split())
-
-    async def aclose(self) -> None:
-        """Hold nothing."""
 
 
 class SilentEmbedder(DeadEmbedder):
