@@ -148,8 +148,8 @@ async def _read(view: EntityView, entity: StoredEntity, docs: NDArray[np.int64])
 
 async def _met_with(view: EntityView, entity: int) -> tuple[list[MetEntity], bool]:
     ties, is_cut = view.graph.ties_of(entity, most=MAX_TIES, recent=MET_RECENT, counts=view.may_be_shown)
-    known = await view.described([tie.other for tie in ties])
-    met = [tie for tie in ties if tie.shared and tie.other in known and view.is_shown(known[tie.other])]
+    known = await view.shown([tie.other for tie in ties])
+    met = [tie for tie in ties if tie.shared and tie.other in known]
     met.sort(key=lambda tie: (-tie.shared, -tie.strength, tie.other))
     shown = [
         MetEntity(

@@ -315,13 +315,9 @@ async def _first_shown(
     shown: list[tuple[int, int]] = []
     for first in range(0, len(found), DESCRIBED_AT_ONCE):
         some = found[first : first + DESCRIBED_AT_ONCE].tolist()
-        known = await view.described(some)
+        known = await view.shown(some)
         mentions = counts[first : first + DESCRIBED_AT_ONCE].tolist()
-        shown += [
-            (entity, count)
-            for entity, count in zip(some, mentions, strict=True)
-            if entity in known and view.is_shown(known[entity])
-        ]
+        shown += [(entity, count) for entity, count in zip(some, mentions, strict=True) if entity in known]
         if len(shown) > limit:
             break
     return shown[:limit], len(shown) > limit

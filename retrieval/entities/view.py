@@ -48,7 +48,7 @@ def entity_number(code: str) -> int | None:
     return (int(code, 16) + 2**63) % 2**64 - 2**63
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class Expansion:
     """What was reached from an entity.
 
@@ -113,9 +113,10 @@ class EntityView:
             self._known |= await entities.describe(self.conn, self.ns, unknown)
         return {number: self._known[number] for number in numbers if number in self._known}
 
-    def is_shown(self, entity: StoredEntity) -> bool:
-        """Whether it is a name, or words are shown too."""
-        return self.words or entity.type not in TOKENIZED_TYPES
+    async def shown(self, numbers: Collection[int]) -> dict[int, StoredEntity]:
+        """The same of those that are names; of all if words are shown too."""
+        known = await self.described(numbers)
+        return {number: each for number, each in known.items() if self.words or each.type not in TOKENIZED_TYPES}
 
     def may_be_shown(self, entities: NDArray[np.int64], always: Collection[int] = ()) -> NDArray[np.bool_]:
         """Which of some entities are shown, as far as the index knows, shape as given; those in `always` are.
@@ -131,16 +132,17 @@ class EntityView:
         """Go from an entity to those tied to it, from the strongest of each hop on; those in `always` are shown."""
         began = monotonic()
         reached = Expansion(hops={start: 0}, strengths={start: 1.0}, ties={}, is_cut=False)
-        frontier, is_cut = [start], False
+        frontier = [start]
         for hop in range(1, hops + 1):
             found: dict[int, float] = {}
             for entity in frontier:
                 if monotonic() - began > DEADLINE_S:
-                    is_cut = True
+                    reached.is_cut = True
                     break
                 ties, cut = self.graph.ties_of(entity, most=MAX_TIES, counts=partial(self.may_be_shown, always=always))
-                is_cut |= cut
-                shown = await self._shown(ties, always)
+                reached.is_cut |= cut
+                known = await self.shown([tie.other for tie in ties])
+                shown = [tie for tie in ties if tie.other in always or tie.other in known]
                 for tie in shown:
                     _keep(reached.ties, tie)
                     strength = reached.strengths[entity] * tie.strength / shown[0].strength
@@ -151,12 +153,8 @@ class EntityView:
             reached.hops.update(dict.fromkeys(ranked, hop))
             reached.strengths.update(found)
             frontier = ranked[:MAX_EXPANDED]
-            is_cut |= hop < hops and len(ranked) > MAX_EXPANDED
-        return Expansion(hops=reached.hops, strengths=reached.strengths, ties=reached.ties, is_cut=is_cut)
-
-    async def _shown(self, ties: Sequence[Tie], always: Collection[int]) -> list[Tie]:
-        known = await self.described([tie.other for tie in ties])
-        return [tie for tie in ties if tie.other in always or (tie.other in known and self.is_shown(known[tie.other]))]
+            reached.is_cut |= hop < hops and len(ranked) > MAX_EXPANDED
+        return reached
 
     def summary(self, entity: int, mentions: int | None = None) -> EntitySummary:
         """An entity that was described before; its mentions are counted unless they are given."""
