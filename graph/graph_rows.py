@@ -14,6 +14,7 @@ GIVEN_WEIGHT = 1.0
 
 _STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "thing": 4, "speaker": 5, "title": 6}
 _GIVEN_STRENGTH = len(_STRENGTH)
+_TYPED_STRENGTH = _GIVEN_STRENGTH + 1
 FOUND_TYPES = _STRENGTH.keys()
 """Types that extraction gives; any other is a caller's."""
 
@@ -81,8 +82,8 @@ class EntityRow:
         return self.type not in TOKENIZED_TYPES or self.name != self.key
 
     def is_stronger(self, stored_type: str) -> bool:
-        """Whether it replaces a stored description of that type; a caller's gives way only to a caller's."""
-        return self.type != stored_type and self.strength > _STRENGTH.get(stored_type, _STRENGTH["title"])
+        """Whether it replaces a stored description of that type; a caller's type gives way only to another."""
+        return self.type != stored_type and self.strength > _STRENGTH.get(stored_type, _GIVEN_STRENGTH)
 
 
 class GraphRows:
@@ -117,7 +118,8 @@ class GraphRows:
         if not own:
             return
         entity = entity_id(own)
-        self._entity(entity, own, given.name, given.type, _GIVEN_STRENGTH)
+        strength = _GIVEN_STRENGTH if given.type == "thing" else _TYPED_STRENGTH
+        self._entity(entity, own, given.name, given.type, strength)
         self.mentions[entity, doc] = GIVEN_WEIGHT
         for key, name in given.alias_keys():
             self.aliases[key, entity, doc] = name
@@ -133,7 +135,7 @@ class GraphRows:
     def _meant(self, key: str) -> int:
         """The entity that a key stands for: what it is the alias of, if it has one meaning and was not given itself."""
         own, meanings = entity_id(key), self._meanings.get(key, ())
-        is_given = own in self.entities and self.entities[own].strength == _GIVEN_STRENGTH
+        is_given = own in self.entities and self.entities[own].strength >= _GIVEN_STRENGTH
         return own if is_given or len(meanings) != 1 else next(iter(meanings))
 
     def _mention(self, doc: int, mention: ExtractedMention) -> int:

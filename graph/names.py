@@ -8,14 +8,15 @@ import sys
 import unicodedata
 from functools import lru_cache
 
-from graph.stopwords import words
+from graph.stopwords import GIVEN_NAMES, ORDINARY_NAMES, words
 
 MAX_KEY_CHARS = 256
 """Longest key; at four bytes a character it fits an entry of a Postgres b-tree."""
 
 MAX_TOKEN_CHARS = 64
 
-_KEEP_THEIR_S = frozenset(words("species series news lens christmas texas"))
+_KEEP_THEIR_S = frozenset(words("species series news lens christmas texas")) | GIVEN_NAMES
+_KEEP_THEIR_S |= {f"{name}s" for name in GIVEN_NAMES - ORDINARY_NAMES}  # Andreas is not Andrea
 _END_IN_IE = frozenset(
     words(
         "birdie brownie calorie cookie foodie freebie genie goalie hoodie movie newbie pixie prairie rookie selfie"
@@ -73,20 +74,31 @@ def entity_id(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "big", signed=True)
 
 
+def without_diacritics(word: str) -> str:
+    """The word in the letters of which it is made.
+
+    >>> without_diacritics("josé")
+    'jose'
+    """
+    if word.isascii():
+        return word
+    return "".join(each for each in unicodedata.normalize("NFD", word) if not unicodedata.combining(each))
+
+
 def name_tokens(key: str) -> tuple[str, ...]:
     """The distinct words of a key, in order, each at most 64 characters."""
     return tuple(dict.fromkeys(sys.intern(piece[:MAX_TOKEN_CHARS]) for piece in key.split()))
 
 
 def singular(word: str) -> str:
-    """A light English singular of a folded word, of at least three letters.
+    """A light English singular of a folded word, of at least three letters; names of people stay as they are.
 
     Harman's S-stemmer (JASIS 42(1), 1991) with its exceptions; other words are returned unchanged.
 
     >>> [singular(w) for w in ("stories", "movies", "groups", "boxes", "houses", "glass", "bus", "gas")]
     ['story', 'movie', 'group', 'box', 'house', 'glass', 'bus', 'gas']
     """
-    if len(word) <= 3 or not word.endswith("s") or word in _KEEP_THEIR_S:
+    if len(word) <= 3 or not word.endswith("s") or without_diacritics(word) in _KEEP_THEIR_S:
         return word
     if word.endswith("ies") and word[:-1] not in _END_IN_IE and len(word) > 4 and word[-4] not in "ae":
         return word[:-3] + "y"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graph.dates import MONTHS, WEEKDAYS, is_year
-from graph.names import singular
+from graph.names import singular, without_diacritics
 from graph.stopwords import (
     ABBREVIATIONS,
     ACRONYMS_TOO,
@@ -186,7 +186,7 @@ def _is_acronym(token: Token) -> bool:
 
 def _is_subject(tokens: Sequence[Token], position: int) -> bool:
     """Whether a sentence's first word is a name after all: a known one, or the subject of a verb of people."""
-    word = _fold(_base(tokens[position].text))
+    word = without_diacritics(_fold(_base(tokens[position].text)))
     if word in GIVEN_NAMES and word not in ORDINARY_NAMES:
         return True
     after = tokens[position + 1].text if position + 1 < len(tokens) else ""

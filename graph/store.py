@@ -2,6 +2,7 @@
 
 Locks, each kind taken in one statement by ascending id and held until the transaction ends:
 
+0. Advisory locks, shared on the aliases that texts use, alone on those that are about to be taken away.
 1. `for key share` on the entities that are mentioned; missing ones are inserted. The lock is shared, so writers wait
    only for another one that inserts the same entity, or for a lock of the third kind.
 2. `for no key update` on entities that a memory no longer mentions, and on those that get another name.
@@ -14,6 +15,7 @@ that takes locks of the second kind waits only for holders of such locks with a 
 
 from __future__ import annotations
 
+from binascii import crc32
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, LiteralString, NamedTuple
 
@@ -25,11 +27,35 @@ from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GivenEntity, Give
 from graph.names import entity_id, normalize
 from postgres.arrays import array_text, text_array
 
-__all__ = ["Alias", "DocGraph", "GivenEntity", "GivenRelation", "former_aliases", "remove_unused", "write"]
+__all__ = [
+    "Alias",
+    "DocGraph",
+    "GivenEntity",
+    "GivenRelation",
+    "former_aliases",
+    "remove_unused",
+    "take_aliases",
+    "write",
+]
 
+# The class number is arbitrary and separates these locks from other advisory locks.
+_USE_ALIASES: LiteralString = """
+    select pg_advisory_xact_lock_shared(8324, bucket) from unnest(%(buckets)s::integer[]) as locks (bucket)
+"""
+_CHANGE_ALIASES = _USE_ALIASES.replace("lock_shared", "lock")
+_ALIAS_BUCKETS = 128
+# A name that a caller gave a type is nobody else's.
 _ALIASES: LiteralString = """
-    select key, min(entity) from entity_alias where ns = %(ns)s and key = any(%(keys)s)
-    group by key having count(distinct entity) = 1
+    select a.key, min(a.entity)
+    from unnest(%(keys)s::text[], %(own)s::bigint[]) as k (key, own)
+    join entity_alias a on a.ns = %(ns)s and a.key = k.key and a.doc <> all(%(gone)s::integer[])
+    where not exists (
+        select from entity e where e.ns = %(ns)s and e.entity = k.own and e.type <> all(%(found)s::text[])
+    )
+    group by a.key having count(distinct a.entity) = 1
+"""
+_GIVEN_ALIASES: LiteralString = """
+    select distinct key from entity_alias where ns = %(ns)s and doc = any(%(numbers)s::integer[])
 """
 _FORMER_ALIASES: LiteralString = """
     select distinct a.key, a.entity from entity_alias a
@@ -100,12 +126,12 @@ _REMOVE_LINKS: LiteralString = """
 """
 # An entity may have very many mentions; what its last thousand memories with given entities say decides.
 _GIVEN_TYPES: LiteralString = """
-    select e.entity, given.name, coalesce(given.type, 'thing')
+    select e.entity, given.name, given.type
     from unnest(%(numbers)s::bigint[]) as e (entity) cross join lateral (
         select d.doc, d.entities from mention m join memory d on d.ns = m.ns and d.doc = m.doc
         where m.ns = %(ns)s and m.entity = e.entity and d.entities <> '[]' order by m.doc desc limit 1000
     ) as latest cross join jsonb_to_recordset(latest.entities) as given (name text, type text)
-    order by latest.doc
+    where given.type <> 'thing' order by latest.doc
 """
 _SET_TYPES: LiteralString = """
     update entity set type = e.type from unnest(%(entities)s::bigint[], %(types)s::text[]) as e (entity, type)
@@ -142,10 +168,16 @@ class Alias(NamedTuple):
     entity: int
 
 
+async def take_aliases(conn: AsyncConnection[Any], ns: int, keys: Collection[str]) -> None:
+    """Wait for those who mention entities by some aliases, and keep others from it, until the transaction ends."""
+    await _lock_aliases(conn, _CHANGE_ALIASES, ns, keys)
+
+
 async def former_aliases(
     conn: AsyncConnection[Any], ns: int, removed: Collection[int], *, but: Sequence[DocGraph]
 ) -> set[Alias]:
     """The aliases that are given by memories which are about to be removed, and by no others nor by new ones."""
+    await take_aliases(conn, ns, await _ids(conn, _GIVEN_ALIASES, ns, removed))
     former = {Alias(*row) for row in await _of(conn, _FORMER_ALIASES, ns, removed)}
     given = [each for doc in but for each in doc.entities]
     return former - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
@@ -167,17 +199,16 @@ async def write(
     A mention whose key is an alias of exactly one entity counts for that entity, and so does a relation. Entities
     without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand.
     `withdrawn` are the names that the removed memories gave as entities: their types are those that others give last.
-    The connection is in a transaction at READ COMMITTED, not in autocommit mode. Memories come once each, in order of
-    their ordinals; those to remove are given by ordinal, and may come anew.
+    The connection is in a transaction at READ COMMITTED, not in autocommit mode. Memories come once each; those to
+    remove are given by ordinal, and may come anew.
 
     Raises:
         UniqueViolation: a memory is already in the graph.
         SerializationFailure: other writers deleted entities at the same time; the transaction must be retried.
     """
+    aliases = await _aliases(conn, ns, docs, but={*removed} - {doc.doc for doc in docs})
     touched = await _ids(conn, _REMOVE_LINKS, ns, removed)
-    keys = sorted({key for doc in docs for key in doc.may_be_aliases()})
-    aliases = await _rows(conn, _ALIASES, {"ns": ns, "keys": text_array(keys)}) if keys else ()
-    batch = GraphRows(docs, dict(aliases))
+    batch = GraphRows(docs, aliases)
     types, added = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
@@ -193,6 +224,26 @@ async def write(
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
     gone = await remove_unused(conn, ns, touched)
     return {*described, *retyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
+
+
+async def _aliases(
+    conn: AsyncConnection[Any], ns: int, docs: Sequence[DocGraph], *, but: Collection[int]
+) -> dict[str, int]:
+    """The entity of each key in some memories that is an alias of one, leaving out what others give that are to go."""
+    keys = sorted({key for doc in docs for key in doc.may_be_aliases()})
+    columns = {"keys": text_array(keys), "own": array_text(map(entity_id, keys))}
+    asked = {"ns": ns, **columns, "gone": array_text(sorted(but)), "found": text_array([*FOUND_TYPES])}
+    aliases = dict(await _rows(conn, _ALIASES, asked)) if keys else {}
+    if aliases:  # whoever takes one away has done so by now, or waits
+        await _lock_aliases(conn, _USE_ALIASES, ns, aliases)
+        aliases = dict(await _rows(conn, _ALIASES, asked))
+    return aliases
+
+
+async def _lock_aliases(conn: AsyncConnection[Any], sql: LiteralString, ns: int, keys: Collection[str]) -> None:
+    if keys:
+        buckets = sorted({crc32(f"{ns} {key}".encode()) % _ALIAS_BUCKETS for key in keys})
+        await conn.execute(sql, {"buckets": array_text(buckets)})
 
 
 async def _take_types_back(
@@ -260,8 +311,8 @@ async def _lock(conn: AsyncConnection[Any], how: LiteralString, ns: int, entitie
     return dict(await _of(conn, _LOCK + how, ns, entities))
 
 
-async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[int]:
-    return [entity for (entity,) in await _of(conn, sql, ns, numbers)]
+async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
+    return [found for (found,) in await _of(conn, sql, ns, numbers)]
 
 
 async def _of(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:

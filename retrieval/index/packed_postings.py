@@ -64,7 +64,7 @@ class PackedPostings:
             return False
         ascends = np.diff(self.docs) > 0
         ascends[self.starts[1:-1] - 1] = True  # from one term to the next
-        return bool(ascends.all() and (np.diff(self.terms) > 0).all())
+        return bool(ascends.all() and (self.terms[1:] > self.terms[:-1]).all())
 
     def tables(self) -> Iterator[PostingTable]:
         """All postings, in parts, by slot."""

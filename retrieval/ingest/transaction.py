@@ -276,7 +276,7 @@ async def _exchange(
     former = await graph_store.former_aliases(conn, ns, gone, but=graphs) if withdrawn else ()
     anew = await graphs_by_alias(conn, ns, former)
     again = [graph.doc for graph in anew]
-    described = await graph_store.write(conn, ns, [*anew, *graphs], removed=[*gone, *again], withdrawn=withdrawn)
+    described = await graph_store.write(conn, ns, [*graphs, *anew], removed=[*gone, *again], withdrawn=withdrawn)
     relinked = [turn.doc for turn in arranged.relinked]
     mentioning = [changes.ENTITIES, *again] if again else ()
     await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated, *mentioning}, described=described)

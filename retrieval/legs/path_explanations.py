@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, LiteralString
 
 import numpy as np
@@ -36,17 +36,20 @@ async def paths_to(
     names = {seed.entity: seed.name for seed in seeds}
     unnamed = {"ns": index.ns, "entities": array_text(sorted(entities - names.keys()))}
     names |= dict(await (await conn.execute(_NAMES, unnamed, binary=True)).fetchall())
+    unsure = {seed.entity for seed in seeds if seed.how == "similar"}
     beside = GraphPath((), "This memory stands next to one that was reached.")
     return dict.fromkeys(docs.tolist(), beside) | {
-        doc: GraphPath(tuple(_name(link, names) for link in path), describe(path, ids, names))
+        doc: GraphPath(tuple(_name(link, names) for link in path), describe(path, ids, names, unsure))
         for doc, path in paths.items()
     }
 
 
-def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, str]) -> str:
+def describe(
+    path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, str], unsure: Collection[int] = ()
+) -> str:
     """A path, as `Walk.path` returns it, as a sentence, given ids of the memories and names of the entities on it.
 
-    An entity without a name is shown by its number.
+    An entity without a name is shown by its number; of one that is `unsure` the query has only a part of the name.
     """
     if not path:
         return "This memory is among the closest of the other legs."
@@ -55,7 +58,8 @@ def describe(path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, s
         if link.joined_by is not None:
             steps.append(sentence(link.joined_by, names))
         elif link.through is None:
-            steps.append(f"{'the' if steps else 'The'} query speaks of {_name(link, names)}")
+            speaks = "may speak" if link.entity in unsure else "speaks"
+            steps.append(f"{'the' if steps else 'The'} query {speaks} of {_name(link, names)}")
         elif link.tied:
             steps.append(f"{ids.get(link.through, 'a memory')} also names {_name(link, names)}")
         else:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
-from graph.names import normalize
+from graph.names import entity_id, normalize
+from graph.store import Alias
 from retrieval.errors import InvalidInput
 from retrieval.ids import uuid7
+from retrieval.ingest.graphs import mention_anew
 from retrieval.ingest.service import Ingest
 from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
 from retrieval.store import entities, export, memories, namespaces
@@ -105,12 +107,11 @@ class LifeCycle:
             async with self._pool.connection() as conn, conn.transaction():
                 if not await entities.merge_by_key(conn, found.ns, key, target, uuid7()):
                     undone.append(f"merge of {key!r} into {target!r}")
-        for key, alias in header.aliases:  # which may be the name of one that is merged
-            async with self._pool.connection() as conn, conn.transaction():
-                # Texts written after the alias was given mention its entity; here they came first, and have their own.
-                if not await entities.name_by_hand(conn, found.ns, key, alias) and not (
-                    await entities.merge_by_key(conn, found.ns, normalize(alias), key, uuid7())
-                    and await entities.name_by_hand(conn, found.ns, key, alias)
-                ):
+        async with self._pool.connection() as conn, conn.transaction():
+            for key, alias in header.aliases:
+                if not await entities.name_by_hand(conn, found.ns, key, alias):
                     undone.append(f"alias {alias!r} of {key!r}")
+            # Texts written after an alias was given mention its entity; here they came first, and have their own.
+            keys = {normalize(alias) for _, alias in header.aliases}
+            await mention_anew(conn, found.ns, {Alias(key, entity_id(key)) for key in keys})
         return undone

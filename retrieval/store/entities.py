@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.names import entity_id, normalize
-from graph.store import Alias, remove_unused
+from graph.store import Alias, remove_unused, take_aliases
 from postgres.arrays import array_text, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes
@@ -189,8 +189,8 @@ async def merges(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:
 async def name_by_hand(conn: AsyncConnection[Any], ns: int, key: str, alias: str) -> bool:
     """Give the entity of a key an alias, in the caller's transaction; False if that is not possible."""
     try:
-        await change_aliases(conn, ns, entity_id(key), added=[alias], removed=())
-    except (NotFound, Conflict):
+        await change_aliases(conn, ns, entity_id(key), added=[alias], removed=(), anyhow=True)
+    except NotFound:
         return False
     return True
 
@@ -240,9 +240,15 @@ async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> None:
 
 
 async def change_aliases(
-    conn: AsyncConnection[Any], ns: int, root: int, *, added: Sequence[str], removed: Sequence[str]
+    conn: AsyncConnection[Any],
+    ns: int,
+    root: int,
+    *,
+    added: Sequence[str],
+    removed: Sequence[str],
+    anyhow: bool = False,
 ) -> list[Alias]:
-    """Give an entity aliases by hand and take such aliases away, in the caller's transaction.
+    """Give an entity aliases by hand, `anyhow` also names of others, and take such away, in the caller's transaction.
 
     Returns those taken away that no memory gives, by which texts still mention the entity.
 
@@ -257,13 +263,14 @@ async def change_aliases(
     names = {key: name for key, name in _keys("add", added).items() if entity_id(key) != root}
     of_these_names = {"ns": ns, "entities": array_text(map(entity_id, names))}
     for _, name, other in await (await conn.execute(_OF_THESE_NAMES, of_these_names)).fetchall():
-        if other != root:
+        if other != root and not anyhow:
             raise Conflict(f"{name!r} is another entity: merge the two")
     await conn.execute(
         _ADD_ALIASES, {"ns": ns, "entity": root, "keys": text_array([*names]), "names": text_array([*names.values()])}
     )
     family = {root, *(each.entity for each in await merged_into(conn, ns, root))}
     gone = _keys("remove", removed)
+    await take_aliases(conn, ns, gone)
     parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*gone])}
     taken = await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()
     if missing := [name for key, name in gone.items() if key not in {key for key, *_ in taken}]:

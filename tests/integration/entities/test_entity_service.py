@@ -283,6 +283,49 @@ async def test_a_namespace_does_not_see_another(town: Trivet) -> None:
     assert (await town.entities.page("elsewhere", ana)).name == "Zita"
 
 
+async def test_who_is_called_alike_is_another(trivet: Trivet) -> None:
+    """Nicolas is not Nicola, and a name that a caller gave a type is nobody's alias."""
+    given = [EntityInput(name="Nicolas", type="person"), EntityInput(name="Maria", type="person")]
+    await trivet.add(NS, [MemoryInput(id="a", text="New.", entities=given)])
+    await trivet.add(
+        NS, [MemoryInput(id="b", text="New.", entities=[EntityInput(name="Ana Silva", aliases=["Maria"])])]
+    )
+    said = {"c": "Nicola is allergic to peanuts.", "d": "Maria is allergic to nuts.", "e": "Andreas has a new phone."}
+    await trivet.add(NS, [MemoryInput(id=id_, text=text) for id_, text in said.items()])
+
+    async def mentioned(name: str) -> list[str]:
+        (entity,) = await ids_of(trivet, name)
+        return [memory.id for memory in (await trivet.entities.page(NS, entity)).memories]
+
+    assert await mentioned("Nicolas") == ["a"]
+    assert await mentioned("Nicola") == ["c"]
+    assert await mentioned("Ana Silva") == ["b"]
+    assert await mentioned("Maria") == ["d", "a"]
+    assert await mentioned("Andreas") == ["e"]
+
+
+async def test_a_name_with_accents_begins_a_sentence(trivet: Trivet) -> None:
+    await trivet.add(NS, [MemoryInput(id="a", text="José has a new car.")])
+    assert [entity.name for entity in (await trivet.entities.list(NS)).entities] == ["José"]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_who_is_named_without_a_type_keeps_the_one_that_was_given(trivet: Trivet, at_once: bool) -> None:
+    for order in (["person", None], [None, "person"]):
+        said = [
+            MemoryInput(
+                id=f"{type_}", text="x", entities=[EntityInput(name="Ana", **({"type": type_} if type_ else {}))]
+            )
+            for type_ in order
+        ]
+        for batch in [said] if at_once else [[each] for each in said]:
+            await trivet.add(NS, batch)
+        assert [(each.name, each.type) for each in (await trivet.entities.list(NS)).entities] == [("Ana", "person")]
+        await trivet.delete(NS, "None")
+        assert [each.type for each in (await trivet.entities.list(NS)).entities] == ["person"]
+        await trivet.delete(NS, "person")
+
+
 async def test_a_type_goes_with_the_last_memory_that_gave_it(trivet: Trivet) -> None:
     async def types() -> dict[str, str]:
         return {each.name: each.type for each in (await trivet.entities.list(NS)).entities}

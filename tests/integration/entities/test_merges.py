@@ -232,6 +232,30 @@ async def test_an_alias_that_is_taken_away_leaves_nothing_behind(
     assert [name for *name, _ in again["entity"]] == [name for *name, _ in left["entity"]]
 
 
+async def test_an_alias_goes_though_all_who_gave_it_are_deleted_at_once(family: Trivet) -> None:
+    """And while texts are written that use it."""
+    for _ in range(4):
+        given = EntityInput(name="Robert Smith", aliases=["Zippy"])
+        givers = [MemoryInput(id=f"g{number}", text=f"New {number}.", entities=[given]) for number in range(4)]
+        await family.add(NS, [*givers, said(20, "Today Robert Smith came to Rome."), said(10, "I met Zippy.")])
+        things = enumerate(("boat", "kite", "lamp", "sofa"), 11)
+        writing = [family.add(NS, [said(number, f"Zippy bought a {thing}.")]) for number, thing in things]
+        await asyncio.gather(*(family.delete(NS, each.id or "") for each in givers), *writing)
+        assert await found(family, "Robert Smith") == {"m20"}
+        assert await found(family, "Who saw Zippy?") == {"m10", "m11", "m12", "m13", "m14"}
+        for number in (10, 11, 12, 13, 14):
+            await family.delete(NS, f"m{number}")
+
+
+async def test_a_renamed_person_keeps_the_texts_of_the_alias(family: Trivet) -> None:
+    await give(family, by_hand=False)
+    await family.add(NS, USING)
+    renamed = EntityInput(name="Robert Jones", aliases=["Zippy"])
+    await family.add(NS, [MemoryInput(id="giving", text="New.", entities=[renamed])])
+    assert await found(family, "Robert Jones") == {"giving", "m10", "m11", "m12", "m13"}
+    assert await found(family, "Robert Smith") == {"giving", "m10", "m11", "m12", "m13"}
+
+
 async def test_an_alias_that_is_still_given_keeps_its_texts(family: Trivet, beside: Trivet, database_url: str) -> None:
     """By another memory, by hand, or by the one that is written in the place of the first."""
     await give(family, by_hand=False)

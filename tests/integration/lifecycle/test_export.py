@@ -211,7 +211,7 @@ async def test_an_alias_may_be_the_name_of_what_was_merged(trivet: Trivet) -> No
 
 
 async def test_an_alias_that_texts_use_is_taken_back(trivet: Trivet) -> None:
-    """They mention its entity; imported before it is given, they have one of their own, which is merged."""
+    """They mention its entity; imported before it is given, they have one of their own until then."""
     await trivet.add("own", [MemoryInput(id="a", text="Ines lives in Porto.")])
     porto = entity_code(entity_id("porto"))
     await trivet.entities.change_aliases("own", porto, AliasChange(add=["Oporto"]))
@@ -224,6 +224,22 @@ async def test_an_alias_that_texts_use_is_taken_back(trivet: Trivet) -> None:
     assert [[each.id for each in page.memories] for page in pages] == [["b", "a"]] * 2
     copied = read_header((await _export(trivet, "copy")).splitlines()[0])
     assert [*copied.aliases] == [("porto", "Oporto")]
+
+
+async def test_two_who_have_one_alias_stay_two(trivet: Trivet) -> None:
+    """Of a text that came while only one had it nobody knows any more whom it meant."""
+    given = {"a": "Duarte Pinto", "b": "Lucia Gomez"}
+    await trivet.add("own", [MemoryInput(id=id_, text="x", entities=[EntityInput(name=given[id_])]) for id_ in given])
+    duarte, lucia = (entity_code(entity_id(key)) for key in ("duarte pinto", "lucia gomez"))
+    await trivet.entities.change_aliases("own", duarte, AliasChange(add=["Lu"]))
+    await trivet.add("own", [MemoryInput(id="c", text="Yesterday Lu called.")])
+    await trivet.entities.change_aliases("own", lucia, AliasChange(add=["Lu"]))
+    header, *lines = (await _export(trivet, "own")).splitlines()
+    await trivet.add("copy", [msgspec.json.decode(line, type=MemoryInput) for line in lines])
+    assert await trivet.lifecycle.complete_import("copy", read_header(header)) == []
+    for person, own in ((duarte, "a"), (lucia, "b")):
+        page = await trivet.entities.page("copy", person)
+        assert ([memory.id for memory in page.memories], page.aliases, page.merged) == ([own], ["Lu"], [])
 
 
 def test_where_an_export_is_written(trivet_command: Callable[..., Result], tmp_path: Path) -> None:

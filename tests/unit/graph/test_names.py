@@ -51,6 +51,12 @@ def test_tokens_are_distinct_and_in_order() -> None:
     assert name_tokens("new york new york") == ("new", "york")
 
 
+@pytest.mark.parametrize("name", ["Andreas", "Nicolas", "Carlos", "Marcos", "Jens", "Lucas", "Andrés", "James"])
+def test_a_name_that_ends_like_a_plural_is_none(name: str) -> None:
+    """Andreas is not Andrea."""
+    assert singular_key(normalize(name)) == normalize(name)
+
+
 def test_the_singular_keeps_names_apart_from_their_plural_only() -> None:
     assert singular_key("support groups") == "support group"
     assert singular_key("glass bus") == "glass bus"

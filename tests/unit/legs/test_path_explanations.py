@@ -53,6 +53,10 @@ def test_a_path_is_a_sentence(path: list[Link], sentence: str) -> None:
     assert describe(path, IDS, NAMES) == sentence
 
 
+def test_a_name_of_which_the_query_has_a_part_may_be_meant() -> None:
+    assert describe([Link(ANN)], IDS, NAMES, {ANN}) == "The query may speak of Ann, and this memory names Ann."
+
+
 def test_names_and_ids_stay_as_they_are_written() -> None:
     """Whatever stands in them, and wherever in the sentence they stand."""
     assert describe([Link(50)], IDS, {50: "Smith , Sons"}) == (
