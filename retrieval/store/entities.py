@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from graph.names import entity_id, normalize
+from graph.names import entity_id, normalize, without_diacritics
 from graph.store import Alias, remove_unused, take_aliases
 from postgres.arrays import array_text, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
@@ -31,14 +31,18 @@ _ROOT: LiteralString = """
     from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
     where e.ns = %(ns)s and e.entity = %(entity)s
 """
-_NAMED: LiteralString = """
-    select string_agg(int8send(entity), '')
-    from (
-        select entity from entity where ns = %(ns)s and position(%(part)s::text in key) > 0
-        union
-        select entity from entity_alias where ns = %(ns)s and position(%(part)s::text in key) > 0
-    ) as named
+_HAS_PART: LiteralString = r"""
+    ns = %(ns)s and position(%(part)s::text in case
+        when key ~ '^[ -~]*$' then key else regexp_replace(normalize(key, NFD), '[\u0300-\u036f]', '', 'g')
+    end) > 0
 """
+_NAMED: LiteralString = (
+    "select string_agg(int8send(entity), '') from (select entity from entity where "
+    + _HAS_PART
+    + "union select entity from entity_alias where "
+    + _HAS_PART
+    + ") as named"
+)
 _TYPED: LiteralString = """
     select string_agg(int8send(entity), '') from entity where ns = %(ns)s and type = any(%(types)s::text[])
 """
@@ -150,8 +154,9 @@ async def root_of(conn: AsyncConnection[Any], ns: int, entity: int) -> int | Non
 
 
 async def named(conn: AsyncConnection[Any], ns: int, part: str) -> NDArray[np.int64]:
-    """The entities with a part of a normalised name or alias, merged ones included; in no order."""
-    return _numbers(await (await conn.execute(_NAMED, {"ns": ns, "part": part}, binary=True)).fetchone())
+    """The entities with a part of a normalised name or alias, with any accents, merged ones included; in no order."""
+    parameters = {"ns": ns, "part": without_diacritics(part)}
+    return _numbers(await (await conn.execute(_NAMED, parameters, binary=True)).fetchone())
 
 
 async def typed(conn: AsyncConnection[Any], ns: int, types: Sequence[str]) -> NDArray[np.int64]:
