@@ -201,7 +201,7 @@ def _evidence(ranking: LegRanking, rank: int) -> LegEvidence:
     score = ranking.scores.item(place)
     if (path := ranking.paths.get(ranking.docs.item(place))) is None:
         return LegEvidence(rank=rank, score=score)
-    return LegEvidence(rank=rank, score=score, path=list(path.names) or None, why=path.why)
+    return LegEvidence(rank=rank, score=score, path=list(path.names), why=path.why)
 
 
 class _Read(NamedTuple):

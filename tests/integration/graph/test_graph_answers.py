@@ -199,6 +199,17 @@ async def test_every_way_reads_as_a_sentence(trivet: Trivet) -> None:
                     assert at >= 0, (path, why)
 
 
+async def test_what_merely_stands_beside_has_a_path_of_nobody(trivet: Trivet) -> None:
+    turns = ["Bob keeps bees.", "How nice, how many?"]
+    said = [
+        MemoryInput(id=f"t{at}", text=text, kind="message", speaker="Ann", session_id="s")
+        for at, text in enumerate(turns)
+    ]
+    await trivet.add(NS, said)
+    response = await trivet.search(NS, SearchRequest(query="Bob", mode=Mode.GRAPH, explain=True))
+    assert {result.id: result.legs["graph"].path for result in response.results} == {"t0": ["Bob"], "t1": []}
+
+
 async def test_without_explain_there_is_no_way(trivet: Trivet) -> None:
     await add(trivet, "Ann is married to Bob.", "Ann keeps bees.")
     response = await trivet.search(NS, SearchRequest(query="Bob"))
