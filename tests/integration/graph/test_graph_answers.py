@@ -200,14 +200,11 @@ async def test_every_way_reads_as_a_sentence(trivet: Trivet) -> None:
 
 
 async def test_what_merely_stands_beside_has_a_path_of_nobody(trivet: Trivet) -> None:
-    turns = ["Bob keeps bees.", "How nice, how many?"]
-    said = [
-        MemoryInput(id=f"t{at}", text=text, kind="message", speaker="Ann", session_id="s")
-        for at, text in enumerate(turns)
-    ]
+    turns = {"Ann": "Bob keeps bees.", "Cleo": "How nice, how many?"}
+    said = [MemoryInput(text=text, kind="message", speaker=speaker, session_id="s") for speaker, text in turns.items()]
     await trivet.add(NS, said)
     response = await trivet.search(NS, SearchRequest(query="Bob", mode=Mode.GRAPH, explain=True))
-    assert {result.id: result.legs["graph"].path for result in response.results} == {"t0": ["Bob"], "t1": []}
+    assert {result.speaker: result.legs["graph"].path for result in response.results} == {"Ann": ["Bob"], "Cleo": []}
 
 
 async def test_without_explain_there_is_no_way(trivet: Trivet) -> None:
