@@ -63,7 +63,7 @@ def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
     run: list[_Word] = []
     last_end, verb = -1, False
     for token in tokens:
-        word = _word(token.text) if token.kind == "word" else _BREAK
+        word = _word(token.text) if token.kind == "word" and len(token.text) <= _LONGEST_CACHED else _BREAK
         content = word.role in _IN_PHRASES
         if content and not verb:
             if run and token.start - last_end != 1:
@@ -102,6 +102,7 @@ def _phrases_of_run(run: Sequence[_Word]) -> Iterator[tuple[str, ...]]:
         yield tuple(word.text for word in run)
 
 
+_LONGEST_CACHED = MAX_TERM_CHARS + len("'s")
 _IN_PHRASES = frozenset({"noun", "modifier", "faint"})
 _BREAK = _Word("", "break")
 

@@ -34,7 +34,8 @@ MAX_SIDE_CHARS = 120
 """How far from the trigger a name is searched; doubt and denial are searched twice as far before it."""
 
 _STOP = re.compile(
-    r"(?<![\s.(][A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bMrs)(?<!\bProf)[.!?]+[\"\u201d')]*(?=\s|\Z)|\n|;"
+    r"(?<![\s.(][A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bMrs)(?<!\bProf)[.!?]{1,20}[\"\u201d')]{0,20}(?=\s|\Z)"
+    r"|\n|;"
 )
 _ASIDE = re.compile(
     r"(?:\b(?:also|now|currently|just|still|later|then|originally|recently|finally|actually|already|have|has|been|am|is"

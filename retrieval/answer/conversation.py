@@ -126,11 +126,11 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     """
     said = [(each.role, text) for each in messages if (text := said_in(each))]
     by_user = [text for role, text in said if role == "user"]
-    *earlier, query = by_user or [text for _, text in said] or [""]
+    *earlier, query = [text[-MOST_QUERY_CHARS:] for text in by_user or [text for _, text in said] or [""]]
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _REFERENCES.intersection(_words(query))):
         before = earlier.pop()
         query = f"{_timeless(before) if _times(query) else before} {query}"
-    while earlier and not _content(query):
+    while earlier and len(query) < MOST_QUERY_CHARS and not _content(query):
         query = f"{earlier.pop()} {query}"
     return query[-MOST_QUERY_CHARS:]
 

@@ -18,7 +18,7 @@ from retrieval.types.search import PackFormat
 
 # Characters that JSON or XML 1.0 must not contain, or that are invisible.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_CITATION = re.compile(r"(\\*)(\[\s*\d+\s*\])")
+_CITATION = re.compile(r"(?<!\\)(\\*)(\[\s*\d+\s*\])")
 _DEEP_INDENT = re.compile(r"[^\S\n]{64,}")
 _INDENT = " " * 4
 _WIDEST = " " * 64

@@ -31,7 +31,7 @@ _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
 _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _ITEM = re.compile(r" {0,3}(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])")
 _KEY = re.compile(r"[\w-]+:")
-_TITLE = re.compile(r"title:[ \t]*(['\"]?)(\S.*?)\1\s*")
+_TITLE = re.compile(r"title:[ \t]*(['\"]?)(\S.*?)\1")
 _RULER = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _DEFINITION = re.compile(
     r"([ \t]*)((?:[a-z]+ ){0,3}?(?:class|def|enum|fn|func|function|impl|interface|module|namespace|struct|trait)"
@@ -120,7 +120,7 @@ def title_in(text: str) -> str | None:
     >>> title_in("# Green\n# Black\n")
     """
     lines = text.splitlines(keepends=True)
-    if said := next(filter(None, map(_TITLE.fullmatch, lines[: _front_matter(lines)])), None):
+    if said := next(filter(None, map(_TITLE.fullmatch, map(str.rstrip, lines[: _front_matter(lines)]))), None):
         return said[2]
     found = [*_of_markdown(lines)]
     is_title = [each.level for each in found].count(1) == 1 and found[0].level == 1

@@ -32,7 +32,9 @@ _SPEAKERS = {"user": "user", "assistant": "ChatGPT"}
 _SPOKEN = ("text", "multimodal_text")
 """Types of content that were said; others are code, tools' output, thoughts and settings."""
 
-_MARKERS = re.compile("\ue200([^\ue201\ue202]*)\ue202?([^\ue201]*)\ue201|[\ue200-\ue206]|【\\d+[^】]*†[^】]*】")
+_MARKERS = re.compile(
+    "\ue200([^\ue200-\ue202]*)\ue202?([^\ue200\ue201]*)\ue201|[\ue200-\ue206]|【\\d+[^【】†]*†[^【】]*】"
+)
 """Names, links and references to what a tool found: the kind and the rest of it; and signs around what they are for."""
 
 

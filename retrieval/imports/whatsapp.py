@@ -40,7 +40,7 @@ _SPACES = {ord(space): " " for space in "\u00a0\u2007\u2009\u202f"}
 _NOTICE = re.compile(r"[^:]* (added|changed|created|joined|left|removed|turned o(n|ff)|deleted this group)\b")
 _MEDIA = re.compile(r"<[^<>\n]{3,60}>|.*\((file attached|Datei angehängt|archivo adjunto|fichier joint)\)|null")
 _DELETED = ("This message was deleted", "You deleted this message")
-_EDITED = re.compile(r"\s*\u200e?<This message was edited>\s*$")
+_EDITED = re.compile(r"(?<!\s)\s*\u200e?<This message was edited>\s*$")
 _MAX_HEADER_CHARS = 300
 
 UNDECIDED = "days and months cannot be told apart in this file: say --day-first or --month-first"

@@ -47,14 +47,16 @@ _LOCK_CHAINS = "select pg_advisory_xact_lock(8323, %(key)s)"
 
 _IS_SUPERSEDED = "select exists (select from supersession where ns = %(ns)s and old = any(%(ids)s))"
 
+# `offset 0` has each round look up by the index: a new table has no statistics, and would be joined whole.
 _CHAINS = """
     with recursive chain (id, old) as (
         select m.id, x.old from memory m join supersession x on x.ns = m.ns and x.doc = m.doc
         where m.ns = %(ns)s and m.id = any(%(ids)s)
         union
-        select m.id, x.old from chain
-        join memory m on m.ns = %(ns)s and m.id = chain.old
-        join supersession x on x.ns = m.ns and x.doc = m.doc
+        select next.id, next.old from chain cross join lateral (
+            select m.id, x.old from memory m join supersession x on x.ns = m.ns and x.doc = m.doc
+            where m.ns = %(ns)s and m.id = chain.old offset 0
+        ) as next
     )
     select id, array_agg(old) from chain group by id
 """

@@ -22,6 +22,8 @@ from retrieval.text.words import chunks, split
 
 __all__ = ["AUTO", "LANGUAGES", "MAX_COUNT", "SIMPLE", "TermBag", "analyze", "bag", "resolve_language", "term_id"]
 
+_LONGEST_CACHED = 64
+
 MAX_COUNT = 65_535
 """Term frequencies are stored in 16 bits and clipped here, far above where BM25 saturates."""
 
@@ -81,14 +83,20 @@ def _add(chunk: str, name: str, stops: frozenset[str], terms: list[str], stopped
             terms.append(term)
 
 
-@lru_cache(maxsize=32_768)
 def term_id(term: str) -> int:
     """The signed 64-bit hash that represents a term in the database: BLAKE2b, little-endian.
 
     Stable across processes and versions. Among 10 million terms a collision has a probability of about 3e-6.
     """
+    return _cached_id(term) if len(term) <= _LONGEST_CACHED else _hashed(term)
+
+
+def _hashed(term: str) -> int:
     digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
+
+
+_cached_id = lru_cache(maxsize=32_768)(_hashed)
 
 
 def bag(text: str, title: str | None, language: str, *, title_weight: int, labels: Collection[str] = ()) -> TermBag:

@@ -71,7 +71,7 @@ def _split(chunk: str) -> tuple[str, ...]:
         return (chunk.replace(",", ""),)
     if _ACRONYM.fullmatch(chunk):
         return (chunk.replace(".", "").casefold(),)
-    clitic = _CLITIC.fullmatch(chunk)
+    clitic = _CLITIC.fullmatch(chunk) if len(chunk) <= _MAX_WHOLE else None  # of a thousand, each is a call within
     if clitic:
         return _split(clitic[1])
     return _identifier(chunk)
