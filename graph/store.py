@@ -9,8 +9,9 @@ Locks, each kind taken in one statement by ascending id and held until the trans
 3. `for update` on entities without mentions, before they are deleted. Locked rows are skipped, not waited for: an
    entity that another writer holds is about to be mentioned.
 
-So no mention loses its entity. There is no deadlock: a holder of locks of the third kind waits for nothing, and one
-that takes locks of the second kind waits only for holders of such locks with a higher id.
+So no mention loses its entity. Two who take aliases away and use each other's may deadlock; then the database has one
+start over. Else there is no deadlock: a holder of locks of the third kind waits for nothing, and one that takes locks
+of the second kind waits only for holders of such locks with a higher id.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ async def former_aliases(
     conn: AsyncConnection[Any], ns: int, removed: Collection[int], *, but: Sequence[DocGraph]
 ) -> set[Alias]:
     """The aliases that are given by memories which are about to be removed, and by no others nor by new ones."""
-    await take_aliases(conn, ns, await _ids(conn, _GIVEN_ALIASES, ns, removed))
+    await take_aliases(conn, ns, [key for (key,) in await _of(conn, _GIVEN_ALIASES, ns, removed)])
     former = {Alias(*row) for row in await _of(conn, _FORMER_ALIASES, ns, removed)}
     given = [each for doc in but for each in doc.entities]
     return former - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
@@ -311,8 +312,8 @@ async def _lock(conn: AsyncConnection[Any], how: LiteralString, ns: int, entitie
     return dict(await _of(conn, _LOCK + how, ns, entities))
 
 
-async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
-    return [found for (found,) in await _of(conn, sql, ns, numbers)]
+async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[int]:
+    return [entity for (entity,) in await _of(conn, sql, ns, numbers)]
 
 
 async def _of(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:

@@ -82,8 +82,7 @@ def _graphs_by_key(rows: Sequence[tuple[Any, ...]], keys: set[str]) -> list[DocG
     # A plural differs from its key in the last letters.
     stems = [[word[:-1] if len(word) > 3 else word for word in key.split()] for key in keys]
     graphs = []
-    for doc, text, title, speaker, *given in rows:
-        entities, relations = given
+    for doc, text, title, speaker, entities, relations in rows:
         named = chain.from_iterable((each["source"], each["target"]) for each in relations)
         folded = unicodedata.normalize("NFKC", " ".join((text, title or "", speaker or "", *named))).casefold()
         if any(all(stem in folded for stem in words) for words in stems):

@@ -194,7 +194,7 @@ async def merges(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:
 async def name_by_hand(conn: AsyncConnection[Any], ns: int, key: str, alias: str) -> bool:
     """Give the entity of a key an alias, in the caller's transaction; False if that is not possible."""
     try:
-        await change_aliases(conn, ns, entity_id(key), added=[alias], removed=(), anyhow=True)
+        await change_aliases(conn, ns, entity_id(key), added=[alias], removed=(), check_names=False)
     except NotFound:
         return False
     return True
@@ -251,9 +251,11 @@ async def change_aliases(
     *,
     added: Sequence[str],
     removed: Sequence[str],
-    anyhow: bool = False,
+    check_names: bool = True,
 ) -> list[Alias]:
-    """Give an entity aliases by hand, `anyhow` also names of others, and take such away, in the caller's transaction.
+    """Give an entity aliases by hand and take such aliases away, in the caller's transaction.
+
+    Without `check_names` an alias may be the name of another entity, which keeps what was given as its own.
 
     Returns those taken away that no memory gives, by which texts still mention the entity.
 
@@ -268,7 +270,7 @@ async def change_aliases(
     names = {key: name for key, name in _keys("add", added).items() if entity_id(key) != root}
     of_these_names = {"ns": ns, "entities": array_text(map(entity_id, names))}
     for _, name, other in await (await conn.execute(_OF_THESE_NAMES, of_these_names)).fetchall():
-        if other != root and not anyhow:
+        if check_names and other != root:
             raise Conflict(f"{name!r} is another entity: merge the two")
     await conn.execute(
         _ADD_ALIASES, {"ns": ns, "entity": root, "keys": text_array([*names]), "names": text_array([*names.values()])}
