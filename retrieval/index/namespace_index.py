@@ -301,7 +301,7 @@ async def apply_changes(
     index.names.put(read.names, read.roots.values())
     index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
     added_docs = [doc for doc in existing.tolist() if doc in new]
-    linked = existing.tolist() if ENTITIES in changed else added_docs  # what is not new may mention others by now
+    linked = existing.tolist() if ENTITIES in changed else added_docs  # known ones may mention others now
     if linked:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
         if len(linked) < existing.size:

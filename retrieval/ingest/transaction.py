@@ -5,7 +5,7 @@ written or superseded (see `store/locking.py`), the `memory` rows of the batch a
 supersession chains, the rows of neighbouring turns (see `store/turns.py`), entities. This prevents deadlocks: a
 transaction only waits for locks later in the order than those it holds. Sessions and ids are locked as they were read
 beforehand; a memory found to be in another session, or to supersede another id, was changed concurrently, and the
-writer starts over. After the `memory` rows a deletion by filter updates the memories it leaves unsuperseded, and whoever
+writer starts over. After the `memory` rows a deletion by filter updates the memories it leaves unsuperseded, and who
 takes an alias away holds the texts that used it. That can deadlock; then the database aborts one of the two, which
 starts over.
 """
