@@ -41,6 +41,7 @@ def _mark_ranges() -> str:
 MARKS = _mark_ranges()
 r"""The ranges of all combining marks, which continue a word, for a character class; `\w` misses most of them."""
 
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _PIECE = re.compile(rf"[\w{MARKS}]+(?:\+\+|#(?!\w))?")
 
 
@@ -75,14 +76,12 @@ def entity_id(key: str) -> int:
 
 
 def without_diacritics(word: str) -> str:
-    """The word in the letters of which it is made.
+    """The word without the marks that accent Latin and Greek letters; those of other scripts are letters, too.
 
     >>> without_diacritics("josé")
     'jose'
     """
-    if word.isascii():
-        return word
-    return "".join(each for each in unicodedata.normalize("NFD", word) if not unicodedata.combining(each))
+    return word if word.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", word))
 
 
 def name_tokens(key: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -296,15 +296,12 @@ class Trivet:
         One that is there keeps its embedder, so that memories can be moved from one embedder to another. Returns the
         profile that is left out, as there is none of its name here.
         """
-        try:
+        missing = None
+        with suppress(NotFound):
             found = await self.get_namespace(namespace)
-        except NotFound:
-            pass
-        else:
             if found.memories:
                 return None
             settings = replace(settings, embedder=found.settings.embedder)
-        missing = None
         try:
             await self.profiles.find(settings.profile)
         except InvalidInput:

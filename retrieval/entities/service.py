@@ -19,10 +19,11 @@ from graph.names import normalize
 from graph.visible import MAX_EVIDENCE, STATED_STRENGTH, Relation, VisibleGraph, co_mentions
 from retrieval.entities.pages import aliases_of, entity_page
 from retrieval.entities.view import EntityView, entity_code, entity_number, joined, memories_seen
-from retrieval.errors import InvalidInput
+from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
 from retrieval.ingest.graphs import mention_anew
+from retrieval.ingest.service import retried
 from retrieval.store import entities, namespaces
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.entity import (
@@ -258,9 +259,13 @@ class EntityService:
             raise InvalidInput("give aliases to add or to remove", loc=("add",))
         async with self._view(name, EVERYTHING) as view:
             root = (await view.entity(entity_id)).entity
-        async with self._writing(name) as (conn, ns):
-            former = await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
-            await mention_anew(conn, ns, former)
+
+        async def attempt() -> None:
+            async with self._writing(name) as (conn, ns):
+                former = await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
+                await mention_anew(conn, ns, former)
+
+        await retried(attempt, (Collided,))
         async with self._view(name, EVERYTHING) as view:
             stored = (await view.described({root})).get(root)  # gone if only its alias was left
             return EntityAliases(id=entity_code(root), aliases=[] if stored is None else await aliases_of(view, stored))

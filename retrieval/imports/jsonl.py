@@ -28,12 +28,12 @@ MAX_LINE_BYTES = 16 * 1024**2
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether most of the first lines are objects by themselves: a text may have some, too."""
+    """Whether half of the first lines are objects by themselves: a text may have some, too."""
     if source.is_zip and not any(source.parts(*FILES)):
         return False
     head = source.part(*FILES).decoded(context).read(MAX_MEMORY_BYTES)
     lines = [line for line in head.splitlines() if line.strip()][:_FIRST_LINES]
-    return 2 * sum(_object(line) is not None for line in lines) > len(lines)
+    return 0 < len(lines) <= 2 * sum(_object(line) is not None for line in lines)
 
 
 def header_of(source: ImportFile) -> ExportHeader | None:

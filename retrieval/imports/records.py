@@ -21,7 +21,7 @@ _FROM_SOURCES = uuid5(NAMESPACE_URL, "trivet:import")
 _MAX_NAME, _MAX_TITLE = 256, 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_AFTER_CLOCK = re.compile(r":\d\d\b.*[^\W\d_]")
+_AFTER_CLOCK = re.compile(r":\d\d\b[^(]*[^\W\d_]")
 
 SECONDS_FROM, MILLISECONDS_FROM = 100_000_000, 100_000_000_000
 """Numbers from there on are seconds or milliseconds since 1970: times from 1973 to 5138. Smaller ones are years, days

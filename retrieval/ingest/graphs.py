@@ -79,8 +79,10 @@ async def graphs_by_alias(conn: AsyncConnection[Any], ns: int, aliases: Collecti
 
 def _graphs_by_key(rows: Sequence[tuple[Any, ...]], keys: set[str]) -> list[DocGraph]:
     """The graphs of those of `_MENTIONING`'s rows whose words are some keys."""
-    # A plural differs from its key in the last letters.
-    stems = [[word[:-1] if len(word) > 3 else word for word in key.split()] for key in keys]
+    # A plural differs from its key in the last letters, a date in all of them.
+    stems = [
+        [word[:-1] if len(word) > 3 else word for word in key.split() if not any(map(str.isdigit, key))] for key in keys
+    ]
     graphs = []
     for doc, text, title, speaker, entities, relations in rows:
         named = chain.from_iterable((each["source"], each["target"]) for each in relations)

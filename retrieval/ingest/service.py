@@ -101,7 +101,7 @@ class Ingest:
                 drafts = await asyncio.to_thread(drafts_of, batch, results)
             while drafts:
                 try:
-                    results |= await _retried(partial(self._write, name, drafts, turn), _MET_ANOTHER_WRITER)
+                    results |= await retried(partial(self._write, name, drafts, turn), _MET_ANOTHER_WRITER)
                     break
                 except CircularSupersession as exc:
                     results |= {
@@ -212,7 +212,7 @@ class Ingest:
             async with self._pool.connection() as conn:
                 return await delete(conn, name, which)
 
-        return await _retried(attempt, (Collided,))
+        return await retried(attempt, (Collided,))
 
     @_announced
     async def replace_document(self, name: str, document_id: str, chunks: Sequence[MemoryInput]) -> DocumentStatus:
@@ -257,7 +257,7 @@ class Ingest:
 
         document = session_name(document_id)
         with self._order.enter([(name, "session", document)]) as turn:
-            return await _retried(attempt, _MET_ANOTHER_WRITER)
+            return await retried(attempt, _MET_ANOTHER_WRITER)
 
     @_announced
     async def delete_document(self, name: str, document_id: str) -> None:
@@ -279,7 +279,7 @@ class Ingest:
                     superseded=_superseded(known.values()),
                 )
 
-        await _retried(attempt, (Collided,))
+        await retried(attempt, (Collided,))
 
     async def _write(
         self,
@@ -405,7 +405,7 @@ def _superseded(some: Iterable[MemoryInput | MemoryVersion]) -> frozenset[str]:
     return frozenset(old for each in some for old in each.superseded_ids)
 
 
-async def _retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception], ...]) -> T:
+async def retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception], ...]) -> T:
     """Call `attempt`, retrying a few times if it meets another writer."""
     for _ in range(_ATTEMPTS):
         try:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 
 from graph.names import entity_id, normalize
 from graph.store import Alias
-from retrieval.errors import InvalidInput
+from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.ingest.graphs import mention_anew
-from retrieval.ingest.service import Ingest
+from retrieval.ingest.service import Ingest, retried
 from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
 from retrieval.store import entities, export, memories, namespaces
 from retrieval.store.mentions import family_of, said_and_mentioned
@@ -107,11 +108,16 @@ class LifeCycle:
             async with self._pool.connection() as conn, conn.transaction():
                 if not await entities.merge_by_key(conn, found.ns, key, target, uuid7()):
                     undone.append(f"merge of {key!r} into {target!r}")
+        return undone + await retried(partial(self._name_again, found.ns, header.aliases), (Collided,))
+
+    async def _name_again(self, ns: int, aliases: Sequence[tuple[str, str]]) -> list[str]:
+        """Give entities their aliases; returns what could not be done."""
+        undone = []
         async with self._pool.connection() as conn, conn.transaction():
-            for key, alias in header.aliases:
-                if not await entities.name_by_hand(conn, found.ns, key, alias):
+            for key, alias in aliases:
+                if not await entities.name_by_hand(conn, ns, key, alias):
                     undone.append(f"alias {alias!r} of {key!r}")
             # Texts written after an alias was given mention its entity; here they came first, and have their own.
-            keys = {normalize(alias) for _, alias in header.aliases}
-            await mention_anew(conn, found.ns, {Alias(key, entity_id(key)) for key in keys})
+            keys = {normalize(alias) for _, alias in aliases}
+            await mention_anew(conn, ns, {Alias(key, entity_id(key)) for key in keys})
         return undone

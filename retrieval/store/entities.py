@@ -31,18 +31,16 @@ _ROOT: LiteralString = """
     from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
     where e.ns = %(ns)s and e.entity = %(entity)s
 """
+# As `without_diacritics` has it.
 _HAS_PART: LiteralString = r"""
     ns = %(ns)s and position(%(part)s::text in case
         when key ~ '^[ -~]*$' then key else regexp_replace(normalize(key, NFD), '[\u0300-\u036f]', '', 'g')
     end) > 0
 """
-_NAMED: LiteralString = (
-    "select string_agg(int8send(entity), '') from (select entity from entity where "
-    + _HAS_PART
-    + "union select entity from entity_alias where "
-    + _HAS_PART
-    + ") as named"
-)
+_NAMED: LiteralString = f"""
+    select string_agg(int8send(entity), '')
+    from (select entity from entity where {_HAS_PART} union select entity from entity_alias where {_HAS_PART}) as named
+"""
 _TYPED: LiteralString = """
     select string_agg(int8send(entity), '') from entity where ns = %(ns)s and type = any(%(types)s::text[])
 """

@@ -258,8 +258,8 @@ def _conninfo(url: str, timeout_s: int) -> str:
 
 
 def _parse(url: str) -> dict[str, Any]:
-    authority, _, rest = url.partition("://")[2].partition("/")
-    if authority.count("@") > 1 or "@" in rest.partition("?")[0]:  # libpq would take a part of the password for a name
+    authority, _, rest = url.partition("://")[2].partition("?")[0].partition("/")
+    if authority.count("@") > 1 or "@" in rest:  # libpq would take a part of the password for a name
         raise StoreUnavailable("TRIVET_DATABASE_URL has a stray @: in a password @ is written %40, and / %2F")
     try:
         return dict(conninfo_to_dict(url))

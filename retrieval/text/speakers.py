@@ -34,7 +34,7 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
     return {
         speaker
         for speaker in named
-        if normalize(speaker) not in _WORDS or re.search(rf"\s{re.escape(speaker)}\b", text)
+        if plain_name(speaker) not in _WORDS or re.search(rf"\s{re.escape(fold(speaker))}\b", fold(text))
     }
 
 

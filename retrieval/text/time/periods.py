@@ -131,21 +131,8 @@ def _in_utc(moment: datetime) -> datetime:
 __all__ = ["Period", "find_periods", "period_terms"]
 
 _TRIGGERS = frozenset(
-    {
-        *MONTHS,
-        *SEASONS,
-        *WEEKDAYS,
-        *map(str.lower, SHORT_WEEKDAYS),
-        "ago",
-        "last",
-        "past",
-        "this",
-        "next",
-        "today",
-        "tonight",
-        "yesterday",
-        "tomorrow",
-    }
+    {*MONTHS, *SEASONS, *WEEKDAYS, *map(str.lower, SHORT_WEEKDAYS)}
+    | {"ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
     | {"recently", "lately", "earlier", "previous", "weekend", "other", "back"}
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
@@ -192,10 +179,17 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
             start, end = (moment and moment.replace(tzinfo=zone) for moment in stretch[:2])
             found.append((stretch, Period(start=start, end=end, month=stretch.month, span=span, vague=stretch.vague)))
         after = tokens.after(tokens.after(stretch.stop, ","), "and", "or")
-        listed = after > stretch.stop and (listed or tokens.low(position - 1) in {"in", "on", "during"})
+        joined = tokens.low(after - 1) in {"and", "or"} or _are_alike(tokens, position, after)
+        listed = after > stretch.stop and joined and (listed or tokens.low(position - 1) in {"in", "on", "during"})
         position = after if listed else stretch.stop
     clear = [period for stretch, period in found if not stretch.vague]
     return clear or [period for _, period in found]
+
+
+def _are_alike(tokens: TimeTokens, one: int, other: int) -> bool:
+    """Whether two words are both years or both weekdays: a comma alone lists no others ("On Monday, May called")."""
+    words = tokens.low(one), tokens.low(other)
+    return all(map(str.isdecimal, words)) or WEEKDAYS.keys() >= {*words}
 
 
 def _period_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool) -> Stretch | None:

@@ -10,6 +10,7 @@ from graph.stopwords import words
 from retrieval.text.time.dates import date_at
 from retrieval.text.time.tokens import (
     SEASONS,
+    SHORT_WEEKDAYS,
     UNITS,
     WEEKDAYS,
     Stretch,
@@ -167,6 +168,8 @@ def _day(now: datetime, offset: int, stop: int) -> Stretch:
 
 def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Stretch | None:
     """The most recent weekday: "on Tuesday"; or "Sunday before October 25, 2022"."""
+    if tokens[position].text in SHORT_WEEKDAYS and tokens.in_title(position + 1) and tokens[position + 1].text != "I":
+        return None  # "on Sun Street"
     side = tokens.low(position + 1)
     if side in {"before", "after"} and (date := date_at(tokens, position + 2, now)) and date.start and date.end:
         after = side == "after"

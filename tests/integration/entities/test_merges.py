@@ -247,6 +247,22 @@ async def test_an_alias_goes_though_all_who_gave_it_are_deleted_at_once(family: 
             await family.delete(NS, f"m{number}")
 
 
+async def test_an_alias_is_taken_away_while_texts_use_it(family: Trivet) -> None:
+    """Whoever waits for each other in a circle starts over."""
+    for round_ in range(3):
+        await give(family, by_hand=True)
+        texts = [MemoryInput(id=f"x{at}", text=f"Zippy bought {round_}{at} kites.") for at in range(12)]
+        await family.add(NS, texts[:6])
+        smith = await id_of(family, "Robert Smith")
+        taking = family.entities.change_aliases(NS, smith, AliasChange(remove=["Zippy"]))
+        writing = [family.add(NS, [each]) for each in texts[6:]]
+        deleting = [family.delete(NS, each.id or "") for each in texts[:6]]
+        await asyncio.gather(taking, *writing, *deleting)
+        assert await found(family, "Robert Smith") == {"giving"}
+        for each in texts[6:]:
+            await family.delete(NS, each.id or "")
+
+
 async def test_a_renamed_person_keeps_the_texts_of_the_alias(family: Trivet) -> None:
     await give(family, by_hand=False)
     await family.add(NS, USING)
@@ -274,11 +290,11 @@ async def test_an_alias_that_is_still_given_keeps_its_texts(family: Trivet, besi
 
 
 async def test_the_name_that_only_a_deleted_memory_had_is_gone(family: Trivet) -> None:
-    """Also where a text has the plural of an alias."""
-    acme = EntityInput(name="Acme", aliases=["story"])
+    """Also where a text has the plural of an alias, or writes the date that is one otherwise."""
+    acme = EntityInput(name="Acme", aliases=["story", "2024-05-05"])
     await family.add(NS, [MemoryInput(id="giving", text="New.", entities=[acme])])
-    await family.add(NS, [said(10, "They told stories."), said(11, "nothing new")])
-    assert await found(family, "Acme") == {"giving", "m10"}
+    await family.add(NS, [said(10, "They told stories."), said(11, "On May 5, 2024 it rained.")])
+    assert await found(family, "Acme") == {"giving", "m10", "m11"}
     await family.delete(NS, "giving")
     assert (await family.entities.list(NS, q="Acme")).entities == []
     assert [each.name for each in (await family.entities.list(NS, q="story")).entities] == ["story"]

@@ -89,6 +89,7 @@ def test_a_truncated_zip_is_refused_in_words() -> None:
         ("1706651407.0", (2024, 1, 30, 21, 50, 7)),
         ("20240130", (2024, 1, 30)),
         ("Tue, 30 Jan 2024 13:50:07 PST", (2024, 1, 30, 21, 50, 7)),
+        ("Tue, 30 Jan 2024 21:50:07 -0000 (UTC)", (2024, 1, 30, 21, 50, 7)),
         ("30 Jan 2024 23:50:07 +0200 (CEST)", (2024, 1, 30, 21, 50, 7)),
         ("Jan 30, 2024 21:50", (2024, 1, 30, 21, 50)),
     ],
@@ -245,6 +246,7 @@ def test_a_text_with_an_object_on_a_line_is_no_table() -> None:
     text = b'# Hook\n\nSend:\n\n```json\n{"text": "Ines founded Casa Verde."}\n```\n\nThen wait.\n'
     with pytest.raises(InvalidInput, match="none of these formats"):
         detect(ImportFile(io.BytesIO(text)))
+    assert detect(ImportFile(io.BytesIO(b'{"text": "Ines founded Casa Verde."}\n{broken\n'))) == "jsonl"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])

@@ -33,6 +33,8 @@ def test_a_name_that_is_also_a_word_is_one_by_a_capital_inside_the_text() -> Non
     assert named_speakers("When will it rain?", ["Will"]) == set()
     assert named_speakers("Will it rain?", ["Will"]) == set()
     assert named_speakers("When did Will leave?", ["Will"]) == {"Will"}
+    assert named_speakers("with grace", ["Gráce"]) == set()
+    assert named_speakers("with Grace", ["Gráce"]) == {"Gráce"}
 
 
 @pytest.mark.parametrize("speaker", ["assistant", "Assistant", " AI ", "bot", "Chatbot", "system"])
