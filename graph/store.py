@@ -33,7 +33,8 @@ __all__ = [
     "DocGraph",
     "GivenEntity",
     "GivenRelation",
-    "former_aliases",
+    "aliases_of",
+    "not_given",
     "remove_unused",
     "take_aliases",
     "write",
@@ -56,13 +57,13 @@ _ALIASES: LiteralString = """
     group by a.key having count(distinct a.entity) = 1
 """
 _GIVEN_ALIASES: LiteralString = """
-    select distinct key from entity_alias where ns = %(ns)s and doc = any(%(numbers)s::integer[])
+    select distinct key, entity from entity_alias where ns = %(ns)s and doc = any(%(numbers)s::integer[])
 """
-_FORMER_ALIASES: LiteralString = """
-    select distinct a.key, a.entity from entity_alias a
-    where a.ns = %(ns)s and a.doc = any(%(numbers)s::integer[]) and not exists (
-        select from entity_alias b where b.ns = a.ns and b.key = a.key and b.entity = a.entity
-            and b.doc <> all(%(numbers)s::integer[])
+_NOT_GIVEN: LiteralString = """
+    select a.key, a.entity from unnest(%(keys)s::text[], %(entities)s::bigint[]) as a (key, entity)
+    where not exists (
+        select from entity_alias b where b.ns = %(ns)s and b.key = a.key and b.entity = a.entity
+            and b.doc <> all(%(but)s::integer[])
     )
 """
 _LOCK: LiteralString = """
@@ -174,14 +175,22 @@ async def take_aliases(conn: AsyncConnection[Any], ns: int, keys: Collection[str
     await _lock_aliases(conn, _CHANGE_ALIASES, ns, keys)
 
 
-async def former_aliases(
+async def aliases_of(
     conn: AsyncConnection[Any], ns: int, removed: Collection[int], *, but: Sequence[DocGraph]
 ) -> set[Alias]:
-    """The aliases that are given by memories which are about to be removed, and by no others nor by new ones."""
-    await take_aliases(conn, ns, [key for (key,) in await _of(conn, _GIVEN_ALIASES, ns, removed)])
-    former = {Alias(*row) for row in await _of(conn, _FORMER_ALIASES, ns, removed)}
+    """The aliases that are given by memories which are about to be removed, without those that new ones give."""
+    removed_too = {Alias(*row) for row in await _of(conn, _GIVEN_ALIASES, ns, removed)}
     given = [each for doc in but for each in doc.entities]
-    return former - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
+    return removed_too - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
+
+
+async def not_given(
+    conn: AsyncConnection[Any], ns: int, aliases: Collection[Alias], *, but: Collection[int]
+) -> list[Alias]:
+    """Those of some aliases that nobody gives but some memories."""
+    columns = {"keys": text_array([each.key for each in aliases]), "entities": array_text(e.entity for e in aliases)}
+    rows = await _rows(conn, _NOT_GIVEN, {"ns": ns, "but": array_text(but), **columns})
+    return [Alias(*row) for row in rows]
 
 
 async def write(

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from graph.analytics import Weighted, centrality, communities, graphml, shortest_paths
 from graph.names import normalize
+from graph.store import Alias
 from graph.visible import MAX_EVIDENCE, STATED_STRENGTH, Relation, VisibleGraph, co_mentions
 from retrieval.entities.pages import aliases_of, entity_page
 from retrieval.entities.view import EntityView, entity_code, entity_number, joined, memories_seen
 from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
-from retrieval.ingest.graphs import mention_anew
+from retrieval.ingest.graphs import TextsByAlias, mention_anew
 from retrieval.ingest.service import retried
 from retrieval.store import entities, namespaces
 from retrieval.store.pool import Connection, Pool
@@ -262,8 +263,10 @@ class EntityService:
 
         async def attempt() -> None:
             async with self._writing(name) as (conn, ns):
+                texts = TextsByAlias(conn, ns)
+                await texts.read([Alias(normalize(name), root) for name in change.remove])
                 former = await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
-                await mention_anew(conn, ns, former)
+                await mention_anew(conn, ns, former, texts)
 
         await retried(attempt, (Collided,))
         async with self._view(name, EVERYTHING) as view:

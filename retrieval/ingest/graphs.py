@@ -23,12 +23,12 @@ from retrieval.types.memory import MemoryInput
 
 _READ_AT_ONCE = 200
 
-_MENTIONING = """
+_MENTIONED_IN: LiteralString = """
+    select distinct doc from mention where ns = %(ns)s and entity = any(%(entities)s::bigint[])
+"""
+_READ: LiteralString = """
     select doc, text, title, speaker, entities, relations from memory
-    where ns = %(ns)s and doc > %(after)s and doc = any(array(
-        select doc from mention where ns = %(ns)s and entity = any(%(entities)s::bigint[])
-    ))
-    order by doc limit %(limit)s
+    where ns = %(ns)s and doc = any(%(docs)s::integer[])
 """
 _HOLD: LiteralString = """
     select doc from memory where ns = %(ns)s and doc = any(%(docs)s::integer[]) order by doc for key share
@@ -48,37 +48,59 @@ def graph_of(memory: MemoryInput) -> DocGraph:
     )
 
 
-async def mention_anew(conn: AsyncConnection[Any], ns: int, aliases: Collection[Alias]) -> None:
+class TextsByAlias:
+    """Reads the memories that mention an entity by its alias; each once, in one transaction.
+
+    So most can be read before the aliases are taken from others (`graph.store.take_aliases`), who wait from then on.
+    """
+
+    def __init__(self, conn: AsyncConnection[Any], ns: int) -> None:
+        self._conn = conn
+        self._ns = ns
+        self._keys: set[str] = set()
+        self._read: set[int] = set()
+        self._graphs: list[DocGraph] = []
+
+    async def read(self, aliases: Collection[Alias]) -> None:
+        """Read those that mention an entity by one of some aliases."""
+        if not aliases:
+            return
+        if not self._keys.issuperset(keys := {alias.key for alias in aliases}):
+            self._keys, self._read, self._graphs = keys, set(), []
+        await self._conn.execute(ALLOW_LONG_STATEMENTS)
+        docs = await self._docs(_MENTIONED_IN, entities=array_text({alias.entity for alias in aliases}))
+        unread = sorted(docs - self._read)
+        for start in range(0, len(unread), _READ_AT_ONCE):
+            some = {"ns": self._ns, "docs": array_text(unread[start : start + _READ_AT_ONCE])}
+            rows = await (await self._conn.execute(_READ, some)).fetchall()
+            self._graphs += await asyncio.to_thread(_graphs_by_key, rows, self._keys)
+        self._read |= docs
+
+    async def graphs(self, aliases: Collection[Alias]) -> list[DocGraph]:
+        """What they add to the graph, by ordinal; these stay until the transaction ends."""
+        await self.read(aliases)
+        keys = {alias.key for alias in aliases}
+        found = [graph for graph in self._graphs if not keys.isdisjoint(graph.may_be_aliases())]
+        held = await self._docs(_HOLD, docs=array_text(graph.doc for graph in found)) if found else set()
+        return sorted((graph for graph in found if graph.doc in held), key=lambda graph: graph.doc)
+
+    async def _docs(self, sql: LiteralString, **parameters: str) -> set[int]:
+        return {doc for (doc,) in await (await self._conn.execute(sql, {"ns": self._ns, **parameters})).fetchall()}
+
+
+async def mention_anew(
+    conn: AsyncConnection[Any], ns: int, aliases: Collection[Alias], texts: TextsByAlias | None = None
+) -> None:
     """Have memories mention what their words say where they do it by some former aliases, in the transaction."""
-    graphs = await graphs_by_alias(conn, ns, aliases)
+    graphs = await (texts or TextsByAlias(conn, ns)).graphs(aliases)
     if graphs:
         docs = [graph.doc for graph in graphs]
         described = await graph_store.write(conn, ns, graphs, removed=docs)
         await changes.record(conn, ns, [changes.ENTITIES, *docs], described=described)
 
 
-async def graphs_by_alias(conn: AsyncConnection[Any], ns: int, aliases: Collection[Alias]) -> list[DocGraph]:
-    """What the memories add to the graph that mention an entity by its alias, one of those given.
-
-    They are read from the tables, in order of their ordinals, and stay until the caller's transaction ends.
-    """
-    graphs: list[DocGraph] = []
-    if not aliases:
-        return graphs
-    await conn.execute(ALLOW_LONG_STATEMENTS)
-    keys = {alias.key for alias in aliases}
-    asked = {"ns": ns, "entities": array_text({alias.entity for alias in aliases}), "limit": _READ_AT_ONCE}
-    after = -1
-    while rows := await (await conn.execute(_MENTIONING, {**asked, "after": after})).fetchall():
-        graphs += await asyncio.to_thread(_graphs_by_key, rows, keys)
-        after = rows[-1][0]
-    docs = array_text(graph.doc for graph in graphs)
-    held = {doc for (doc,) in await (await conn.execute(_HOLD, {"ns": ns, "docs": docs})).fetchall()}
-    return [graph for graph in graphs if graph.doc in held]
-
-
 def _graphs_by_key(rows: Sequence[tuple[Any, ...]], keys: set[str]) -> list[DocGraph]:
-    """The graphs of those of `_MENTIONING`'s rows whose words are some keys."""
+    """The graphs of those of `_READ`'s rows whose words are some keys."""
     # A plural differs from its key in the last letters, a date in all of them.
     stems = [
         [word[:-1] if len(word) > 3 else word for word in key.split() if not any(map(str.isdigit, key))] for key in keys

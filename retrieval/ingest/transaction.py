@@ -25,7 +25,7 @@ from graph import store as graph_store
 from graph.store import DocGraph
 from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
 from retrieval.ingest.checks import Draft
-from retrieval.ingest.graphs import graphs_by_alias
+from retrieval.ingest.graphs import TextsByAlias
 from retrieval.store import changes, documents, locking, memories, namespaces, turns
 from retrieval.store.bm25 import postings
 from retrieval.store.locking import LockedMemory
@@ -274,13 +274,25 @@ async def _exchange(
     newly_superseded = {old for item in added.values() for old in item.draft.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
     graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
-    former = await graph_store.former_aliases(conn, ns, gone, but=graphs) if withdrawn else ()
-    anew = await graphs_by_alias(conn, ns, former)
+    anew = await _mentioning_by_alias(conn, ns, gone, graphs) if withdrawn else []
     again = [graph.doc for graph in anew]
     described = await graph_store.write(conn, ns, [*graphs, *anew], removed=[*gone, *again], withdrawn=withdrawn)
     relinked = [turn.doc for turn in arranged.relinked]
     mentioning = [changes.ENTITIES, *again] if again else ()
     await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated, *mentioning}, described=described)
+
+
+async def _mentioning_by_alias(
+    conn: AsyncConnection[Any], ns: int, gone: Collection[int], added: Sequence[DocGraph]
+) -> list[DocGraph]:
+    """What the memories add to the graph that use an alias which goes with the last memory that gave it."""
+    taken = await graph_store.aliases_of(conn, ns, gone, but=added)
+    if not taken:
+        return []
+    texts = TextsByAlias(conn, ns)
+    await texts.read(await graph_store.not_given(conn, ns, taken, but=gone))  # before others wait
+    await graph_store.take_aliases(conn, ns, {alias.key for alias in taken})
+    return await texts.graphs(await graph_store.not_given(conn, ns, taken, but=gone))
 
 
 async def _arranged(
