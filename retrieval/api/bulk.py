@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -23,6 +24,8 @@ from retrieval.lifecycle.jobs import Progress
 from retrieval.tasks import cancel
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
+
+log = logging.getLogger(__name__)
 
 CHUNK_LINES = 256
 
@@ -67,7 +70,7 @@ class BulkController(Controller):
         again after that: what is there is `unchanged`.
 
         An export is taken back as it was written. Its first line has no result; a namespace without memories gets its
-        settings, and its aliases and merges once all lines are in.
+        settings, and once all lines are in its aliases and merges, but for those of an entity that no line mentions.
         """
         require_media_type(request, NDJSON_TYPE, body_is_empty=False)
         return _BulkAnswer(api, ns)
@@ -150,7 +153,9 @@ class _BulkAnswer:
                 yield await under_way[0]
                 under_way.popleft()
             if self._header and self._failure is None:
-                await self._engine.lifecycle.complete_import(self._namespace, self._header)
+                undone = await self._engine.lifecycle.complete_import(self._namespace, self._header)
+                if undone:
+                    log.warning("%d aliases or merges of an export were not taken back", len(undone))
         finally:
             await cancel(*under_way)
 

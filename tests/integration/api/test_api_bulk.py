@@ -80,6 +80,17 @@ async def test_a_request_that_a_stop_cuts_off_is_told_that_it_may_be_sent_again(
     assert json.loads(sent[1]["body"])["detail"] == "The server is being stopped."
 
 
+async def test_what_an_export_has_of_nobody_is_told_in_the_log(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By number alone: a name may be somebody's."""
+    header = {"trivet_export": 1, "memories": 1, "written": 1, "settings": {}, "aliases": [["ines", "Nesi"]]}
+    lines = [json.dumps(header, separators=(",", ":")), '{"id": "a", "text": "The kettle is copper."}']
+    assert len(_results(await client.post(BULK, content="\n".join(lines).encode(), headers=NDJSON))) == 1
+    assert "1 aliases or merges of an export were not taken back" in caplog.text
+    assert "Nesi" not in caplog.text
+
+
 async def test_broken_lines(client: httpx.AsyncClient) -> None:
     """A broken line is rejected with its number; blank lines are no lines; an id's later line wins."""
     lines = [
