@@ -55,12 +55,12 @@ class Gateway(ASGIMiddleware):
         scope["path"] = encoded_path(scope)
         if scope["method"] == "HEAD" and is_open(scope["path"]):
             scope = {**scope, "method": "GET"}  # for probes; what sends the answer leaves out its body
-        status, begun = 500, False
+        status: int | None = None
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status, begun
+            nonlocal status
             if message["type"] == "http.response.start":
-                status, begun = message["status"], True
+                status = message["status"]
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id)]
             await send(message)
 
@@ -75,16 +75,16 @@ class Gateway(ASGIMiddleware):
             else:
                 await refuse(refusal)
         except asyncio.CancelledError:
-            if not begun:  # the server stops before this is done
+            if status is None:  # the server stops before this is done
                 await refuse(problem(503, "The server is being stopped."))
             raise
         finally:
-            seconds = time.perf_counter() - started
+            seconds, told = time.perf_counter() - started, status or 500
             route = scope.get("path_template", UNROUTED) or MOUNT
             method = OTHER if route == UNROUTED else scope["method"]
-            self._state.metrics.observe_request(method, route, status, seconds)
+            self._state.metrics.observe_request(method, route, told, seconds)
             if access_log.isEnabledFor(logging.DEBUG):
-                access_log.debug("%s %s %d %.2f ms", scope["method"], route, status, seconds * 1000.0)
+                access_log.debug("%s %s %d %.2f ms", scope["method"], route, told, seconds * 1000.0)
 
     def _unauthorized(self, scope: HTTPScope) -> ProblemDetailsException | None:
         """The problem to refuse with, and its challenge (RFC 6750); None where no key is needed or it is right.

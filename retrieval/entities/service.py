@@ -23,7 +23,7 @@ from retrieval.entities.view import EntityView, entity_code, entity_number, join
 from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
-from retrieval.ingest.graphs import TextsByAlias, mention_anew
+from retrieval.ingest.graphs import TextsByAlias
 from retrieval.ingest.service import retried
 from retrieval.store import entities, namespaces
 from retrieval.store.pool import Connection, Pool
@@ -263,10 +263,11 @@ class EntityService:
 
         async def attempt() -> None:
             async with self._writing(name) as (conn, ns):
-                texts = TextsByAlias(conn, ns)
-                await texts.read([Alias(normalize(name), root) for name in change.remove])
+                keys = [*map(normalize, change.remove)]
+                texts = TextsByAlias(conn, ns, keys)
+                await texts.read([Alias(key, root) for key in keys])
                 former = await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
-                await mention_anew(conn, ns, former, texts)
+                await texts.mention_anew(former)
 
         await retried(attempt, (Collided,))
         async with self._view(name, EVERYTHING) as view:

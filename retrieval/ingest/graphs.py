@@ -49,24 +49,22 @@ def graph_of(memory: MemoryInput) -> DocGraph:
 
 
 class TextsByAlias:
-    """Reads the memories that mention an entity by its alias; each once, in one transaction.
+    """Reads the memories that mention entities by aliases with some keys; each once, in one transaction.
 
     So most can be read before the aliases are taken from others (`graph.store.take_aliases`), who wait from then on.
     """
 
-    def __init__(self, conn: AsyncConnection[Any], ns: int) -> None:
+    def __init__(self, conn: AsyncConnection[Any], ns: int, keys: Collection[str]) -> None:
         self._conn = conn
         self._ns = ns
-        self._keys: set[str] = set()
+        self._keys = frozenset(keys)
         self._read: set[int] = set()
         self._graphs: list[DocGraph] = []
 
     async def read(self, aliases: Collection[Alias]) -> None:
-        """Read those that mention an entity by one of some aliases."""
+        """Read those that mention an entity by one of some aliases, if they were not read yet."""
         if not aliases:
             return
-        if not self._keys.issuperset(keys := {alias.key for alias in aliases}):
-            self._keys, self._read, self._graphs = keys, set(), []
         await self._conn.execute(ALLOW_LONG_STATEMENTS)
         docs = await self._docs(_MENTIONED_IN, entities=array_text({alias.entity for alias in aliases}))
         unread = sorted(docs - self._read)
@@ -87,19 +85,16 @@ class TextsByAlias:
     async def _docs(self, sql: LiteralString, **parameters: str) -> set[int]:
         return {doc for (doc,) in await (await self._conn.execute(sql, {"ns": self._ns, **parameters})).fetchall()}
 
-
-async def mention_anew(
-    conn: AsyncConnection[Any], ns: int, aliases: Collection[Alias], texts: TextsByAlias | None = None
-) -> None:
-    """Have memories mention what their words say where they do it by some former aliases, in the transaction."""
-    graphs = await (texts or TextsByAlias(conn, ns)).graphs(aliases)
-    if graphs:
-        docs = [graph.doc for graph in graphs]
-        described = await graph_store.write(conn, ns, graphs, removed=docs)
-        await changes.record(conn, ns, [changes.ENTITIES, *docs], described=described)
+    async def mention_anew(self, aliases: Collection[Alias]) -> None:
+        """Have them mention what their words say, where the aliases are former ones."""
+        graphs = await self.graphs(aliases)
+        if graphs:
+            docs = [graph.doc for graph in graphs]
+            described = await graph_store.write(self._conn, self._ns, graphs, removed=docs)
+            await changes.record(self._conn, self._ns, [changes.ENTITIES, *docs], described=described)
 
 
-def _graphs_by_key(rows: Sequence[tuple[Any, ...]], keys: set[str]) -> list[DocGraph]:
+def _graphs_by_key(rows: Sequence[tuple[Any, ...]], keys: frozenset[str]) -> list[DocGraph]:
     """The graphs of those of `_READ`'s rows whose words are some keys."""
     # A plural differs from its key in the last letters, a date in all of them.
     stems = [

@@ -289,9 +289,10 @@ async def _mentioning_by_alias(
     taken = await graph_store.aliases_of(conn, ns, gone, but=added)
     if not taken:
         return []
-    texts = TextsByAlias(conn, ns)
+    keys = {alias.key for alias in taken}
+    texts = TextsByAlias(conn, ns, keys)
     await texts.read(await graph_store.not_given(conn, ns, taken, but=gone))  # before others wait
-    await graph_store.take_aliases(conn, ns, {alias.key for alias in taken})
+    await graph_store.take_aliases(conn, ns, keys)
     return await texts.graphs(await graph_store.not_given(conn, ns, taken, but=gone))
 
 

@@ -9,7 +9,7 @@ from graph.names import entity_id, normalize
 from graph.store import Alias
 from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
-from retrieval.ingest.graphs import mention_anew
+from retrieval.ingest.graphs import TextsByAlias
 from retrieval.ingest.service import Ingest, retried
 from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
 from retrieval.store import entities, export, memories, namespaces
@@ -119,5 +119,5 @@ class LifeCycle:
                     undone.append(f"alias {alias!r} of {key!r}")
             # Texts written after an alias was given mention its entity; here they came first, and have their own.
             keys = {normalize(alias) for _, alias in aliases}
-            await mention_anew(conn, ns, {Alias(key, entity_id(key)) for key in keys})
+            await TextsByAlias(conn, ns, keys).mention_anew({Alias(key, entity_id(key)) for key in keys})
         return undone

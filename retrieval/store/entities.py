@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.names import entity_id, normalize, without_diacritics
-from graph.store import Alias, remove_unused, take_aliases
+from graph.store import Alias, not_given, remove_unused, take_aliases
 from postgres.arrays import array_text, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes
@@ -86,11 +86,9 @@ _ADD_ALIASES: LiteralString = """
     on conflict (ns, key, entity, doc) do update set name = excluded.name
 """
 _REMOVE_ALIASES: LiteralString = """
-    delete from entity_alias a
+    delete from entity_alias
     where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and doc = -1 and key = any(%(keys)s::text[])
-    returning key, entity, exists (
-        select from entity_alias b where b.ns = a.ns and b.key = a.key and b.entity = a.entity and b.doc <> -1
-    )
+    returning key, entity
 """
 
 _FORGET_BY_HAND: LiteralString = """
@@ -277,12 +275,12 @@ async def change_aliases(
     gone = _keys("remove", removed)
     await take_aliases(conn, ns, gone)
     parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*gone])}
-    taken = await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()
-    if missing := [name for key, name in gone.items() if key not in {key for key, *_ in taken}]:
+    taken = [Alias(*row) for row in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()]
+    if missing := [name for key, name in gone.items() if key not in {alias.key for alias in taken}]:
         raise NotFound(f"the entity was not given the alias {missing[0]!r}; those that memories give go with these")
     without_name = await remove_unused(conn, ns, family)
     await changes.record(conn, ns, [changes.ENTITIES], described=without_name)
-    return [Alias(key, entity) for key, entity, is_given in taken if not is_given]
+    return await not_given(conn, ns, taken, but=())
 
 
 async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection[int]) -> None:
