@@ -72,13 +72,13 @@ class LifeCycle:
         name = request.speaker or request.entity or ""
         async with self._pool.connection() as conn:
             found = await namespaces.find(conn, namespace)
-            said, mentioned = await said_and_mentioned(conn, found.ns, name, speaker=request.speaker)
-            family = [] if request.entity is None or request.dry_run else await family_of(conn, found.ns, name)
+            family = await family_of(conn, found.ns, name)
+            said, mentioned = await said_and_mentioned(conn, found.ns, name, family=family, speaker=request.speaker)
         if request.speaker is None:
             said, mentioned = mentioned, ()
         if said and not request.dry_run:
             await self._ingest.delete_ids(namespace, said)
-        if family:
+        if request.entity is not None and not request.dry_run:
             async with self._pool.connection() as conn, conn.transaction():
                 await entities.forget_by_hand(conn, found.ns, family)
         return ForgetReceipt(deleted=list(said), mentioned_by=list(mentioned))

@@ -9,6 +9,7 @@ from typing import Any, LiteralString
 from psycopg import AsyncConnection
 
 from graph.names import entity_id, normalize, singular_key
+from postgres.arrays import array_text
 
 # An entity is also meant by its aliases, and by what is merged with it.
 _FAMILY: LiteralString = """
@@ -18,27 +19,21 @@ _FAMILY: LiteralString = """
     ), shown as (
         select coalesce(e.root, meant.entity) as entity
         from meant left join entity_merge e on e.ns = %(ns)s and e.entity = meant.entity
-    ), family as (
-        select entity from shown
-        union select e.entity from entity_merge e where e.ns = %(ns)s and e.root in (select entity from shown)
     )
+    select entity from shown
+    union select e.entity from entity_merge e where e.ns = %(ns)s and e.root in (select entity from shown)
 """
-_KEYS: LiteralString = (
-    _FAMILY
-    + """
-    select e.key from entity e where e.ns = %(ns)s and e.entity in (select entity from family)
-    union select a.key from entity_alias a where a.ns = %(ns)s and a.entity in (select entity from family)
+_KEYS: LiteralString = """
+    select e.key from entity e where e.ns = %(ns)s and e.entity = any(%(family)s::bigint[])
+    union select a.key from entity_alias a where a.ns = %(ns)s and a.entity = any(%(family)s::bigint[])
 """
-)
 # A text mentions "han" where it says "Hans", and nothing where it says "May Chen", which may be no name: it is read.
-_MENTIONING: LiteralString = (
-    _FAMILY
-    + """
+_MENTIONING: LiteralString = """
     select m.id, coalesce(m.speaker = %(speaker)s::text, false)
     from memory m
     where m.ns = %(ns)s and (m.speaker = %(speaker)s::text
         or m.doc = any(array(
-            select t.doc from mention t where t.ns = %(ns)s and t.entity in (select entity from family)
+            select t.doc from mention t where t.ns = %(ns)s and t.entity = any(%(family)s::bigint[])
         ))
         or concat_ws(' ', m.title, m.text) ~* %(phrases)s::text
         or (concat_ws(' ', m.title, m.text) ~* %(word)s::text and m.doc = any(array(
@@ -46,35 +41,32 @@ _MENTIONING: LiteralString = (
         ))))
     order by m.doc
 """
-)
-
-
-async def said_and_mentioned(
-    conn: AsyncConnection[Any], ns: int, name: str, *, speaker: str | None
-) -> tuple[Sequence[str], Sequence[str]]:
-    """The ids of the memories of a speaker, and of all others that mention a name, both in the order of insertion."""
-    named = _named(ns, name)
-    keys = {named["key"], *(key for (key,) in await (await conn.execute(_KEYS, named)).fetchall())}
-    written = {
-        "phrases": _written([key for key in keys if " " in key]),
-        "word": _written([named["key"]]),
-        "singular": entity_id(singular_key(named["key"])),
-    }
-    rows = await (await conn.execute(_MENTIONING, {**named, **written, "speaker": speaker})).fetchall()
-    own = [memory_id for memory_id, is_own in rows if is_own]
-    return own, [memory_id for memory_id, is_own in rows if not is_own]
 
 
 async def family_of(conn: AsyncConnection[Any], ns: int, name: str) -> list[int]:
     """The entities that a name means: by itself, as an alias, and what is merged with these."""
-    rows = await (await conn.execute(_FAMILY + "select entity from family", _named(ns, name))).fetchall()
+    key = normalize(name)
+    rows = await (await conn.execute(_FAMILY, {"ns": ns, "key": key, "entity": entity_id(key)})).fetchall()
     return [entity for (entity,) in rows]
 
 
-def _named(ns: int, name: str) -> dict[str, Any]:
-    """The parameters of `_FAMILY`."""
-    key = normalize(name)
-    return {"ns": ns, "key": key, "entity": entity_id(key)}
+async def said_and_mentioned(
+    conn: AsyncConnection[Any], ns: int, name: str, *, family: Collection[int], speaker: str | None
+) -> tuple[Sequence[str], Sequence[str]]:
+    """The ids of the memories of a speaker, and of all others that mention a name, both in the order of insertion.
+
+    `family` are the entities that the name means.
+    """
+    key, meant = normalize(name), {"ns": ns, "family": array_text(family)}
+    keys = {key, *(other for (other,) in await (await conn.execute(_KEYS, meant)).fetchall())}
+    written = {
+        "phrases": _written([each for each in keys if " " in each]),
+        "word": _written([key]),
+        "singular": entity_id(singular_key(key)),
+    }
+    rows = await (await conn.execute(_MENTIONING, {**meant, **written, "speaker": speaker})).fetchall()
+    own = [memory_id for memory_id, is_own in rows if is_own]
+    return own, [memory_id for memory_id, is_own in rows if not is_own]
 
 
 def _written(keys: Collection[str]) -> str | None:
