@@ -20,6 +20,7 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.metrics import Grades
 from retrieval.evaluation.trec import read_qrels
 from retrieval.store.namespaces import check_new_name
+from retrieval.types.journal import Feedback, asked_at
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import ChatMessage, Filters
 from retrieval.validation import check_query, check_storable, decode
@@ -55,6 +56,9 @@ class _Row(msgspec.Struct, frozen=True):
     metadata: dict[str, Any] = {}
 
 
+FEEDBACK = "feedback"
+"""The type of a query that callers judged."""
+
 CORPUS_FIELDS = frozenset(_Row.__struct_fields__)
 """Fields of a row of `corpus.jsonl`."""
 
@@ -82,6 +86,13 @@ class Query(msgspec.Struct, frozen=True):
     messages: list[ChatMessage] = []
     filters: Filters | None = None
     as_of: str | None = None
+
+    @classmethod
+    def from_feedback(cls, judged: Feedback, namespace: str, relevant: Sequence[str]) -> Query:
+        """The search that callers judged, with what is relevant by that."""
+        asked, of = asked_at(judged).isoformat(), judged.as_of.isoformat() if judged.as_of else None
+        wanted = judged.filters
+        return cls(judged.id, namespace, judged.query, FEEDBACK, list(relevant), asked, filters=wanted, as_of=of)
 
     @property
     def search_text(self) -> str:

@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from retrieval.answer.response import search_results
 from retrieval.errors import InvalidInput, LegFailed, TrivetError
 from retrieval.evaluation.comparisons import Versus, against_each
 from retrieval.evaluation.folder import Query
-from retrieval.evaluation.runner import JudgedAnswer, credited
+from retrieval.evaluation.runner import JudgedAnswer, credited, for_each
 from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, set_cells
 from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, parse_weights, profiled, staged
 from retrieval.profiles.profile import DEFAULT
@@ -26,11 +24,11 @@ from retrieval.types.evaluation import (
     SystemComparison,
     SystemScores,
 )
+from retrieval.types.journal import Feedback
 from retrieval.types.search import Leg, Mode
 
 if TYPE_CHECKING:
     from retrieval.engine import Trivet
-    from retrieval.journal.service import JudgedQuery
 
 LEAST_QUERIES = 10
 """Fewer say nothing: even if one system won all of five, that could be chance."""
@@ -84,36 +82,27 @@ def _systems(profile: str, other: str | None) -> list[System]:
 
 
 async def _ask_all(
-    engine: Trivet, namespace: str, judged: Sequence[JudgedQuery], systems: Sequence[System]
+    engine: Trivet, namespace: str, judged: Sequence[Feedback], systems: Sequence[System]
 ) -> tuple[list[Mapping[str, JudgedAnswer]], list[FailedQuery]]:
     """The answers of all systems by query, and the queries that one of them could not answer."""
-    room = asyncio.Semaphore(_CONCURRENCY)
 
-    async def ask(one: JudgedQuery) -> Mapping[str, JudgedAnswer] | FailedQuery:
-        async with room:
-            try:
-                return {system.name: await _ask(engine, namespace, one, system) for system in systems}
-            except TrivetError as exc:
-                return FailedQuery(query=one.query, error=str(exc))
+    async def ask(query: Query) -> Mapping[str, JudgedAnswer] | FailedQuery:
+        try:
+            return {system.name: await _ask(engine, namespace, query, system) for system in systems}
+        except TrivetError as exc:
+            return FailedQuery(query=query.text, error=str(exc))
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ask(one)) for one in judged]
-    found = [task.result() for task in tasks]
+    queries = [Query.from_feedback(each, namespace, each.relevant) for each in judged]
+    found = await for_each(queries, ask, concurrency=_CONCURRENCY)
     return (
         [each for each in found if not isinstance(each, FailedQuery)],
         [each for each in found if isinstance(each, FailedQuery)],
     )
 
 
-async def _ask(engine: Trivet, namespace: str, judged: JudgedQuery, system: System) -> JudgedAnswer:
+async def _ask(engine: Trivet, namespace: str, query: Query, system: System) -> JudgedAnswer:
     """One answer, which no query log or shadow sees."""
-    query = Query(judged.query, namespace, judged.query, "feedback", judged.relevant)
-    request = structs.replace(
-        system.request(query, TOP_K),
-        filters=judged.filters,
-        as_of=judged.as_of,
-        query_timestamp=judged.query_timestamp,
-    )
+    request = system.request(query, TOP_K)
     answer = await engine.answer(namespace, request)
     if answer.degraded:
         raise LegFailed("; ".join(f"{each.leg}: {each.reason}" for each in answer.degraded))

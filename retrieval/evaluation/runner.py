@@ -142,7 +142,11 @@ async def run_system(
 
 
 async def for_each(
-    queries: Sequence[Query], ask: Callable[[Query], Awaitable[T]], *, concurrency: int, progress: Progress
+    queries: Sequence[Query],
+    ask: Callable[[Query], Awaitable[T]],
+    *,
+    concurrency: int,
+    progress: Progress = lambda _: None,
 ) -> list[T]:
     """What `ask` makes of each query, in their order, so many at a time.
 

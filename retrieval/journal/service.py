@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
-from typing import NamedTuple
+
+from msgspec import structs
 
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ids import uuid7
@@ -25,7 +25,6 @@ from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.journal import Feedback, FeedbackPage, FeedbackRequest, QueryPage, asked_at
 from retrieval.types.receipts import FeedbackReceipt
-from retrieval.types.search import Filters
 from retrieval.validation import check_storable, cursor_position
 
 RELEVANT_FROM = 0.5
@@ -34,16 +33,6 @@ RELEVANT_FROM = 0.5
 _LAST_NUMBER = 2**63 - 1
 _MOST_NAMED = 5
 _ENTRIES_AT_ONCE = 1_000
-
-
-class JudgedQuery(NamedTuple):
-    """A search that callers judged: what it asked, and the ids of the memories that answer it."""
-
-    query: str
-    relevant: list[str]
-    filters: Filters
-    as_of: datetime | None
-    query_timestamp: datetime | None
 
 
 class JournalService:
@@ -139,22 +128,17 @@ class JournalService:
                 after = rows[-1].number
         return changed
 
-    async def judged_queries(self, name: str) -> list[JudgedQuery]:
+    async def judged_queries(self, name: str) -> list[Feedback]:
         """The queries with an existing memory that feedback judges relevant, each once, those judged last at the end.
 
-        A rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback overrides earlier.
+        `relevant` has all such memories: a rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback
+        overrides earlier. `query_timestamp` is there also where callers left it out.
         """
-        queries = [
-            JudgedQuery(
-                judged.query,
-                _relevant(judged),
-                judged.filters or Filters(),
-                judged.as_of,
-                asked_at(judged),
-            )
+        found = [
+            structs.replace(judged, relevant=_relevant(judged), query_timestamp=asked_at(judged))
             for judged in await self._merged(name, by_question)
         ]
-        return [query for query in queries if query.relevant]
+        return [judged for judged in found if judged.relevant]
 
     async def judged_searches(self, name: str) -> list[Feedback]:
         """The feedback on each search as one, of existing memories alone; later feedback overrides earlier."""

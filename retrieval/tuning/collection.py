@@ -273,9 +273,9 @@ async def _answer(engine: Trivet, labelled: Labelled, asked: Profile) -> Answer:
         profile=asked.label,
         top_k=asked.fan_out // 2,  # legs are asked for twice that anyway; duplicates are known among these
         rescore=asked.models.rescorer is not None,
-        filters=labelled.filters,
-        as_of=labelled.as_of,
-        query_timestamp=labelled.query_timestamp,
+        filters=labelled.query.search_filters,
+        as_of=labelled.query.search_as_of,
+        query_timestamp=labelled.query.asked_at,
     )
     await engine.load(labelled.searched)
     answer = await engine.answer(labelled.searched, request)

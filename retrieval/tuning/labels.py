@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +15,7 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import EvaluationFolder, Query, numbered_lines
 from retrieval.journal.feedback import judged_by_id
 from retrieval.tuning.runs import checksum
-from retrieval.types.journal import Feedback, asked_at
-from retrieval.types.search import Filters
+from retrieval.types.journal import Feedback
 from retrieval.validation import decode
 
 LEAST_SEARCHES = 50
@@ -27,9 +25,6 @@ LEAST_POSITIVE = 30
 
 MOST_PER_CLICK = 10.0
 """A click is worth no more than this, however far down it was: rare ones would decide alone."""
-
-FEEDBACK = "feedback"
-"""The type of a query that comes from it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,9 +44,6 @@ class Labelled:
     intent: Intent | None
     gains: Mapping[str, float]
     weight: float = 1.0
-    filters: Filters = field(default_factory=Filters)
-    as_of: datetime | None = None
-    query_timestamp: datetime | None = None
 
 
 class _Metadata(Struct, frozen=True):
@@ -79,9 +71,6 @@ def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) 
             searched=folder.stored_name(query.namespace),
             intent=intents.get(query.id) or _as_intent(query.type),
             gains={id_: float(grade) for id_, grade in query.grades.items()},
-            filters=query.search_filters,
-            as_of=query.search_as_of,
-            query_timestamp=query.asked_at,
         )
         for query in folder.sample(limit, seed)
     ]
@@ -111,15 +100,12 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
     judged = [each for each in judged if each.clicked or any(judged_by_id(each))]
     found = [
         Labelled(
-            query=Query(each.id, namespace, each.query, FEEDBACK, sorted(gained.gains)),
+            query=Query.from_feedback(each, namespace, sorted(gained.gains)),
             set=namespace,
             searched=namespace,
             intent=_as_intent(each.intent),
             gains=gained.gains,
             weight=gained.weight,
-            filters=each.filters or Filters(),
-            as_of=each.as_of,
-            query_timestamp=asked_at(each),
         )
         for each in judged
         if (gained := gained_of(each, position_bias=position_bias)).gains

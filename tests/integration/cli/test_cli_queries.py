@@ -101,7 +101,7 @@ def test_an_export_is_read_as_an_evaluation_folder(queries: Queries, tmp_path: P
     assert second.asked_at is not None
     assert second.asked_at > NOON, "when it was logged"
     (labelled,) = labelled_queries(read_folder(tmp_path), limit=None, seed=0)
-    assert (labelled.query_timestamp, labelled.as_of, labelled.filters) == (NOON, NOON, FILTERS)
+    assert labelled.query == first
     assert sorted(file.name for file in tmp_path.iterdir()) == ["corpus.jsonl", "queries.jsonl"]
 
 

@@ -94,7 +94,7 @@ def test_searches_with_nothing_positive_are_left_out() -> None:
     labelled = labelled_searches(found, "chat", position_bias=1.0)
     assert [each.query.id for each in labelled] == [f"f{n}" for n in range(30)]
     assert (labelled[0].set, labelled[0].searched, labelled[0].query.text) == ("chat", "chat", "question 0")
-    assert labelled[0].query_timestamp == NOW  # "yesterday" is the day before it was judged
+    assert labelled[0].query.asked_at == NOW  # "yesterday" is the day before it was judged
 
 
 def test_searches_whose_judged_memories_are_gone_do_not_count() -> None:
