@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple
@@ -19,9 +19,10 @@ from retrieval.api.parameters import NDJSON_TYPE, NamespaceName, require_media_t
 from retrieval.api.problems import describe, log_failure, problems
 from retrieval.api.state import Api, AppState
 from retrieval.errors import InvalidInput
+from retrieval.ingest.batches import Incoming, batches
 from retrieval.lifecycle.export import MARK, ExportHeader, read_header
 from retrieval.lifecycle.jobs import Progress
-from retrieval.tasks import cancel
+from retrieval.tasks import cancel, in_order
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
 
@@ -139,61 +140,43 @@ class _BulkAnswer:
 
     async def _results(self, request_id: str) -> AsyncGenerator[bytes, None]:
         """Add the chunks, some at once; their results in order."""
-        under_way: deque[asyncio.Task[bytes]] = deque()
-        try:
-            async for chunk in self._chunks():
-                # Nothing is begun beside the first, so that its failure leaves nothing; and an export's memories keep
-                # their order of insertion.
-                most = CHUNKS_AT_ONCE if self._added_any and self._header is None else 1
-                while len(under_way) >= most:
-                    yield await under_way[0]
-                    under_way.popleft()
-                under_way.append(asyncio.create_task(self._add(chunk, request_id)))
-            while under_way:
-                yield await under_way[0]
-                under_way.popleft()
-            if self._header and self._failure is None:
-                undone = await self._engine.lifecycle.complete_import(self._namespace, self._header)
-                if undone:
-                    log.warning("%d aliases or merges of an export were not taken back", len(undone))
-        finally:
-            await cancel(*under_way)
 
-    async def _chunks(self) -> AsyncIterator[list[tuple[int, Parsed]]]:
-        """Parsed lines, of limited number and size; an id comes once in a chunk, so that the later line wins."""
-        chunk: list[tuple[int, Parsed]] = []
-        ids: set[str] = set()
-        size = 0
+        def at_once() -> int:
+            # Nothing is begun beside the first, so that its failure leaves nothing; and an export's memories keep
+            # their order of insertion.
+            return CHUNKS_AT_ONCE if self._added_any and self._header is None else 1
+
+        chunks = batches(self._memories(), most=CHUNK_LINES, most_bytes=CHUNK_BYTES)
+        async with aclosing(in_order(chunks, partial(self._add, request_id), at_once)) as added:
+            async for _, results in added:
+                yield results
+        if self._header and self._failure is None:
+            undone = await self._engine.lifecycle.complete_import(self._namespace, self._header)
+            if undone:
+                log.warning("%d aliases or merges of an export were not taken back", len(undone))
+
+    async def _memories(self) -> AsyncIterator[ParsedLine]:
+        """The lines but for the header of an export."""
         async for line in lines(self._body(), MAX_MEMORY_BYTES):
             if line.number == 1 and line.content and line.content.startswith(MARK):
                 self._header = read_header(line.content)
                 self._job.total = self._header.memories
                 await self._engine.prepare_import(self._namespace, self._header.settings)
-                continue
-            memory = await self._parsed(line)
-            memory_id = memory.id if isinstance(memory, MemoryInput) else None
-            line_bytes = len(line.content or b"")
-            if chunk and (len(chunk) == CHUNK_LINES or size + line_bytes > CHUNK_BYTES or memory_id in ids):
-                yield chunk
-                chunk, ids, size = [], set(), 0
-            size += line_bytes
-            chunk.append((line.number, memory))
-            if memory_id is not None:
-                ids.add(memory_id)
-        if chunk:
-            yield chunk
+            else:
+                memory = await self._parsed(line)
+                yield ParsedLine(number=line.number, memory=memory, size=len(line.content or b""))
 
     async def _parsed(self, line: Line) -> Parsed:
         if line.content is None:
             return InvalidInput(f"the line is longer than {MAX_MEMORY_BYTES:,} bytes", loc=("memories", line.number))
         return await self._api.decoded(line.content, partial(parse_memory, index=line.number))
 
-    async def _add(self, chunk: list[tuple[int, Parsed]], request_id: str) -> bytes:
+    async def _add(self, request_id: str, chunk: list[ParsedLine]) -> bytes:
         """Add one chunk; its result lines."""
         results: list[AddResult] | None = None
         if self._failure is None:
             try:
-                results = await self._engine.add(self._namespace, [memory for _, memory in chunk])
+                results = await self._engine.add(self._namespace, [line.memory for line in chunk])
                 self._added_any = True
             except Exception as exc:
                 if not self._added_any:
@@ -202,12 +185,12 @@ class _BulkAnswer:
                 self._failure = describe(exc).detail
                 self._job.state, self._job.error = "failed", self._failure
         if results is None:
-            ids = [memory.id if isinstance(memory, MemoryInput) else None for _, memory in chunk]
+            ids = [line.memory.id if isinstance(line.memory, MemoryInput) else None for line in chunk]
             results = [AddResult(id=memory_id, status="rejected", error=self._failure) for memory_id in ids]
         self._job.done += len(chunk)
         return _encoder.encode_lines(
-            BulkResult(line=number, **msgspec.structs.asdict(result))
-            for (number, _), result in zip(chunk, results, strict=True)
+            BulkResult(line=line.number, **msgspec.structs.asdict(result))
+            for line, result in zip(chunk, results, strict=True)
         )
 
 
@@ -222,6 +205,13 @@ async def _send_all(held: IO[bytes], send: Send) -> None:
         await send({"type": "http.response.body", "body": content, "more_body": True})
     held.seek(0)
     held.truncate()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParsedLine(Incoming):
+    """The memory of a line; its number from 1."""
+
+    number: int
 
 
 class Line(NamedTuple):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tempfile
 import time
-from collections import Counter, deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, get_args
 from zoneinfo import ZoneInfo
@@ -29,10 +28,11 @@ from retrieval.imports.files import ImportFile
 from retrieval.imports.formats import FORMATS, detect, read
 from retrieval.imports.jsonl import header_of
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
+from retrieval.ingest.batches import batches
 from retrieval.lifecycle.jobs import Progress
 from retrieval.settings import Settings
 from retrieval.store.namespaces import check_new_name
-from retrieval.tasks import cancel
+from retrieval.tasks import in_order
 from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.types.namespace import EmbedderName
 
@@ -52,14 +52,6 @@ PLACES_SHOWN = 3
 """How many places are named of what was skipped for one reason."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ImportBatch:
-    """Neighbouring records of one namespace."""
-
-    namespace: str
-    records: list[SourceRecord] = field(default_factory=list)
-
-
 @dataclass(kw_only=True)
 class Outcome:
     """What became of the records so far.
@@ -74,7 +66,7 @@ class Outcome:
 
     counts: Counter[str] = field(default_factory=Counter)
     rejected: list[dict[str, str | int]] = field(default_factory=list)
-    warned: dict[tuple[str, str], dict[int, str]] = field(default_factory=dict)
+    warned: dict[tuple[str | None, str], dict[int, str]] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[str]] = field(default_factory=dict)
 
@@ -180,20 +172,27 @@ def command(
             return
         header = header_of(source) if FORMATS[name].of_lines else None
         total = header.memories if header else _count_lines(file) if FORMATS[name].of_lines else None
-        batches = _batches(outcome.without_skips(read(source, name, context)), namespace)
+
+        async def records() -> AsyncIterator[SourceRecord]:
+            for record in outcome.without_skips(read(source, name, context)):
+                yield replace(record, namespace=namespace or record.namespace or "default")
 
         async def store(engine: Trivet) -> None:
+            async def add(batch: Sequence[SourceRecord]) -> list[AddResult]:
+                return await engine.add(batch[0].namespace or "", [record.memory for record in batch])
+
             if header and (missing := await engine.prepare_import(namespace or "default", header.settings)):
                 click.echo(printable(f"not taken: there is no profile {missing!r} here"), err=True)
             # An export's memories get the order of insertion that they had.
             at_once = BATCHES_AT_ONCE if header is None else 1
             job = Progress(kind="import", namespace=namespace or "default", total=total)
+            made = batches(records(), most=BATCH, most_bytes=BATCH_BYTES)
             with progress("import", total) as advance:
-                async with engine.jobs.following(job), aclosing(_stored(engine, batches, at_once)) as stored:
+                async with engine.jobs.following(job), aclosing(in_order(made, add, lambda: at_once)) as stored:
                     async for batch, results in stored:
                         _note(batch, results, outcome)
-                        advance(len(batch.records))
-                        job.done += len(batch.records)
+                        advance(len(batch))
+                        job.done += len(batch)
             if header is not None:
                 if (lines := outcome.counts.total()) < header.memories:
                     raise Failure(f"the export ends early: {lines} of {header.memories} memories are in it")
@@ -240,42 +239,20 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: flo
         raise Failure(f"{len(outcome.rejected)} of {total} {noun} were rejected")
 
 
-async def _stored(
-    engine: Trivet, batches: Iterable[ImportBatch], at_once: int
-) -> AsyncGenerator[tuple[ImportBatch, list[AddResult]]]:
-    """Add batches, a few at a time; what became of each, in their order."""
-    under_way: deque[tuple[ImportBatch, asyncio.Task[list[AddResult]]]] = deque()
-    try:
-        for batch in batches:
-            if len(under_way) == at_once:
-                first, adding = under_way[0]
-                yield first, await adding
-                under_way.popleft()
-            memories = [record.memory for record in batch.records]
-            under_way.append((batch, asyncio.create_task(engine.add(batch.namespace, memories))))
-            await asyncio.sleep(0)  # it begins before the next one does
-        while under_way:
-            first, adding = under_way[0]
-            yield first, await adding
-            under_way.popleft()
-    finally:
-        await cancel(*(adding for _, adding in under_way))
-
-
-def _note(batch: ImportBatch, results: Sequence[AddResult], outcome: Outcome) -> None:
+def _note(batch: Sequence[SourceRecord], results: Sequence[AddResult], outcome: Outcome) -> None:
     """Count what became of a batch; name what was rejected on standard error."""
-    for record, result in zip(batch.records, results, strict=True):
+    for record, result in zip(batch, results, strict=True):
         outcome.counts[result.status] += 1
         if result.status == "rejected":
             where: dict[str, str | int] = {"place": record.place} if record.line is None else {"line": record.line}
             outcome.rejected.append({**where, "error": result.error or ""})
             click.echo(printable(f"{record.place}: {result.error}"), err=True)
             continue
-        outcome.warned.pop((batch.namespace, result.id or ""), None)
+        outcome.warned.pop((record.namespace, result.id or ""), None)
         if result.warning and isinstance(record.memory, MemoryInput):
             warning = f"{record.place}: {result.warning}"
             for superseded in record.memory.superseded_ids:
-                outcome.warned.setdefault((batch.namespace, superseded), {})[outcome.counts.total()] = warning
+                outcome.warned.setdefault((record.namespace, superseded), {})[outcome.counts.total()] = warning
 
 
 @contextmanager
@@ -295,25 +272,3 @@ def _count_lines(file: IO[bytes]) -> int | None:
         return None
     file.seek(0)
     return sum(1 for raw in file if raw.strip())
-
-
-def _batches(records: Iterable[SourceRecord], namespace: str | None) -> Iterator[ImportBatch]:
-    """Neighbours of one namespace, of limited number and size; no id twice, so that the later one wins."""
-    batch = ImportBatch(namespace="")
-    ids: set[str] = set()
-    size = 0
-    for record in records:
-        into = namespace or record.namespace or "default"
-        memory_id = record.memory.id if isinstance(record.memory, MemoryInput) else None
-        full = len(batch.records) == BATCH or size + record.size > BATCH_BYTES
-        if batch.records and (full or into != batch.namespace or memory_id in ids):
-            yield batch
-            batch, ids, size = ImportBatch(namespace=into), set(), 0
-        elif not batch.records:
-            batch = ImportBatch(namespace=into)
-        batch.records.append(record)
-        size += record.size
-        if memory_id is not None:
-            ids.add(memory_id)
-    if batch.records:
-        yield batch

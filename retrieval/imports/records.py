@@ -15,6 +15,7 @@ import msgspec
 
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
+from retrieval.ingest.batches import Incoming
 from retrieval.types.memory import MemoryInput
 
 _FROM_SOURCES = uuid5(NAMESPACE_URL, "trivet:import")
@@ -30,20 +31,15 @@ of the calendar without hyphens, or counts.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SourceRecord:
+class SourceRecord(Incoming):
     """A memory of a source, or why it cannot be one.
 
     Attributes:
         place: where it stands, for people: "line 3".
-        size: bytes of input, roughly; limits the transactions.
-        namespace: the one that the source names; None if it names none.
         line: the number of its line, in sources of lines.
     """
 
     place: str
-    memory: MemoryInput | InvalidInput
-    size: int = 0
-    namespace: str | None = None
     line: int | None = None
 
 

@@ -29,6 +29,7 @@ from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.store.sessions import session_name, session_of
+from retrieval.tasks import ATTEMPTS, retried
 from retrieval.types.document import DocumentStatus
 from retrieval.types.memory import (
     MOST_UPDATED,
@@ -47,8 +48,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
-
-_ATTEMPTS = 4
 
 _OF_SESSIONS = frozenset({"session_id", "kind", "document_id"})
 """Fields that say in which session a memory is a turn."""
@@ -129,7 +128,7 @@ class Ingest:
 
     async def _patched(self, name: str, memory_id: str, changes: Mapping[str, Any]) -> Memory:
         """Change some fields of a memory, which other processes may change at the same time."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 stored = await memories.get(conn, namespace, memory_id)
@@ -161,7 +160,7 @@ class Ingest:
         check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
         if bool(ids) != filters.is_empty:
             raise InvalidInput("give either ids or filters", loc=("ids",))
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 if ids:
@@ -403,13 +402,3 @@ def _present(values: Iterable[str | None]) -> frozenset[str]:
 
 def _superseded(some: Iterable[MemoryInput | MemoryVersion]) -> frozenset[str]:
     return frozenset(old for each in some for old in each.superseded_ids)
-
-
-async def retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception], ...]) -> T:
-    """Call `attempt`, retrying a few times if it meets another writer."""
-    for _ in range(_ATTEMPTS):
-        try:
-            return await attempt()
-        except met:
-            continue
-    raise Conflict("other writers kept changing the same memories")
