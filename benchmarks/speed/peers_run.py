@@ -20,13 +20,14 @@ from benchmarks.speed.peers import PEERS, Documents, SearchWay
 from benchmarks.speed.plan import large_name
 from benchmarks.speed.queries import Queries
 from benchmarks.speed.searches import CASES, TOP_K, search, search_path
-from benchmarks.speed.vectors import open_embedder, plain_text
+from benchmarks.speed.vectors import open_embedder
 from retrieval.engine import Trivet
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.metrics import ndcg, recall
 from retrieval.evaluation.runner import ingest, run_system
 from retrieval.evaluation.served import evaluation_settings
 from retrieval.evaluation.systems import System
+from retrieval.ingest.analysis import embedded_text
 from retrieval.settings import Settings
 from retrieval.store.embedded.instance import running
 from retrieval.types.memory import MemoryInput
@@ -92,7 +93,7 @@ def stored_documents(url: str, namespace: str) -> Documents:
     with psycopg.connect(url) as conn:
         register_vector(conn)
         rows = conn.execute(_DOCUMENTS, {"namespace": namespace}, binary=True).fetchall()
-    texts = [plain_text(MemoryInput(text=text, title=title, speaker=speaker)) for _, text, title, speaker, _ in rows]
+    texts = [embedded_text(MemoryInput(text=text, title=title, speaker=speaker)) for _, text, title, speaker, _ in rows]
     vectors = np.stack([np.asarray(row[4].to_numpy(), np.float32) for row in rows])
     return Documents(ids=[row[0] for row in rows], texts=texts, vectors=vectors)
 
@@ -112,7 +113,7 @@ async def measure_quality(
                 continue
             rows = [row.memory for row in folder.corpus if row.namespace == namespace]
             memories = [memory for memory in rows if isinstance(memory, MemoryInput) and memory.text.strip()]
-            texts = [plain_text(memory) for memory in memories]
+            texts = [embedded_text(memory) for memory in memories]
             embedded = np.asarray(await embedder.embed_documents(texts), np.float32)
             documents = Documents(ids=[memory.id or "" for memory in memories], texts=texts, vectors=embedded)
             vectors = [await embedder.embed_query(query.text) for query in asked]

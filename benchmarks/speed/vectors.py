@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from benchmarks.speed.corpus import LARGE, Corpus, content_words, find_topics
 from benchmarks.speed.plan import Progress
 from retrieval.embedding.onnx import DIMENSIONS, MODEL_FILE, MODEL_NAME, OnnxEmbedder
+from retrieval.ingest.analysis import embedded_text
 from retrieval.installation import models_dir
-from retrieval.text.normalized_text import without_speaker
 from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.types.memory import MemoryInput
 
@@ -34,14 +34,6 @@ def open_embedder() -> OnnxEmbedder:
     models = models_dir()
     threads = os.cpu_count() or 1
     return OnnxEmbedder(models / MODEL_FILE, models / TOKENIZER_FILE, document_threads=threads)
-
-
-def plain_text(memory: MemoryInput) -> str:
-    """A memory as one text, as Trivet embeds it: for systems that know no titles and speakers."""
-    said = memory.text
-    if memory.speaker and without_speaker(said, memory.speaker) == said:
-        said = f"{memory.speaker}: {said}"
-    return f"{memory.title}\n{said}" if memory.title else said
 
 
 async def embed_all(
@@ -64,7 +56,7 @@ class CorpusVectors:
         self._real = real
         self._words = word_vectors
         self._places = {word: place for place, word in enumerate(content_words())}
-        means = self._means([plain_text(memory) for memory in corpus.memories(LARGE, 0, len(real))])
+        means = self._means([embedded_text(memory) for memory in corpus.memories(LARGE, 0, len(real))])
         ridge = np.eye(means.shape[1], dtype=np.float32)
         self._map: NDArray[np.float32] = np.linalg.solve(means.T @ means + ridge, means.T @ real)
         self._left_over = real - means @ self._map
@@ -73,7 +65,7 @@ class CorpusVectors:
         """Unit vectors of a stream's memories from number `start` on, shape (len(memories), dimensions)."""
         rng = np.random.default_rng([self._seed, 7, stream, start])
         others = self._left_over[rng.integers(len(self._real), size=len(memories))]
-        rows = self._means([plain_text(memory) for memory in memories]) @ self._map + others
+        rows = self._means([embedded_text(memory) for memory in memories]) @ self._map + others
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         if stream == LARGE and start < len(self._real):
             known = self._real[start : start + len(memories)]
@@ -138,7 +130,7 @@ async def prepare(folder: Path, seed: int, real: int, progress: Progress) -> Cor
     known = np.load(vectors) if vectors.exists() else np.empty((0, DIMENSIONS), np.float32)
     if len(known) < real:
         with progress("embedding", real - len(known)) as advance:
-            texts = [plain_text(memory) for memory in corpus.memories(LARGE, len(known), real)]
+            texts = [embedded_text(memory) for memory in corpus.memories(LARGE, len(known), real)]
             np.save(vectors, np.concatenate([known, await embed_all(embedder, texts, advance)]))
     await embedder.aclose()
     return corpus

@@ -14,8 +14,9 @@ from benchmarks.speed.figures import AfterWrite, EmbeddingUse, IngestRate, sprea
 from benchmarks.speed.plan import large_name
 from benchmarks.speed.queries import Queries
 from benchmarks.speed.searches import CASES, search, search_path
-from benchmarks.speed.vectors import open_embedder, plain_text
+from benchmarks.speed.vectors import open_embedder
 from retrieval.errors import StoreUnavailable
+from retrieval.ingest.analysis import embedded_text
 from retrieval.types.search import SearchResponse
 
 WRITERS = 8
@@ -43,7 +44,7 @@ async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate
     embedder = open_embedder()
     for turn in range(ROUNDS):
         made = list(corpus.memories(_STREAM, turn * each, (turn + 1) * each))
-        texts = [plain_text(memory) for memory in made]
+        texts = [embedded_text(memory) for memory in made]
         batches = [{"memories": made[start : start + BATCH]} for start in range(0, each, BATCH)]
         started = time.perf_counter()
         await embedder.embed_documents(texts)

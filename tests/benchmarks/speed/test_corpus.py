@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from benchmarks.speed.corpus import BLOCK, LARGE, TAGS, Corpus, content_words
 from benchmarks.speed.plan import parse_sizes
 from benchmarks.speed.queries import Queries
-from benchmarks.speed.vectors import CorpusVectors, PreparedEmbedder, plain_text
+from benchmarks.speed.vectors import CorpusVectors, PreparedEmbedder
 from retrieval.errors import InvalidInput
+from retrieval.ingest.analysis import embedded_text
 from retrieval.types.memory import MemoryInput
 
 MEMORIES = 4_000
@@ -76,7 +77,7 @@ def test_vectors_are_of_unit_length_and_follow_from_the_words(made: list[MemoryI
     places = {word: place for place, word in enumerate(content_words())}
 
     def added_up(memory: MemoryInput) -> NDArray[np.float32]:
-        found = [places[word] for word in re.findall("[a-z]+", plain_text(memory).lower()) if word in places]
+        found = [places[word] for word in re.findall("[a-z]+", embedded_text(memory).lower()) if word in places]
         total: NDArray[np.float32] = words[found].mean(axis=0) if found else np.ones(24, np.float32)
         return total / np.float32(np.linalg.norm(total))
 
@@ -95,7 +96,7 @@ async def test_prepared_vectors_are_for_the_texts_they_were_prepared_for() -> No
     memory = MemoryInput(text="The kettle is new.", speaker="Ana", title="Kitchen")
     vectors = np.ones((1, 384), np.float32)
     embedder.prepare([memory.text], vectors)
-    assert await embedder.embed_documents([plain_text(memory)]) is vectors
+    assert await embedder.embed_documents([embedded_text(memory)]) is vectors
     with pytest.raises(ValueError, match="other texts"):
         await embedder.embed_documents(["The kettle is old."])
 
