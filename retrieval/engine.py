@@ -259,10 +259,8 @@ class Trivet:
 
     async def get(self, namespace: str, memory_id: str) -> Memory:
         """One memory; raises NotFound if there is no such namespace or memory."""
-        check_name(namespace)
         check_storable(memory_id, ("id",))
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
+        async with namespaces.opened(self._pool, namespace) as (conn, found):
             return (await memories.get(conn, found, memory_id)).memory
 
     async def list(self, namespace: str, filters: Filters, *, cursor: str | None, limit: int) -> MemoryPage:
@@ -270,11 +268,9 @@ class Trivet:
 
         Raises NotFound if there is no such namespace, InvalidInput for a malformed cursor.
         """
-        check_name(namespace)
         check_storable(filters, ("filters",))
         after = cursor_position(cursor, first=-1, last=2**31 - 1)
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
+        async with namespaces.opened(self._pool, namespace) as (conn, found):
             rows = await memories.page(conn, found.ns, filters, after=after, limit=limit + 1)
         more = len(rows) > limit
         return MemoryPage(

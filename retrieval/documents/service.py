@@ -80,8 +80,8 @@ class DocumentService:
             ModelFileError: the embedder cannot be opened.
         """
         try:
-            async with self._pool.connection() as conn:
-                embedder = (await namespaces.find(conn, namespace)).settings.embedder
+            async with namespaces.opened(self._pool, namespace) as (_, found):
+                embedder = found.settings.embedder
         except NotFound:
             embedder = DEFAULT_EMBEDDER
         if embedder == DEFAULT_EMBEDDER:
@@ -122,10 +122,8 @@ class DocumentService:
 
     async def get(self, namespace: str, document_id: str) -> Document:
         """One document with its text; raises NotFound if there is no such namespace or document."""
-        namespaces.check_name(namespace)
         check_storable(document_id, ("id",))
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
+        async with namespaces.opened(self._pool, namespace) as (conn, found):
             chunks = await documents.chunks(conn, found.ns, document_id)
         if not chunks:
             raise NotFound(f"there is no document {document_id!r} in namespace {namespace!r}")
@@ -148,10 +146,8 @@ class DocumentService:
 
     async def list(self, namespace: str, *, cursor: str | None, limit: int) -> DocumentPage:
         """A page of documents by id; raises NotFound if there is no such namespace."""
-        namespaces.check_name(namespace)
         check_storable(cursor, ("cursor",))
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
+        async with namespaces.opened(self._pool, namespace) as (conn, found):
             rows = await documents.page(conn, found.ns, after=cursor, limit=limit + 1)
         return DocumentPage(
             documents=[

@@ -24,9 +24,9 @@ from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
 from retrieval.ingest.graphs import TextsByAlias
-from retrieval.ingest.service import retried
 from retrieval.store import entities, namespaces
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
+from retrieval.tasks import retried
 from retrieval.types.entity import (
     AliasChange,
     EntityAliases,
@@ -76,15 +76,6 @@ class EntityService:
         graph = VisibleGraph(snapshot.index.graph, seen.eligible)
         async with self._pool.connection() as conn:
             yield EntityView(conn, snapshot, seen, graph, words)
-
-    @asynccontextmanager
-    async def _writing(self, name: str) -> AsyncIterator[tuple[Connection, int]]:
-        """A connection in a transaction, and the number of the namespace."""
-        namespaces.check_name(name)
-        async with self._pool.connection() as conn:
-            ns = (await namespaces.find(conn, name)).ns
-            async with conn.transaction():
-                yield conn, ns
 
     async def list(
         self,
@@ -262,11 +253,11 @@ class EntityService:
             root = (await view.entity(entity_id)).entity
 
         async def attempt() -> None:
-            async with self._writing(name) as (conn, ns):
+            async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
                 keys = [*map(normalize, change.remove)]
-                texts = TextsByAlias(conn, ns, keys)
+                texts = TextsByAlias(conn, found.ns, keys)
                 await texts.read([Alias(key, root) for key in keys])
-                former = await entities.change_aliases(conn, ns, root, added=change.add, removed=change.remove)
+                former = await entities.change_aliases(conn, found.ns, root, added=change.add, removed=change.remove)
                 await texts.mention_anew(former)
 
         await retried(attempt, (Collided,))
@@ -283,8 +274,8 @@ class EntityService:
         async with self._view(name, EVERYTHING) as view:
             entity, target = await view.entity(entity_id), await view.entity(into)
         merge_id = uuid7()
-        async with self._writing(name) as (conn, ns):
-            await entities.merge(conn, ns, entity.entity, target.entity, merge_id)
+        async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
+            await entities.merge(conn, found.ns, entity.entity, target.entity, merge_id)
         async with self._view(name, EVERYTHING) as view:
             root = await view.entity(into)
             return MergeReceipt(merge_id=merge_id, entity=view.summary(root.entity))
@@ -292,8 +283,8 @@ class EntityService:
     async def separate(self, name: str, merge_id: str) -> None:
         """Undo a merge; raises NotFound if there is none of that id."""
         check_storable(merge_id, ("merge_id",))
-        async with self._writing(name) as (conn, ns):
-            await entities.separate(conn, ns, merge_id)
+        async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
+            await entities.separate(conn, found.ns, merge_id)
 
 
 def _after(view: EntityView, cursor: str | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import structs
 
@@ -42,13 +41,6 @@ class JournalService:
         self._pool = pool
         self._journal = journal
 
-    @asynccontextmanager
-    async def _namespace(self, name: str) -> AsyncIterator[tuple[Connection, int]]:
-        """A connection, and the number of the namespace."""
-        namespaces.check_name(name)
-        async with self._pool.connection() as conn:
-            yield conn, (await namespaces.find(conn, name)).ns
-
     async def add_feedback(self, name: str, request: FeedbackRequest) -> FeedbackReceipt:
         """Store feedback; idempotent for the same id and content.
 
@@ -62,18 +54,18 @@ class JournalService:
         feedback_id, content = request.id or uuid7(), fingerprint(request)
         if request.search_id:
             await self._journal.flush()  # the search may have been answered just now
-        async with self._namespace(name) as (conn, ns), conn.transaction():
-            if not await namespaces.hold(conn, ns):
+        async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
+            if not await namespaces.hold(conn, found.ns):
                 raise NotFound(f"namespace {name!r} was deleted")
-            await feedback.lock(conn, ns)
-            stored = await feedback.find(conn, ns, feedback_id)
+            await feedback.lock(conn, found.ns)
+            stored = await feedback.find(conn, found.ns, feedback_id)
             if stored is not None and stored != content:
                 raise Conflict(f"there is other feedback with the id {feedback_id!r}")
             if stored is None:
-                logged = await query_log.find(conn, ns, request.search_id) if request.search_id else None
+                logged = await query_log.find(conn, found.ns, request.search_id) if request.search_id else None
                 whole = completed(request, logged)
-                await _check_existing(conn, ns, whole)
-                await feedback.insert(conn, ns, feedback_id, whole, fingerprint=content)
+                await _check_existing(conn, found.ns, whole)
+                await feedback.insert(conn, found.ns, feedback_id, whole, fingerprint=content)
         return FeedbackReceipt(id=feedback_id, stored=stored is None)
 
     async def list_feedback(self, name: str, *, cursor: str | None, limit: int) -> FeedbackPage:
@@ -83,30 +75,30 @@ class JournalService:
             InvalidInput: the cursor is not from an earlier page.
         """
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
-        async with self._namespace(name) as (conn, ns):
-            rows = await feedback.page(conn, ns, after=after, limit=limit + 1)
+        async with namespaces.opened(self._pool, name) as (conn, found):
+            rows = await feedback.page(conn, found.ns, after=after, limit=limit + 1)
         cursor = str(rows[limit - 1].number) if len(rows) > limit else None
         return FeedbackPage(feedback=[row.feedback for row in rows[:limit]], next_cursor=cursor)
 
     async def delete_feedback(self, name: str) -> int:
         """Delete all feedback; returns the number deleted."""
-        async with self._namespace(name) as (conn, ns):
-            return await feedback.delete(conn, ns)
+        async with namespaces.opened(self._pool, name) as (conn, found):
+            return await feedback.delete(conn, found.ns)
 
     async def list_queries(self, name: str, *, cursor: str | None, limit: int) -> QueryPage:
         """A page of the query log, oldest first; raises like `list_feedback`."""
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
         await self._journal.flush()
-        async with self._namespace(name) as (conn, ns):
-            rows = await query_log.read(conn, ns, after=after, limit=limit + 1)
+        async with namespaces.opened(self._pool, name) as (conn, found):
+            rows = await query_log.read(conn, found.ns, after=after, limit=limit + 1)
         cursor = str(rows[limit - 1].number) if len(rows) > limit else None
         return QueryPage(queries=[row.entry for row in rows[:limit]], next_cursor=cursor)
 
     async def delete_queries(self, name: str, *, ids: Sequence[str] | None = None) -> int:
         """Delete the entries of these searches, or all; returns the number deleted."""
         await self._journal.flush()
-        async with self._namespace(name) as (conn, ns):
-            return await query_log.delete(conn, ns, ids=ids)
+        async with namespaces.opened(self._pool, name) as (conn, found):
+            return await query_log.delete(conn, found.ns, ids=ids)
 
     async def redact_queries(self, name: str, containing: str) -> int:
         """Remove text and filters of entries that contain `containing` in either; returns the number changed.
@@ -121,10 +113,10 @@ class JournalService:
             raise InvalidInput("must not be empty", loc=("redact",))
         after = changed = 0
         await self._journal.flush()
-        async with self._namespace(name) as (conn, ns):
-            while rows := await query_log.read(conn, ns, after=after, limit=_ENTRIES_AT_ONCE):
-                found = [row.entry.id for row in rows if contains(row.entry, containing)]
-                changed += await query_log.redact(conn, ns, found)
+        async with namespaces.opened(self._pool, name) as (conn, found):
+            while rows := await query_log.read(conn, found.ns, after=after, limit=_ENTRIES_AT_ONCE):
+                ids = [row.entry.id for row in rows if contains(row.entry, containing)]
+                changed += await query_log.redact(conn, found.ns, ids)
                 after = rows[-1].number
         return changed
 
@@ -153,12 +145,12 @@ class JournalService:
         return {judged.search_id: _relevant(judged) for judged in searches if judged.search_id is not None}
 
     async def _merged(self, name: str, key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
-        async with self._namespace(name) as (conn, ns):
-            found = merged(await feedback.read(conn, ns), key)
-            named = {memory_id for judged in found for _, memory_id in judged_by_id(judged)}
-            clicked = {memory_id for judged in found for memory_id in judged.clicked}
-            existing = await feedback.existing(conn, ns, named | clicked)
-        return [limited(judged, existing) for judged in found]
+        async with namespaces.opened(self._pool, name) as (conn, found):
+            searches = merged(await feedback.read(conn, found.ns), key)
+            named = {memory_id for judged in searches for _, memory_id in judged_by_id(judged)}
+            clicked = {memory_id for judged in searches for memory_id in judged.clicked}
+            existing = await feedback.existing(conn, found.ns, named | clicked)
+        return [limited(judged, existing) for judged in searches]
 
 
 def _relevant(judged: Feedback) -> list[str]:

@@ -95,8 +95,7 @@ class OutdatedMemories:
         ]
 
     async def _of(self, name: str, ids: Sequence[str]) -> Mapping[str, list[str]]:
-        async with self._pool.connection() as conn:
-            namespace = await namespaces.find(conn, name)
+        async with namespaces.opened(self._pool, name) as (conn, namespace):
             stored = await memories.of_ids(conn, namespace.ns, ids)
         terms = {each.doc: _terms(each, namespace.settings.language) for each in stored}
         every = frozenset[int]().union(*terms.values())

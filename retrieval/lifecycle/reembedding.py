@@ -22,7 +22,7 @@ from retrieval.errors import NotFound
 from retrieval.ingest.analysis import embedded_text
 from retrieval.lifecycle.jobs import Jobs, Progress
 from retrieval.store import namespaces, reembedding
-from retrieval.store.namespaces import Namespace, check_name
+from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.store.reembedding import UnembeddedMemory
 from retrieval.tasks import cancel
@@ -94,10 +94,8 @@ class Reembedding:
         await cancel(*self._background)
 
     async def _begin(self, namespace: str, embedder: EmbedderName | None) -> _Begun:
-        check_name(namespace)
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
-        name = embedder or found.settings.embedder
+        async with namespaces.opened(self._pool, namespace) as (_, found):
+            name = embedder or found.settings.embedder
         check_installed(name)
         progress = Progress(kind="reembed", namespace=namespace)
         await self._jobs.start(progress)

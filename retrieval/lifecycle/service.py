@@ -10,12 +10,13 @@ from graph.store import Alias
 from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.ingest.graphs import TextsByAlias
-from retrieval.ingest.service import Ingest, retried
+from retrieval.ingest.service import Ingest
 from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
 from retrieval.store import entities, export, memories, namespaces
 from retrieval.store.mentions import family_of, said_and_mentioned
 from retrieval.store.namespaces import check_name
 from retrieval.store.pool import Pool, connect, translated
+from retrieval.tasks import retried
 from retrieval.types.memory import ForgetReceipt, ForgetRequest, MemoryHistory
 from retrieval.validation import check_storable
 
@@ -65,13 +66,11 @@ class LifeCycle:
             NotFound: there is no such namespace.
             InvalidInput: neither a speaker nor an entity is given, or both are.
         """
-        check_name(namespace)
         check_storable(request)
         if (request.speaker is None) == (request.entity is None):
             raise InvalidInput("give either a speaker or an entity", loc=("speaker",))
         name = request.speaker or request.entity or ""
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
+        async with namespaces.opened(self._pool, namespace) as (conn, found):
             family = await family_of(conn, found.ns, name)
             said, mentioned = await said_and_mentioned(conn, found.ns, name, family=family, speaker=request.speaker)
         if request.speaker is None:
@@ -89,10 +88,8 @@ class LifeCycle:
         Raises:
             NotFound: there is no such namespace or memory.
         """
-        check_name(namespace)
         check_storable(memory_id, ("id",))
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
+        async with namespaces.opened(self._pool, namespace) as (conn, found):
             return MemoryHistory(memories=await memories.history(conn, found, memory_id, most=MOST_HISTORY))
 
     async def complete_import(self, namespace: str, header: ExportHeader) -> list[str]:
@@ -100,8 +97,7 @@ class LifeCycle:
 
         Returns what could not be done, as no memory mentions the entity. Raises NotFound if there is no such namespace.
         """
-        async with self._pool.connection() as conn:
-            found = await namespaces.find(conn, namespace)
+        async with namespaces.opened(self._pool, namespace) as (conn, found):
             await namespaces.count_written(conn, found.ns, header.written)
         undone = []
         for key, target in header.merges:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -12,6 +13,7 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from retrieval.errors import Collided, Conflict, InvalidInput, NotFound, VectorsReplaced
+from retrieval.store.pool import Connection, Pool
 from retrieval.types.namespace import DEFAULT_EMBEDDER, NamespaceInfo, NamespaceReceipt, NamespaceSettings
 from retrieval.validation import check_names
 
@@ -137,6 +139,14 @@ async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
     if namespace is None:
         raise NotFound(f"there is no namespace {name!r}")
     return namespace
+
+
+@asynccontextmanager
+async def opened(pool: Pool, name: str) -> AsyncIterator[tuple[Connection, Namespace]]:
+    """A connection and the namespace with that name; raises InvalidInput for a bad name, NotFound if there is none."""
+    check_name(name)
+    async with pool.connection() as conn:
+        yield conn, await find(conn, name)
 
 
 async def find_or_create(conn: AsyncConnection[Any], name: str) -> Namespace:
