@@ -95,11 +95,11 @@ class EntityView:
     async def entity(self, code: str) -> StoredEntity:
         """The entity of that id, or the one that it was merged into; raises NotFound if there is none."""
         number = entity_number(code)
-        root = None if number is None else await entities.root_of(self.conn, self.ns, number)
-        found = {} if root is None else await self.described({root})
-        if root is None or root not in found:
+        named = None if number is None else (await self.described({number})).get(number)
+        shown = None if named is None else (await self.described({named.root})).get(named.root)
+        if shown is None:
             raise NotFound(f"there is no entity {code!r} in namespace {self.snapshot.namespace.name!r}")
-        return found[root]
+        return shown
 
     def roots(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """The entities as which some are shown, shape as given."""
@@ -107,7 +107,7 @@ class EntityView:
         return np.array([roots.get(number, number) for number in numbers.tolist()], np.int64) if roots else numbers
 
     async def described(self, numbers: Collection[int]) -> dict[int, StoredEntity]:
-        """Names and types of those of the entities that exist."""
+        """Those of the entities that exist, by number."""
         unknown = set(numbers) - self._known.keys()
         if unknown:
             self._known |= await entities.describe(self.conn, self.ns, unknown)

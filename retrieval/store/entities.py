@@ -6,7 +6,7 @@ lock entities `for key share`, as these writers do (see `graph/store.py`), so th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
@@ -23,13 +23,10 @@ from retrieval.store import changes
 BY_HAND = -1
 """In the place of the memory that gives an alias: a caller named the entity so."""
 
-_DESCRIBE: LiteralString = (
-    "select entity, name, type from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
-)
-_ROOT: LiteralString = """
-    select coalesce(g.root, e.entity)
+_DESCRIBE: LiteralString = """
+    select e.entity, e.name, e.type, coalesce(g.root, e.entity)
     from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
-    where e.ns = %(ns)s and e.entity = %(entity)s
+    where e.ns = %(ns)s and e.entity = any(%(entities)s::bigint[])
 """
 # As `without_diacritics` has it.
 _HAS_PART: LiteralString = r"""
@@ -75,11 +72,6 @@ _NEW_ROOT: LiteralString = """
     )
     update entity_merge set root = %(entity)s where ns = %(ns)s and entity in (select entity from below)
 """
-_OF_THESE_NAMES: LiteralString = """
-    select e.entity, e.name, coalesce(g.root, e.entity)
-    from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
-    where e.ns = %(ns)s and e.entity = any(%(entities)s::bigint[])
-"""
 _ADD_ALIASES: LiteralString = """
     insert into entity_alias (ns, key, entity, doc, name)
     select %(ns)s, key, %(entity)s, -1, name from unnest(%(keys)s::text[], %(names)s::text[]) as a (key, name)
@@ -114,11 +106,12 @@ _ALL_MERGES: LiteralString = """
 
 
 class StoredEntity(NamedTuple):
-    """An entity's number, name and type."""
+    """An entity's number, name and type; the number of the entity as which it is shown, itself unless it is merged."""
 
     entity: int
     name: str
     type: str
+    root: int
 
 
 class StoredMerge(NamedTuple):
@@ -137,16 +130,10 @@ class StoredAlias(NamedTuple):
     docs: NDArray[np.int64]
 
 
-async def describe(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> dict[int, StoredEntity]:
-    """Names and types of those of the entities that exist."""
+async def describe(conn: AsyncConnection[Any], ns: int, entities: Iterable[int]) -> dict[int, StoredEntity]:
+    """Those of the entities that exist, by number."""
     rows = await (await conn.execute(_DESCRIBE, {"ns": ns, "entities": array_text(sorted(entities))})).fetchall()
     return {row[0]: StoredEntity(*row) for row in rows}
-
-
-async def root_of(conn: AsyncConnection[Any], ns: int, entity: int) -> int | None:
-    """The entity as which one is shown: itself, unless it is merged; None if there is no such entity."""
-    row = await (await conn.execute(_ROOT, {"ns": ns, "entity": entity})).fetchone()
-    return None if row is None else int(row[0])
 
 
 async def named(conn: AsyncConnection[Any], ns: int, part: str) -> NDArray[np.int64]:
@@ -215,13 +202,13 @@ async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, m
         Conflict: they are one already.
     """
     await _take_turn(conn, ns)
-    held = await _hold(conn, ns, {entity, target})
-    roots = [await root_of(conn, ns, each) if each in held else None for each in (entity, target)]
-    if None in roots:
+    held = await describe(conn, ns, await _hold(conn, ns, {entity, target}))
+    if not {entity, target} <= held.keys():
         raise NotFound("one of the entities does not exist any more")
-    if roots[0] == roots[1]:
+    merged, into = held[entity].root, held[target].root
+    if merged == into:
         raise Conflict("they are one entity already")
-    await conn.execute(_MERGE, {"ns": ns, "entity": roots[0], "target": roots[1], "merge": merge_id})
+    await conn.execute(_MERGE, {"ns": ns, "entity": merged, "target": into, "merge": merge_id})
     await changes.record(conn, ns, [changes.ENTITIES])
 
 
@@ -264,10 +251,9 @@ async def change_aliases(
     if root not in await _hold(conn, ns, {root}):
         raise NotFound("the entity does not exist any more")
     names = {key: name for key, name in _keys("add", added).items() if entity_id(key) != root}
-    of_these_names = {"ns": ns, "entities": array_text(map(entity_id, names))}
-    for _, name, other in await (await conn.execute(_OF_THESE_NAMES, of_these_names)).fetchall():
-        if check_names and other != root:
-            raise Conflict(f"{name!r} is another entity: merge the two")
+    for other in (await describe(conn, ns, map(entity_id, names))).values() if check_names else ():
+        if other.root != root:
+            raise Conflict(f"{other.name!r} is another entity: merge the two")
     await conn.execute(
         _ADD_ALIASES, {"ns": ns, "entity": root, "keys": text_array([*names]), "names": text_array([*names.values()])}
     )
