@@ -30,13 +30,10 @@ from retrieval.store import changes, documents, locking, memories, namespaces, t
 from retrieval.store.bm25 import postings
 from retrieval.store.locking import LockedMemory
 from retrieval.store.memories import NewMemory
-from retrieval.store.namespaces import Namespace
+from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
 from retrieval.text.analysis import TermBag
 from retrieval.types.search import Filters
-
-# A document may have thousands of chunks, and what is deleted at once may be a large part of a namespace.
-_ALLOW_LONG_STATEMENTS = "set local statement_timeout = '10min'"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +121,7 @@ async def replace_document(
     written = [item.draft.id for item in analysed]
     async with conn.transaction():
         await namespaces.hold_for_vectors(conn, namespace)
-        await conn.execute(_ALLOW_LONG_STATEMENTS)
+        await conn.execute(ALLOW_LONG_STATEMENTS)
         await _lock(conn, ns, sessions, written=written, superseded=superseded)
         locked = await documents.lock(conn, ns, document_id)
         stored = {row.id: row.fingerprint for row in locked}
@@ -145,7 +142,7 @@ async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) 
     needed is locked.
     """
     async with conn.transaction():
-        await conn.execute(_ALLOW_LONG_STATEMENTS)
+        await conn.execute(ALLOW_LONG_STATEMENTS)
         ns = await _hold(conn, name)
         known = await locking.versions(conn, ns, ids)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
@@ -164,7 +161,7 @@ async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filter
     needed is locked.
     """
     async with conn.transaction():
-        await conn.execute(_ALLOW_LONG_STATEMENTS)
+        await conn.execute(ALLOW_LONG_STATEMENTS)
         ns = await _hold(conn, name)
         sessions, superseded = await locking.named_by_matching(conn, ns, filters)
         await _lock(conn, ns, sessions, written=(), superseded=superseded)

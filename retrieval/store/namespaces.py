@@ -74,7 +74,7 @@ _LARGEST = "select name from namespace where next_doc >= %(least)s order by next
 
 _LOCK = "select ns from namespace where name = %(name)s for update"
 
-# With a million memories what concerns all of them takes longer than other statements may.
+# What concerns a large part of a namespace, or thousands of chunks, takes longer than other statements may.
 ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
 
 _DELETE = {
