@@ -91,12 +91,12 @@ class ProfileRegistry:
 
     async def describe(self, name: str, version: int | None = None) -> ProfileInfo:
         """A profile with its versions and history; `shown` is the requested version, or the live one."""
-        found = await self.versions(name)
         async with self._pool.connection() as conn:
+            rows = await _versions(conn, name)
             history = await store.history(conn, name)
             shadow = await _shadow(conn, name)
-        by_version = {each.profile.version: each for each in found}
         live = history[0].version if history else None
+        by_version = {row.version: _stored_version(row, live) for row in rows}
         if version is not None and version not in by_version:
             raise NotFound(f"profile {name!r} has no version {version}")
         shown = live if version is None else version
@@ -104,7 +104,7 @@ class ProfileRegistry:
             name=name,
             live=live,
             shown=by_version[shown] if shown is not None else None,
-            versions=[_summary_of(each) for each in found],
+            versions=[_summary_of(each) for each in by_version.values()],
             history=msgspec.convert([row._asdict() for row in history], list[Promotion]),
             shadow=shadow,
         )
