@@ -130,6 +130,14 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     return _decoded(raw, decoder)
 
 
+def converted(value: Any, kind: type[T]) -> T:
+    """A value as one of a type; raises InvalidInput if it is none, which names the field."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as exc:
+        raise invalid_input(exc, kind) from exc
+
+
 def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Like `decode`, without checking the size.
 

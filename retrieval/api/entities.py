@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
 from litestar import Controller, Response, delete, get, post
 from litestar.params import JSONBody, QueryParameter
+from msgspec import structs
 
 from retrieval.api.memories import Time, parsed_filters
 from retrieval.api.parameters import Cursor, EntityName, Limit, MergeName, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
-from retrieval.error_messages import invalid_input
 from retrieval.types.entity import (
     AliasChange,
     EntityAliases,
@@ -27,6 +26,7 @@ from retrieval.types.entity import (
 )
 from retrieval.types.memory import Label
 from retrieval.types.search import MAX_HOPS
+from retrieval.validation import converted
 
 GRAPHML_TYPE = "application/graphml+xml"
 
@@ -201,8 +201,5 @@ class EntitiesController(Controller):
 
 def _options(filters: str | None, as_of: str | None, include_superseded: bool) -> EntityOptions:
     """Which memories count; raises InvalidInput for bad filters or a bad time."""
-    try:
-        options = msgspec.convert({"as_of": as_of, "include_superseded": include_superseded}, EntityOptions)
-    except msgspec.ValidationError as exc:
-        raise invalid_input(exc, EntityOptions) from exc
-    return msgspec.structs.replace(options, filters=parsed_filters(filters, {}))
+    options = converted({"as_of": as_of, "include_superseded": include_superseded}, EntityOptions)
+    return structs.replace(options, filters=parsed_filters(filters, {}))

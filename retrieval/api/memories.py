@@ -13,7 +13,6 @@ from msgspec import Meta, Struct
 from retrieval.api.parameters import MAX_BYTES, Batch, Cursor, Deleted, Limit, MemoryName, NamespaceName
 from retrieval.api.problems import BatchRejected, ProblemField, faults_of, problems
 from retrieval.api.state import Api
-from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import (
     MAX_COMPARED,
@@ -30,7 +29,7 @@ from retrieval.types.memory import (
     UpdateReceipt,
 )
 from retrieval.types.search import Filters
-from retrieval.validation import Parsed, check_storable, decode
+from retrieval.validation import Parsed, check_storable, converted, decode
 
 ITEM = "/{memory_id:str}"
 Time = Annotated[
@@ -172,10 +171,7 @@ def parsed_filters(document: str | None, given: dict[str, Any]) -> Filters:
     Raises:
         InvalidInput: a bad value, or a filter given twice; `loc` names the parameter.
     """
-    try:
-        simple = msgspec.convert(given, Filters)
-    except msgspec.ValidationError as exc:
-        raise invalid_input(exc, Filters) from exc
+    simple = converted(given, Filters)
     check_storable(simple)
     if document is None:
         return simple

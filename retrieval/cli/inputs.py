@@ -10,11 +10,10 @@ import msgspec
 
 from classifier.intents import Intent
 from retrieval.cli.options import gathered
-from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import Kind
 from retrieval.types.search import MAX_HOPS, Mode
-from retrieval.validation import check_storable
+from retrieval.validation import check_storable, converted
 
 T = TypeVar("T")
 
@@ -29,10 +28,7 @@ def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
     """
     given = {name: value for name, value in fields.items() if value is not None}
     check_storable(given)
-    try:
-        return msgspec.convert(given, kind)
-    except msgspec.ValidationError as exc:
-        raise invalid_input(exc, kind) from exc
+    return converted(given, kind)
 
 
 def parse_metadata(text: str | None) -> dict[str, Any] | None:

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from retrieval.answer.conversation import query_of
-from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.metrics import Grades
 from retrieval.evaluation.trec import read_qrels
@@ -23,7 +22,7 @@ from retrieval.store.namespaces import check_new_name
 from retrieval.types.journal import Feedback, asked_at
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import ChatMessage, Filters
-from retrieval.validation import check_query, check_storable, decode
+from retrieval.validation import check_query, check_storable, converted, decode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -320,9 +319,9 @@ class CorpusReader:
 def _memory(fields: dict[str, Any]) -> MemoryInput | InvalidInput:
     """The memory of these fields, or what stands against it."""
     try:
-        return msgspec.convert(fields, MemoryInput)
-    except msgspec.ValidationError as exc:
-        return invalid_input(exc, MemoryInput)
+        return converted(fields, MemoryInput)
+    except InvalidInput as exc:
+        return exc
 
 
 def _session(metadata: dict[str, Any]) -> str | None:

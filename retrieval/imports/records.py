@@ -11,12 +11,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
 
-import msgspec
-
-from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.ingest.batches import Incoming
 from retrieval.types.memory import MemoryInput
+from retrieval.validation import Parsed, converted
 
 _FROM_SOURCES = uuid5(NAMESPACE_URL, "trivet:import")
 _MAX_NAME, _MAX_TITLE = 256, 1_000
@@ -131,9 +129,9 @@ def memory_record(place: str, **fields: Any) -> SourceRecord:
                 given[name] = clean_text(given[name])[:longest]
         if "metadata" in given:
             given["metadata"] = _clean(given["metadata"])
-        memory: MemoryInput | InvalidInput = msgspec.convert(given, MemoryInput)
-    except msgspec.ValidationError as exc:
-        memory = invalid_input(exc, MemoryInput)
+        memory: Parsed = converted(given, MemoryInput)
+    except InvalidInput as exc:
+        memory = exc
     except RecursionError:
         memory = InvalidInput("is nested too deeply", loc=("metadata",))
     return SourceRecord(place=place, memory=memory, size=len(given["text"]) if "text" in given else 0)

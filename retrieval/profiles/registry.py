@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import msgspec
 from msgspec import UNSET, structs
 
-from retrieval.error_messages import invalid_input
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.profiles.gate import GateReport, fixed_name
 from retrieval.profiles.live import MAX_AGE_S, LiveProfiles, not_live
@@ -28,7 +27,7 @@ from retrieval.profiles.schema import (
 from retrieval.store import profiles as store
 from retrieval.store.pool import Connection, Pool
 from retrieval.store.profiles import VersionRow
-from retrieval.validation import check_names, check_storable
+from retrieval.validation import check_names, check_storable, converted
 
 
 class ProfileRegistry:
@@ -266,10 +265,7 @@ def _check_gate(stored: StoredVersion, live: int | None) -> None:
 
 def _checked(profile: Profile) -> Profile:
     """The profile validated, with legs and intents in order."""
-    try:
-        profile = msgspec.convert(msgspec.to_builtins(profile), Profile)
-    except msgspec.ValidationError as exc:
-        raise invalid_input(exc, Profile) from exc
+    profile = converted(msgspec.to_builtins(profile), Profile)
     check_profile(profile)
     return in_order(profile)
 
