@@ -19,7 +19,7 @@ from classifier.training.examples import Example, write_examples
 from retrieval.answer.answer import Answer
 from retrieval.engine import Trivet
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
-from retrieval.evaluation.runner import Names, check_complete, ingest
+from retrieval.evaluation.runner import check_complete, ingest
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.candidates import Candidates
 from retrieval.settings import Settings
@@ -71,7 +71,7 @@ async def collect(folders: list[Path], out: Path, examples: Path | None, limit: 
         with out.open("wb") as lines:
             for path in folders:
                 folder = read_folder(path)
-                names: Names = f"eval:{folder.name}:{{}}".format
+                names = folder.stored_name
                 ingestion = await ingest(engine, folder, names)
                 await check_complete(engine, folder, names, ingestion)
                 queries = list(folder.queries)

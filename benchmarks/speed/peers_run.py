@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -102,8 +101,7 @@ async def measure_quality(
     settings: Settings, folder: EvaluationFolder, names: Sequence[str], *, limit: int, seed: int
 ) -> list[Quality]:
     """nDCG@10 and recall@10 of Trivet and of each peer on up to `limit` of a folder's queries, drawn at random."""
-    judged = list(folder.judged)
-    queries = random.Random(seed).sample(judged, limit) if len(judged) > limit else judged
+    queries = folder.sample(limit, seed)
     rankings = {"Trivet, adaptive": await _ask_trivet(settings, folder, queries)}
     embedder = open_embedder()
     async with running(evaluation_settings(settings).data_dir) as url:
@@ -143,8 +141,7 @@ async def _ask_trivet(
     settings: Settings, folder: EvaluationFolder, queries: Sequence[Query]
 ) -> dict[str, Sequence[str]]:
     """Its rankings by query, from a database of its own."""
-    names = f"eval:{folder.name}:{{}}".format
     async with Trivet.open(evaluation_settings(settings)) as engine:
-        await ingest(engine, folder, names)
-        answers = await run_system(engine, queries, System(name="adaptive"), names, top_k=TOP_K)
+        await ingest(engine, folder, folder.stored_name)
+        answers = await run_system(engine, queries, System(name="adaptive"), folder.stored_name, top_k=TOP_K)
     return {answer.query.id: [memory_id for memory_id, _ in answer.ranking] for answer in answers}

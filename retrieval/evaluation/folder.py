@@ -174,9 +174,9 @@ class EvaluationFolder:
 
     @cached_property
     def sessionless(self) -> EvaluationFolder:
-        """The same without sessions and positions; itself where it has none."""
+        """The same without sessions and positions, under another name; itself where it has none."""
         corpus = tuple(row.sessionless() for row in self.corpus)
-        return self if corpus == self.corpus else replace(self, corpus=corpus)
+        return self if corpus == self.corpus else replace(self, name=f"{self.name}+without-sessions", corpus=corpus)
 
 
 def read_folder(path: Path) -> EvaluationFolder:

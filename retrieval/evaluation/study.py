@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from retrieval.evaluation.comparisons import against_each, against_pairs, outcomes, verdicts
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.packs import PackTable, budget_cells, pack_each, stacked_packs
-from retrieval.evaluation.runner import Ingestion, JudgedAnswer, Names, Progress, check_complete, ingest, run_system
+from retrieval.evaluation.runner import Ingestion, JudgedAnswer, Progress, check_complete, ingest, run_system
 from retrieval.evaluation.scores import Cell, ScoreTable, macro_cells, score_table, set_cells, stacked
 from retrieval.evaluation.summary import Figures, Provenance, Summary, running
 from retrieval.evaluation.systems import ADAPTIVE, ALL_STAGES, EQUAL_WEIGHTS, STAGE_PAIRS, Family, System, weighted_name
@@ -79,7 +79,7 @@ async def evaluate(
                 engine,
                 queries,
                 system,
-                _names(folder, system),
+                _form(folder, system).stored_name,
                 top_k=plan.top_k,
                 concurrency=plan.concurrency,
                 progress=progress,
@@ -138,12 +138,14 @@ async def _store(engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan,
     stored: dict[str, Ingestion] = {}
     settings = NamespaceSettings(language=plan.language, embedder=plan.embedder)
     for system in sorted(plan.systems, key=lambda system: not system.sessions):
-        prefix, form, names = _prefix(folder, system), _form(folder, system), _names(folder, system)
-        if prefix in stored:
+        form = _form(folder, system)
+        if form.name in stored:
             continue
         with watch(f"{folder.name}: storing", len(form.corpus)) as progress:
-            stored[prefix] = await ingest(engine, form, names, settings=settings, fresh=plan.fresh, progress=progress)
-        await check_complete(engine, form, names, stored[prefix])
+            stored[form.name] = await ingest(
+                engine, form, form.stored_name, settings=settings, fresh=plan.fresh, progress=progress
+            )
+        await check_complete(engine, form, form.stored_name, stored[form.name])
     return next(iter(stored.values()))
 
 
@@ -158,7 +160,7 @@ async def _pack(
                 engine,
                 queries,
                 system,
-                _names(folder, system),
+                _form(folder, system).stored_name,
                 plan.budgets,
                 concurrency=plan.concurrency,
                 progress=progress,
@@ -176,14 +178,3 @@ def _given(query: Query, ranking: Sequence[Scored]) -> JudgedAnswer:
 def _form(folder: EvaluationFolder, system: System) -> EvaluationFolder:
     """The folder as the system wants it stored."""
     return folder if system.sessions else folder.sessionless
-
-
-def _prefix(folder: EvaluationFolder, system: System) -> str:
-    """What the names of the namespaces begin with; a folder without sessions has but one form."""
-    return f"eval:{folder.name}" if _form(folder, system) is folder else f"eval:{folder.name}+without-sessions"
-
-
-def _names(folder: EvaluationFolder, system: System) -> Names:
-    """The namespaces that the system searches."""
-    prefix = _prefix(folder, system)
-    return lambda namespace: f"{prefix}:{namespace}"
