@@ -32,7 +32,7 @@ from retrieval.types.memory import (
     UpdateReceipt,
 )
 from retrieval.types.namespace import NamespaceInfo, NamespaceList, NamespaceReceipt
-from retrieval.types.receipts import FeedbackReceipt
+from retrieval.types.receipts import Deleted, FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
 from trivet.calls import LONG_WORK_S, Call, NewMemory
@@ -187,7 +187,7 @@ class Client:
     def delete_all(self, *, namespace: str | None = None, **filters: Any) -> int:
         """Delete all memories that meet the filters, of which there must be one; returns how many."""
         path, body = self._path(namespace, "memories", "delete"), {"filters": filters}
-        call = Call("POST", path, calls.Deleted, body, is_repeatable=False, extra_s=LONG_WORK_S)
+        call = Call("POST", path, Deleted, body, is_repeatable=False, extra_s=LONG_WORK_S)
         return (self._send(call)).deleted
 
     def add_document(

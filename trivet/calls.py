@@ -19,6 +19,7 @@ from retrieval.documents.files import document_of
 from retrieval.errors import NO_SUCH_PATH
 from retrieval.ids import uuid7
 from retrieval.types.memory import AddResult, Memory, MemoryInput
+from retrieval.types.receipts import AddResponse
 from trivet.errors import CLASS_OF, InvalidInput, NotFound, ServerError, TrivetError, Unreachable
 
 T = TypeVar("T")
@@ -51,16 +52,6 @@ LONGEST_PAUSE_S = 10.0
 
 _STRING_OR_NOT_FINITE = re.compile(r'("(?:[^"\\]|\\.)*")|NaN|-?Infinity')
 """In what Python takes for JSON; the group is a string."""
-
-
-class _AddResponse(Struct, frozen=True):
-    results: list[AddResult]
-
-
-class Deleted(Struct, frozen=True):
-    """How many memories are gone."""
-
-    deleted: int
 
 
 class _Fault(Struct, frozen=True):
@@ -242,11 +233,11 @@ def _dumped(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def add(path: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[_AddResponse]:
+def add(path: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[AddResponse]:
     """Add or replace memories that have ids."""
     params = {"may_supersede": "true"} if may_supersede else {}
     body = b'{"memories":[%s]}' % b",".join(memories)
-    return Call("POST", path, _AddResponse, body, params, extra_s=len(body) / EMBEDDED_BYTES_PER_S)
+    return Call("POST", path, AddResponse, body, params, extra_s=len(body) / EMBEDDED_BYTES_PER_S)
 
 
 def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult]:

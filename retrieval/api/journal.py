@@ -7,11 +7,11 @@ from typing import Annotated
 from litestar import Controller, delete, get, post
 from litestar.params import JSONBody, QueryParameter
 
-from retrieval.api.parameters import Cursor, Deleted, Limit, NamespaceName
+from retrieval.api.parameters import Cursor, Limit, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
 from retrieval.types.journal import FeedbackPage, FeedbackRequest, QueryPage
-from retrieval.types.receipts import FeedbackReceipt
+from retrieval.types.receipts import Deleted, FeedbackReceipt
 
 
 class JournalController(Controller):

@@ -10,7 +10,7 @@ from litestar import Controller, delete, get, patch, post
 from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
-from retrieval.api.parameters import MAX_BYTES, Batch, Cursor, Deleted, Limit, MemoryName, NamespaceName
+from retrieval.api.parameters import MAX_BYTES, Batch, Cursor, Limit, MemoryName, NamespaceName
 from retrieval.api.problems import BatchRejected, ProblemField, faults_of, problems
 from retrieval.api.state import Api
 from retrieval.errors import InvalidInput
@@ -28,6 +28,7 @@ from retrieval.types.memory import (
     SharedPatch,
     UpdateReceipt,
 )
+from retrieval.types.receipts import AddResponse, Deleted
 from retrieval.types.search import Filters
 from retrieval.validation import Parsed, check_storable, converted, decode
 
@@ -37,12 +38,6 @@ Time = Annotated[
     QueryParameter(description="RFC 3339 with a zone; write + as %2B", schema_extra={"format": "date-time"}),
 ]
 _filters_decoder = msgspec.json.Decoder(Filters)
-
-
-class AddResponse(Struct, frozen=True, kw_only=True):
-    """What became of each memory, in the order of the batch."""
-
-    results: list[AddResult]
 
 
 class DeleteRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -144,12 +144,6 @@ _FIELDS = {
 """What the parts of a path are called in problems."""
 
 
-class Deleted(Struct, frozen=True, kw_only=True):
-    """How many entries were deleted."""
-
-    deleted: int
-
-
 async def check_request(request: Request[Any, Any, Any]) -> Response[None] | None:
     """Decode the names in the path, and refuse a query string or a body that no handler should get.
 

@@ -1,8 +1,22 @@
-"""What clients are told of their feedback."""
+"""What clients are told of what they sent."""
 
 from __future__ import annotations
 
 from msgspec import Struct
+
+from retrieval.types.memory import AddResult
+
+
+class AddResponse(Struct, frozen=True, kw_only=True):
+    """What became of each memory, in the order of the batch."""
+
+    results: list[AddResult]
+
+
+class Deleted(Struct, frozen=True, kw_only=True):
+    """How many entries were deleted."""
+
+    deleted: int
 
 
 class FeedbackReceipt(Struct, frozen=True, kw_only=True):
