@@ -90,8 +90,6 @@ class _BulkAnswer:
         self._namespace = namespace
         self._pieces: asyncio.Queue[tuple[bytes, bool]] = asyncio.Queue(PIECES_AHEAD)
         self._body_ended = False
-        self._failure: str | None = None
-        self._added_any = False
         self._header: ExportHeader | None = None
         self._job = Progress(kind="import", namespace=namespace)
 
@@ -144,13 +142,13 @@ class _BulkAnswer:
         def at_once() -> int:
             # Nothing is begun beside the first, so that its failure leaves nothing; and an export's memories keep
             # their order of insertion.
-            return CHUNKS_AT_ONCE if self._added_any and self._header is None else 1
+            return CHUNKS_AT_ONCE if self._job.done and self._header is None else 1
 
         chunks = batches(self._memories(), most=CHUNK_LINES, most_bytes=CHUNK_BYTES)
         async with aclosing(in_order(chunks, partial(self._add, request_id), at_once)) as added:
             async for _, results in added:
                 yield results
-        if self._header and self._failure is None:
+        if self._header and self._job.error is None:
             undone = await self._engine.lifecycle.complete_import(self._namespace, self._header)
             if undone:
                 log.warning("%d aliases or merges of an export were not taken back", len(undone))
@@ -174,19 +172,17 @@ class _BulkAnswer:
     async def _add(self, request_id: str, chunk: list[ParsedLine]) -> bytes:
         """Add one chunk; its result lines."""
         results: list[AddResult] | None = None
-        if self._failure is None:
+        if self._job.error is None:
             try:
                 results = await self._engine.add(self._namespace, [line.memory for line in chunk])
-                self._added_any = True
             except Exception as exc:
-                if not self._added_any:
+                if not self._job.done:
                     raise
                 log_failure(exc, request_id, self._api.settings.secrets)
-                self._failure = describe(exc).detail
-                self._job.state, self._job.error = "failed", self._failure
+                self._job.state, self._job.error = "failed", describe(exc).detail
         if results is None:
             ids = [line.memory.id if isinstance(line.memory, MemoryInput) else None for line in chunk]
-            results = [AddResult(id=memory_id, status="rejected", error=self._failure) for memory_id in ids]
+            results = [AddResult(id=memory_id, status="rejected", error=self._job.error) for memory_id in ids]
         self._job.done += len(chunk)
         return _encoder.encode_lines(
             BulkResult(line=line.number, **msgspec.structs.asdict(result))
