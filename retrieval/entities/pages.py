@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from retrieval.errors import InvalidInput
 from retrieval.index.columns import from_microseconds
 from retrieval.index.slots import NO_SLOT
 from retrieval.store import entities, memories
-from retrieval.store.entities import BY_HAND, StoredEntity
+from retrieval.store.entities import BY_HAND, StoredEntity, StoredMerge
 from retrieval.store.memories import Hydrated
 from retrieval.types.entity import EntityMemory, EntityMerge, EntityPage, EntityRelation, MetEntity
 
@@ -55,11 +56,12 @@ async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | N
     relations = [each for each in relations if each.source in names and each.target in names]
     texts = await _read(view, entity, np.union1d(shown, facts))
     met, met_is_cut = await _met_with(view, entity.entity)
+    merged = await entities.merged_into(view.conn, view.ns, entity.entity)
     return EntityPage(
         id=entity_code(entity.entity),
         name=entity.name,
         type=entity.type,
-        aliases=await aliases_of(view, entity),
+        aliases=await aliases_of(view, entity, merged),
         mentions=len(dated.docs),
         first_mentioned_at=from_microseconds(int(dated.created[-1])) if len(dated.docs) else None,
         last_mentioned_at=from_microseconds(int(dated.created[0])) if len(dated.docs) else None,
@@ -68,14 +70,16 @@ async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | N
         next_cursor=_cursor(view, int(shown[-1])) if len(after) > limit else None,
         relations=[_relation(view, each) for each in relations],
         met_with=met,
-        merged=await _merged(view, entity.entity),
+        merged=[
+            EntityMerge(merge_id=each.merge, id=entity_code(each.entity), name=each.name, merged_at=each.merged_at)
+            for each in merged
+        ],
         truncated=is_cut or met_is_cut,
     )
 
 
-async def aliases_of(view: EntityView, entity: StoredEntity) -> list[str]:
+async def aliases_of(view: EntityView, entity: StoredEntity, merged: Sequence[StoredMerge]) -> list[str]:
     """The other names of an entity: those of entities merged into it, given by hand, or by visible memories."""
-    merged = await entities.merged_into(view.conn, view.ns, entity.entity)
     family = [entity.entity, *(each.entity for each in merged)]
     names = [each.name for each in merged]
     for alias in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
@@ -83,13 +87,6 @@ async def aliases_of(view: EntityView, entity: StoredEntity) -> list[str]:
         if BY_HAND in alias.docs or seen(slots[slots != NO_SLOT], view.seen.eligible).any():
             names.append(alias.name)
     return sorted(set(names) - {entity.name})
-
-
-async def _merged(view: EntityView, entity: int) -> list[EntityMerge]:
-    return [
-        EntityMerge(merge_id=each.merge, id=entity_code(each.entity), name=each.name, merged_at=each.merged_at)
-        for each in await entities.merged_into(view.conn, view.ns, entity)
-    ]
 
 
 def _by_time(view: EntityView, entity: int) -> DatedDocs:

@@ -263,7 +263,9 @@ class EntityService:
         await retried(attempt, (Collided,))
         async with self._view(name, EVERYTHING) as view:
             stored = (await view.described({root})).get(root)  # gone if only its alias was left
-            return EntityAliases(id=entity_code(root), aliases=[] if stored is None else await aliases_of(view, stored))
+            merged = await entities.merged_into(view.conn, view.ns, root)
+            aliases = [] if stored is None else await aliases_of(view, stored, merged)
+            return EntityAliases(id=entity_code(root), aliases=aliases)
 
     async def merge(self, name: str, entity_id: str, into: str) -> MergeReceipt:
         """Show an entity as another, in searches too, until that is undone.
