@@ -18,19 +18,21 @@ from tests.processes import new_data_dir
 
 
 @pytest.fixture(scope="session")
-def migrated() -> Iterator[Path]:
-    """The data folder of a server whose database is migrated and has no rows; it does not run."""
-    with database_folder() as folder:
-        server = EmbeddedPostgres(folder / "data", settings=FAST)
+def template() -> Iterator[Path]:
+    """A data folder in which Trivet was used before, without rows, to be copied: that is quicker than to make one."""
+    with new_data_dir() as folder:
+        server = EmbeddedPostgres(folder, settings=FAST)
         asyncio.run(migrate(server.start()))
         server.stop()
-        pgdata = server.data_dir / "postgres"
+        pgdata = folder / "postgres"
         run_program("pg_resetwal", "--wal-segsize", "1", "-D", pgdata, owner=pgdata)  # there is less to copy
-        yield pgdata
+        with (pgdata / "postgresql.conf").open("a", encoding="utf-8") as conf:
+            conf.write("fsync = off\n")
+        yield folder
 
 
 @pytest.fixture
-def servers(migrated: Path) -> Iterator[Servers]:
+def servers() -> Iterator[Servers]:
     """None yet; those that a test makes are killed after it."""
     with database_folder() as folder:
         made = Servers(folder)
@@ -39,25 +41,13 @@ def servers(migrated: Path) -> Iterator[Servers]:
 
 
 @pytest.fixture
-def primary(servers: Servers, migrated: Path) -> Server:
+def primary(servers: Servers, template: Path) -> Server:
     """A server that runs at the address."""
     server = servers.new()
-    subprocess.run(("cp", "-a", migrated, server.pgdata), check=True)
+    subprocess.run(("cp", "-a", template / "postgres", server.pgdata), check=True)
     server.start()
     server.serve()
     return server
-
-
-@pytest.fixture(scope="session")
-def template() -> Iterator[Path]:
-    """A data folder in which Trivet was used before, to be copied: that is quicker than to make one."""
-    with new_data_dir() as folder:
-        server = EmbeddedPostgres(folder, settings=FAST)
-        asyncio.run(migrate(server.start()))
-        server.stop()
-        with (folder / "postgres" / "postgresql.conf").open("a", encoding="utf-8") as conf:
-            conf.write("fsync = off\n")
-        yield folder
 
 
 @pytest.fixture
