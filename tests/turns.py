@@ -46,6 +46,18 @@ class HashedEmbedder:
         """Hold nothing."""
 
 
+class CountingEmbedder(HashedEmbedder):
+    """Remembers the texts that it was asked for."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vectors of texts, one a row."""
+        self.texts += texts
+        return await super().embed_documents(texts)
+
+
 def hashed() -> Embedders:
     """Hashed vectors for all namespaces."""
     return uncached(HashedEmbedder())

@@ -240,7 +240,10 @@ class Ingest:
                             raise Collided("a call before this one changed the document")
                 return "unchanged"
             changed = [draft for draft in drafts if draft.id not in kept]
-            analysed = await self._analyser.analyse(changed, namespace.settings, NOTHING)
+            async with self._pool.connection() as conn:  # chunks behind an insertion have other ids but the same texts
+                stored = await memories.of_ids(conn, namespace.ns, [*known])
+            embeddings = await self._embeddings_of(namespace, changed, stored)
+            analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             await turn()
             async with self._pool.connection() as conn:
                 before = await transaction.replace_document(
@@ -298,20 +301,27 @@ class Ingest:
 
         Raises Conflict if one of the memories has changed since it was read.
         """
-        before = {each.memory.id: _input_of(each.memory) for each in stored}
+        before = [_input_of(each.memory) for each in stored]
         known = {
             each.memory.id: MemoryVersion(each.fingerprint, session_of(old), old.superseded_ids)
-            for each, old in zip(stored, before.values(), strict=True)
+            for each, old in zip(stored, before, strict=True)
         }
-        changed = {draft.id for draft in drafts if draft.fingerprint != known[draft.id].fingerprint}
-        same = {draft.id for draft in drafts if embedded_text(draft.input) == embedded_text(before[draft.id])}
-        docs = {each.memory.id: each.doc for each in stored if each.memory.id in changed & same}
-        embeddings: Mapping[str, NDArray[np.float32]] = {}
-        if docs:
-            async with self._pool.connection() as conn:
-                embeddings = await vectors.read_own(conn, namespace.ns, docs, generation=namespace.generation)
-        expected = {memory_id: known[memory_id].fingerprint for memory_id in changed}
+        changed = [draft for draft in drafts if draft.fingerprint != known[draft.id].fingerprint]
+        embeddings = await self._embeddings_of(namespace, changed, stored)
+        expected = {draft.id: known[draft.id].fingerprint for draft in changed}
         return await self._write_changed(namespace, drafts, known, _no_wait, expected=expected, embeddings=embeddings)
+
+    async def _embeddings_of(
+        self, namespace: Namespace, drafts: Sequence[Draft], stored: Sequence[StoredMemory]
+    ) -> Mapping[str, NDArray[np.float32]]:
+        """By id, the embeddings of drafts whose texts stored memories have."""
+        docs = {embedded_text(_input_of(each.memory)): each.doc for each in stored}
+        texts = {draft.id: embedded_text(draft.input) for draft in drafts}
+        same = {memory_id: docs[text] for memory_id, text in texts.items() if text in docs}
+        if not same:
+            return NOTHING
+        async with self._pool.connection() as conn:
+            return await vectors.read_own(conn, namespace.ns, same, generation=namespace.generation)
 
     async def _write_changed(
         self,

@@ -24,7 +24,16 @@ from retrieval.ingest.service import Ingest
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch, SharedPatch
 from retrieval.types.search import Filters
-from tests.turns import HashedEmbedder, check_turns, hashed, own_vector, sessions_of, stored_turns, uncached
+from tests.turns import (
+    CountingEmbedder,
+    HashedEmbedder,
+    check_turns,
+    hashed,
+    own_vector,
+    sessions_of,
+    stored_turns,
+    uncached,
+)
 
 
 class SlowAtFirst(HashedEmbedder):
@@ -37,18 +46,6 @@ class SlowAtFirst(HashedEmbedder):
         """The vectors of texts, one a row."""
         self._pause_s /= 2
         await asyncio.sleep(self._pause_s)
-        return await super().embed_documents(texts)
-
-
-class Counting(HashedEmbedder):
-    """Remembers the texts that it was asked for."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one a row."""
-        self.texts += texts
         return await super().embed_documents(texts)
 
 
@@ -163,7 +160,7 @@ async def test_two_patches_of_one_memory_are_both_made(pool: Pool, database_url:
 
 async def test_what_keeps_its_text_keeps_its_embedding(pool: Pool, database_url: str) -> None:
     """Nothing is embedded for it; its vector and those of the turns after it are right all the same."""
-    embedder = Counting()
+    embedder = CountingEmbedder()
     ingest = Ingest(pool, uncached(embedder))
     await ingest.add("n", [turn("t0", "s"), turn("t1", "s"), turn("t2", "s"), turn("note", None)])
     embedder.texts.clear()

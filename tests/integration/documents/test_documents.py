@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 
+import numpy as np
+import psycopg
 import pytest
+from pgvector.psycopg import register_vector
 
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, Mode, SearchRequest
+from tests.turns import HALF_PRECISION, CountingEmbedder, own_vector
 
 HANDBOOK = "# Handbook\n\nFor everyone.\n\n" + "".join(
     f"## Chapter {number}\n\n{'The kettle of this chapter is made of copper and whistles in the morning. ' * 14}\n\n"
@@ -117,6 +121,24 @@ async def test_a_changed_document_replaces_its_chunks(trivet: Trivet) -> None:
     filters = Filters(document_id=["h"])
     answer = await trivet.search("n", SearchRequest(query="chapter kettle", filters=filters, top_k=50))
     assert {result.id for result in answer.results} <= {chunk.id for chunk in after.chunks}
+
+
+async def test_an_edit_embeds_what_it_changed(trivet: Trivet, database_url: str) -> None:
+    """A paragraph at the beginning gives all that follow other ids, but their texts have their vectors already."""
+    counting = CountingEmbedder()
+    trivet.embedders.default._inner.embed_documents = counting.embed_documents  # type: ignore[method-assign]
+    pages = long_text(6, random.Random(7))
+    await trivet.documents.put("n", DocumentInput(id="book", text="".join(pages)))
+    chunks = len(counting.texts)
+    counting.texts.clear()
+    edited = "A foreword.\n\n" + "".join(pages)
+    for document in (DocumentInput(id="book", text=edited), DocumentInput(id="book", text=edited, tags=["new"])):
+        assert (await trivet.documents.put("n", document)).status == "updated"
+        assert len(counting.texts) < 3 < chunks
+    with psycopg.connect(database_url) as db:
+        register_vector(db)
+        for text, embedding in db.execute("select text, embedding from memory").fetchall():
+            np.testing.assert_allclose(embedding.to_numpy(), own_vector(text), atol=HALF_PRECISION)
 
 
 async def test_a_document_is_deleted_as_one(trivet: Trivet) -> None:
