@@ -6,7 +6,7 @@ Msgspec names the place of a fault; what belongs there is read from the type.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,15 +35,23 @@ _IN_WORDS = {
     "str": "text",
 }
 
-_ALSO_CALLED = {
-    "content": "text",
-    "k": "top_k",
-    "limit": "top_k",
-    "memory": "text",
-    "q": "query",
-    "timestamp": "created_at",
+_ALSO_CALLED: dict[str, tuple[str, ...]] = {
+    "created_at": ("date", "reference_time", "timestamp", "valid_at"),
+    "expires_at": ("expiration_date", "invalid_at"),
+    "memories": ("messages", "texts"),
+    "min_relevance": ("threshold",),
+    "mode": ("search_type", "strategy"),
+    "query": ("q", "question", "text"),
+    "session_id": ("chat_id", "conversation_id", "run_id", "thread_id"),
+    "speaker": ("author", "role", "sender"),
+    "tags": ("categories", "labels"),
+    "text": ("content", "data", "episode_body", "memory", "message", "page_content"),
+    "top_k": ("k", "limit", "n_results", "num_results"),
 }
 """What other programs call our fields."""
+
+_TENANTS = ("agent_id", "app_id", "bank_id", "group_id", "namespace", "user_id")
+"""By what other programs tell tenants apart in the body."""
 
 _Types = Sequence[inspect.Type]
 
@@ -150,10 +158,22 @@ def _unknown(types: _Types, name: str) -> str:
             return f'there is no such field here; did you mean {{"{outer}": [{{"{name}": …}}]}}?'
         if any(name == inner.encode_name for struct in _structs([field.type]) for inner in struct.fields):
             return f'there is no such field here; did you mean {{"{outer}": {{"{name}": …}}}}?'
-    close = get_close_matches(name.casefold(), fields, n=1) or [_ALSO_CALLED.get(name.casefold(), "")]
-    if close[0] in fields:
-        return f"there is no such field; did you mean `{close[0]}`?"
-    return f"there is no such field; there are {', '.join(fields)}"
+    if name in _TENANTS:
+        return "there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"
+    return f"there is no such field; {meant_or_known(name, fields)}"
+
+
+def meant_or_known(name: str, known: Collection[str]) -> str:
+    """Which of the known names was meant by an unknown one, or which there are.
+
+    >>> meant_or_known("limit", ("query", "top_k")), meant_or_known("colour", ("query", "top_k"))
+    ('did you mean `top_k`?', 'there are query, top_k')
+    """
+    lowered = name.casefold()
+    meant = next((ours for ours, others in _ALSO_CALLED.items() if lowered in others and ours in known), None)
+    if close := [meant] if meant else get_close_matches(lowered, known, n=1):
+        return f"did you mean `{close[0]}`?"
+    return f"there are {', '.join(known)}" if len(known) > 1 else f"the only one is {', '.join(known)}"
 
 
 def _wrapped(types: _Types, got: str, loc: Sequence[str | int]) -> str:

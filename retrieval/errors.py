@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-NO_SUCH_PATH: Final = "Nothing is at this path"
+NO_SUCH_PATH: Final = "Nothing is at this path; /docs lists all paths, and a slash in an id is written %2F"
 """What the HTTP API says with a 404 that is not about a namespace or what is in it."""
 
 

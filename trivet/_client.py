@@ -349,7 +349,7 @@ class Client:
         """The path of a namespace or of what is in it; that of the client if none is named."""
         name = namespace if namespace is not None else self._namespace
         if name is None:
-            raise InvalidInput("name a namespace, here or when the client is made", loc=("namespace",))
+            raise InvalidInput("no namespace: give one to the client or to the call", loc=("namespace",))
         return calls.path_of(name, *parts)
 
     def _send(self, call: Call[T]) -> T:

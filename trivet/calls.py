@@ -298,5 +298,5 @@ def path_of(namespace: str, *parts: str) -> str:
     names: tuple[Any, ...] = (namespace, *parts)  # numbers, too, of callers that heed no types
     for name in names:
         if not isinstance(name, str) or name in ("", ".", ".."):
-            raise InvalidInput(f"{name!r} is no name of a namespace or of what is in it, which is text")
+            raise InvalidInput(f"a namespace or an id must be text, and neither empty nor dots: {name!r}")
     return "/".join(("/v1/namespaces", *(quote(name, safe="", errors="surrogatepass") for name in names)))

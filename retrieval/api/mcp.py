@@ -13,6 +13,7 @@ from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from retrieval.api.state import AppState
+from retrieval.errors import NotFound
 from retrieval.tasks import cancel
 
 
@@ -20,8 +21,10 @@ from retrieval.tasks import cancel
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
     """Hand over what is below `/mcp`."""
     tools: ASGIApp | None = scope["litestar_app"].state["api"].tools
-    if tools is None or not scope["path"].startswith("/"):  # as that of /mcpx
+    if not scope["path"].startswith("/"):  # as that of /mcpx
         raise NotFoundException
+    if tools is None:
+        raise NotFound("the Model Context Protocol's package is missing on the server: pip install 'trivet[mcp]'")
     await tools({**scope, "path": "/"}, receive, send)  # type: ignore[arg-type]
 
 

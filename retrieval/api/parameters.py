@@ -19,6 +19,7 @@ from litestar.params import PathParameter, QueryParameter
 from msgspec import Meta, Struct
 
 from retrieval.api.state import AppState
+from retrieval.error_messages import meant_or_known
 from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import check_name
 from retrieval.types.document import MAX_ID_CHARS
@@ -101,11 +102,17 @@ def _decoder_of(kind: Any) -> Callable[[bytes], Any]:
 
 
 def require_media_type(request: Request[Any, Any, Any], wanted: str, *, body_is_empty: bool) -> None:
-    """Refuse a body that is declared to be something else than UTF-8 of the wanted type.
+    """Refuse a body that is declared to be something else than UTF-8 of the wanted type, or to be compressed.
 
     Raises:
         HTTPException: 415.
     """
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise HTTPException(
+            status_code=415,
+            detail="Send the body without a Content-Encoding: compressed bodies are not read",
+            headers={"accept-encoding": "identity"},
+        )
     given = request.headers.get("content-type")
     if given == wanted or (given is None and body_is_empty):
         return
@@ -174,10 +181,13 @@ def _check_query(request: Request[Any, Any, Any], query_string: bytes) -> None:
     except ValueError as exc:
         raise InvalidInput(f"The query string cannot be read: {exc}", loc=("query_string",)) from exc
     fields = request.route_handler.parsed_fn_signature.parameters
+    known = fields.keys() - _NOT_QUERY - request.scope["path_params"].keys()
     given: dict[str, Any] = {}
     for name, value in pairs:
-        if name not in fields or name in _NOT_QUERY or name in request.scope["path_params"]:
-            raise InvalidInput(f"There is no parameter `{name}`", loc=(name,))
+        if name not in known:
+            where = "fields are sent in the body" if "data" in fields else "this path takes none"
+            meant = meant_or_known(name, sorted(known)) if known else where
+            raise InvalidInput(f"there is no such parameter; {meant}", loc=(name,))
         if any(inner.is_non_string_sequence for inner in fields[name].inner_types):  # a list or null
             given.setdefault(name, []).append(value)
         elif name in given:

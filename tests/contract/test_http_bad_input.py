@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -223,6 +224,18 @@ async def test_bad_listings(client: httpx.AsyncClient, subtests: pytest.Subtests
             assert _locs(problem_of(await client.get(f"{MEMORIES}?{query}"), 422)) == [loc]
 
 
+async def test_parameters_that_there_are_not(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """What was meant is named, or where it belongs."""
+    for method, path, meant in (
+        ("GET", f"{MEMORIES}?limt=3", "did you mean `limit`?"),
+        ("POST", f"{SEARCH}?top_k=3", "fields are sent in the body"),
+        ("GET", "/version?verbose=1", "this path takes none"),
+    ):
+        with subtests.test(path=path):
+            told = problem_of(await client.request(method, path, json={"query": "a"}), 422)
+            assert str(told["detail"]).endswith(f"there is no such parameter; {meant}")
+
+
 async def test_bad_namespaces(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """A name that cannot be one is a 422, on reads and on writes."""
     for name in ("a" * 300, "a%2Fb", "a%20b", "a%00", "a%0A", "%F0%9F%98%80", "%ff"):
@@ -269,6 +282,18 @@ async def test_media_types(client: httpx.AsyncClient, subtests: pytest.Subtests)
     problem_of(await client.post(SEARCH, content=body), 415)
     for given in ("application/json", "Application/JSON; charset=UTF-8"):
         assert (await client.post(SEARCH, content=body, headers={"content-type": given})).status_code == 200
+
+
+async def test_compressed_bodies(client: httpx.AsyncClient) -> None:
+    """415 that says so: they are not taken for broken JSON."""
+    body = gzip.compress(b'{"query": "a"}')
+    for path, media_type in ((SEARCH, "application/json"), (f"{MEMORIES}/bulk", "application/x-ndjson")):
+        headers = {"content-type": media_type, "content-encoding": "gzip"}
+        refused = await client.post(path, content=body, headers=headers)
+        assert "Content-Encoding" in str(problem_of(refused, 415)["detail"])
+        assert refused.headers["accept-encoding"] == "identity"
+    plain = {**JSON, "content-encoding": "identity"}
+    assert (await client.post(SEARCH, content=b'{"query": "a"}', headers=plain)).status_code == 200
 
 
 async def test_deeply_nested_bodies(client: httpx.AsyncClient) -> None:

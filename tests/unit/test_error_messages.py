@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from retrieval.api.parameters import AddRequest
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.types.journal import FeedbackRequest
@@ -40,6 +41,15 @@ CASES: list[tuple[type, bytes, str]] = [
     (SearchRequest, b'{"query": "a", "weights": {"lexical": 1}}',
      "weights.lexical: there is no such field; there are vector, bm25, graph"),
     (MemoryInput, b'{"content": "a"}', "content: there is no such field; did you mean `text`?"),
+    (MemoryInput, b'{"text": "a", "role": "user"}', "role: there is no such field; did you mean `speaker`?"),
+    (MemoryInput, b'{"data": "b"}', "data: there is no such field; did you mean `text`?"),
+    (MemoryInput, b'{"text": "a", "group_id": "ana"}',
+     "group_id: there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"),
+    (SearchRequest, b'{"query": "a", "filters": {"user_id": "ana"}}',
+     "filters.user_id: there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"),
+    (SearchRequest, b'{"text": "a"}', "text: there is no such field; did you mean `query`?"),
+    (AddRequest, b'{"messages": []}', "messages: there is no such field; did you mean `memories`?"),
+    (AddRequest, b'{"colour": 1}', "colour: there is no such field; the only one is memories"),
     (MemoryInput, b'{"text": "a", "id": 7}', "id: must be text of 1 to 256 characters or null, not a number"),
     (MemoryInput, b'{"text": "a", "metadata": []}', "metadata: must be a JSON object, not a list"),
     (MemoryInput, b'{"text": "a", "entities": ["Ana"]}', "entities.0: must be a JSON object with `name`, not text"),

@@ -18,7 +18,8 @@ from mcp import Client, StdioServerParameters
 
 import trivet
 import trivet.mcp
-from tests.serving import on_a_port, served, settings_for
+from retrieval.errors import NO_SUCH_PATH
+from tests.serving import on_a_port, problem_of, served, settings_for
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
@@ -196,3 +197,12 @@ def test_tools_want_the_key_and_no_page_of_another_origin_reaches_them(database_
     with on_a_port(settings_for(database_url)) as url:
         assert call(url, "/mcp/a", Origin="https://evil.example").status_code == 403
         assert call(url, "/mcp/a", Host="evil.example").status_code == 421
+
+
+async def test_a_server_without_the_package_says_what_to_install(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retrieval.api.mcp.find_spec", lambda _: None)
+    async with served(database_url) as client:
+        assert "pip install 'trivet[mcp]'" in str(problem_of(await client.post("/mcp/ana", json={}), 404)["detail"])
+        assert problem_of(await client.post("/mcpx", json={}), 404)["detail"] == NO_SUCH_PATH

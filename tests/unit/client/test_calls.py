@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import trivet
+from retrieval.errors import NO_SUCH_PATH
 from retrieval.settings import Settings
 from trivet.generate import FOLDER, TARGET, synchronous
 
@@ -55,7 +56,7 @@ def test_no_name_leaves_its_place_in_the_path(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", 5, None, b"m1"])
 def test_names_that_paths_cannot_carry_are_refused(name: Any) -> None:
-    with pytest.raises(trivet.InvalidInput, match="is no name"):
+    with pytest.raises(trivet.InvalidInput, match="must be text"):
         client(lambda _: httpx.Response(204)).delete(name)
 
 
@@ -75,7 +76,7 @@ def test_an_address_that_cannot_be_read_is_refused(url: str) -> None:
 
 
 def test_a_call_needs_a_namespace() -> None:
-    with pytest.raises(trivet.InvalidInput, match="name a namespace"):
+    with pytest.raises(trivet.InvalidInput, match="no namespace"):
         trivet.Client().get("m1")
 
 
@@ -140,7 +141,7 @@ def test_what_is_no_answer_of_trivet_is_an_error_of_its_own(status: int, body: b
     ("problem", "kind"),
     [
         ({"type": "/docs#not-found", "detail": "there is no namespace 'ana'"}, trivet.NotFound),
-        ({"type": "/docs#not-found", "detail": "Nothing is at this path"}, trivet.ServerError),
+        ({"type": "/docs#not-found", "detail": NO_SUCH_PATH}, trivet.ServerError),
         ({"detail": "Not Found"}, trivet.ServerError),
         ({}, trivet.ServerError),
     ],
