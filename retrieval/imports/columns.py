@@ -68,7 +68,7 @@ def columns_of(row: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, st
 
 
 def memory_of_row(
-    row: Mapping[str, Any], place: str, line: int, context: ImportContext, ids: RepeatableIds
+    row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
 ) -> SourceRecord:
     """The memory of a row; columns that are no field go into its metadata."""
     try:

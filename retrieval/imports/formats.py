@@ -39,6 +39,7 @@ FORMATS: dict[str, ImportFormat] = {
     "mem0": ImportFormat("mem0"),
     "mbox": ImportFormat("mbox"),
     "whatsapp": ImportFormat("whatsapp"),
+    "json": ImportFormat("json_list"),
     "jsonl": ImportFormat("jsonl", of_lines=True),
     "memories": ImportFormat("jsonl", of_lines=True, reader="read_memories", detected=False),
     "corpus": ImportFormat("jsonl", of_lines=True, reader="read_corpus", detected=False),

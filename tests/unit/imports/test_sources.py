@@ -259,6 +259,35 @@ def test_the_header_of_an_export_is_read_whole(encoding: str) -> None:
     assert header_of(ImportFile(io.BytesIO(b'{"text": "One"}\n'))) is None
 
 
+def test_a_list_of_objects_is_read_as_lines_of_them_are() -> None:
+    rows = [{"body": "One", "author": "Ana", "date": "2025-05-20", "page": 1}, {"body": "Two"}]
+    read = Imported(json.dumps(rows, indent=2))
+    assert read.format == "json"
+    assert [(memory.text, memory.speaker, memory.metadata) for memory in read.memories] == [
+        ("One", "Ana", {"page": 1}),
+        ("Two", None, {}),
+    ]
+    memories = [{"text": "One", "entities": [{"name": "Ana"}]}, {"text": "Two", "colour": 1}]
+    read = Imported(json.dumps(memories))
+    assert [memory.entities[0].name for memory in read.memories] == ["Ana"]
+    assert "there is no such field" in read.errors["item 2"]
+    assert detect(ImportFile(io.BytesIO(b'[{"what": "One"}]')), {"text": "what"}) == "json"
+
+
+def test_messages_of_a_chat_model_are_one_session() -> None:
+    messages = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "text", "text": "My sister is Ines."}]},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+        {"role": "assistant", "content": "Noted."},
+    ]
+    read = Imported(json.dumps(messages))
+    turns = [(memory.speaker, memory.text, memory.kind, memory.position) for memory in read.memories]
+    assert turns == [("user", "My sister is Ines.", "message", 1), ("assistant", "Noted.", "message", 3)]
+    assert len({memory.session_id for memory in read.memories}) == 1
+    assert read.skips == dict.fromkeys(("item 1", "item 3"), "system and tool messages")
+
+
 def test_lines_without_ids_are_the_same_wherever_they_stand() -> None:
     first = Imported(as_lines({"text": "One"}, {"text": "One"})).memories
     later = Imported(as_lines({"text": "New"}, {"text": "One"}, {"text": "One"})).memories
