@@ -27,7 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "mcp": Entry("mcp", "Give an assistant a namespace's memory as tools (Model Context Protocol)."),
     "demo": Entry("demo", "Show context packs from a sample chat history, then serve it."),
     "add": Entry("add", "Add or replace one memory."),
-    "import": Entry("import_file", "Add memories from a file: chats, other memory servers, JSON lines, CSV."),
+    "import": Entry("import_file", "Add memories from a file: chats, other memory servers, JSON, CSV."),
     "export": Entry("export", "Write a namespace as JSON lines that import takes back."),
     "list": Entry("list_memories", "Show the memories of a namespace."),
     "get": Entry("get", "Show one memory."),

@@ -106,7 +106,7 @@ _context_options = gathered(
         click.option("--timezone", callback=checked(_zone), help="Of times that name none.  [default: UTC]"),
         click.option("--day-first/--month-first", default=None, help="What 03/04 means.  [default: as the file shows]"),
         click.option(
-            "--map", "columns", multiple=True, callback=_column, metavar="FIELD=COLUMN", help="Of CSV and JSON lines."
+            "--map", "columns", multiple=True, callback=_column, metavar="FIELD=COLUMN", help="Of CSV, JSON lines and JSON."
         ),
     ],
     lambda values: {
@@ -151,7 +151,7 @@ def command(
     settings: Settings,
     as_json: bool,
 ) -> None:
-    """Add memories from FILE: another program's export, JSON lines or CSV; "-" is standard input.
+    """Add memories from FILE: another program's export, JSON lines, JSON or CSV; "-" is standard input.
 
     What is there already with the same content is left alone, so an import that was interrupted is taken up by running
     it again, and a later export adds what is new. The file of `trivet export` is taken back as it was written, with
