@@ -9,7 +9,8 @@ from enum import IntEnum
 from graph.stopwords import data_lines
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-_DEADLINE = re.compile(r"\bat the latest\b", re.IGNORECASE)
+_HAVE_EVER = re.compile(r"\s*(?:have|has)\b", re.IGNORECASE)
+"""Begins a question whether something was ever so: "Has Ana been to Rome before?"."""
 
 _MOST_WORDS = 40
 """Longer messages tell how things are rather than ask for it."""
@@ -36,8 +37,8 @@ def _one_of(phrases: Collection[str]) -> str:
     return f"(?=[{''.join(sorted(firsts))}])(?:{'|'.join(map(re.escape, phrases))})"
 
 
-_NOW, _BEFORE, _NO_STATE = (
-    _any_of(data_lines(name)) for name in ("asks_for_now", "asks_for_before", "asks_for_no_state")
+_NOW, _BEFORE, _NO_STATE, _OTHER = (
+    _any_of(data_lines(name)) for name in ("asks_for_now", "asks_for_before", "asks_for_no_state", "mean_no_state")
 )
 
 
@@ -52,6 +53,7 @@ def find_state(query: str) -> AskedState | None:
     """
     if len(query.split()) > _MOST_WORDS:
         return None
+    query = _OTHER.sub(" ", query)
     if _BEFORE.search(query):
-        return None if _NO_STATE.search(query) else AskedState.EARLIER
-    return AskedState.LATEST if _NOW.search(_DEADLINE.sub(" ", query)) else None
+        return None if _HAVE_EVER.match(query) or _NO_STATE.search(query) else AskedState.EARLIER
+    return AskedState.LATEST if _NOW.search(query) else None
