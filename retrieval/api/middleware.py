@@ -95,13 +95,15 @@ class Gateway(ASGIMiddleware):
         if api_key is None or is_open(scope["path"]):
             return None
         given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-        challenge = 'Bearer realm="trivet"'
+        challenge, detail = 'Bearer realm="trivet"', "Send the key as `Authorization: Bearer KEY`."
         if given is not None:
             scheme, _, key = given.partition(b" ")
-            if scheme.lower() == b"bearer" and hmac.compare_digest(key.strip(), api_key.encode()):
-                return None
+            if scheme.lower() == b"bearer":
+                if hmac.compare_digest(key.strip(), api_key.encode()):
+                    return None
+                detail = "This is not the server's key, which its TRIVET_API_KEY holds."
             challenge += ', error="invalid_token"'
-        return problem(401, "Send the key as `Authorization: Bearer KEY`.", headers={"www-authenticate": challenge})
+        return problem(401, detail, headers={"www-authenticate": challenge})
 
 
 def is_open(path: str) -> bool:

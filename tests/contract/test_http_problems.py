@@ -113,7 +113,8 @@ async def test_the_key(database_url: str) -> None:
         for path in ("/metrics", "/docs", "/openapi.json", "/v1/namespaces", "/nothing/here"):
             for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic open-sesame"}):
                 refused = await client.get(path, headers=headers)
-                problem_of(refused, 401)
+                told = str(problem_of(refused, 401)["detail"])
+                assert ("not the server's key" in told) == (headers.get("authorization") == "Bearer wrong")
                 assert refused.headers["www-authenticate"].startswith("Bearer")
         right = {"authorization": "bearer open-sesame"}
         for path in ("/metrics", "/docs", "/openapi.json", "/v1/namespaces"):
