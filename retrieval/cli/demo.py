@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import socket
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -105,6 +107,8 @@ def serving_lines(settings: Settings, environ: Mapping[str, str]) -> list[str]:
     """Where the console and the API's pages are, and how to ask; of a key only the name of its variable."""
     address = f"http://127.0.0.1:{settings.port}"
     key = ' -H "Authorization: Bearer $TRIVET_API_KEY"' if environ.get("TRIVET_API_KEY") else ""
+    data_dir = f"TRIVET_DATA_DIR={shlex.quote(str(settings.data_dir))} " if settings.uses_embedded else ""
+    program = sys.argv[0] if Path(sys.argv[0]).name == "trivet" else "trivet"  # `make demo` runs it by its path
     return [
         "",
         *([f"console:  {address}"] if settings.console else []),
@@ -112,6 +116,7 @@ def serving_lines(settings: Settings, environ: Mapping[str, str]) -> list[str]:
         "Ctrl-C ends the server. To ask from the shell:",
         f"  curl -s {address}/v1/namespaces/{NAMESPACE}/search{key} -H 'content-type: application/json' \\",
         """    -d '{"query": "Which vet do Lucía and Maya share?", "top_k": 3}'""",
+        f"  {data_dir}{program} context -n {NAMESPACE} 'Which vet do Lucía and Maya share?'",
     ]
 
 
@@ -134,5 +139,5 @@ def _check_port(settings: Settings) -> None:
         except OSError as exc:
             raise SettingsError(
                 f"port {settings.port} of {settings.host} cannot be used ({exc.strerror}): "
-                "end what listens there, or choose another with --port"
+                "end what listens there, or choose another with --port or TRIVET_PORT"
             ) from exc

@@ -106,7 +106,7 @@ _context_options = gathered(
         click.option("--timezone", callback=checked(_zone), help="Of times that name none.  [default: UTC]"),
         click.option("--day-first/--month-first", default=None, help="What 03/04 means.  [default: as the file shows]"),
         click.option(
-            "--map", "columns", multiple=True, callback=_column, metavar="FIELD=COLUMN", help="Of CSV, JSON lines and JSON."
+            "--map", "columns", multiple=True, callback=_column, metavar="FIELD=COLUMN", help="Of CSV and JSON."
         ),
     ],
     lambda values: {

@@ -165,3 +165,11 @@ def test_demo_names_a_port_that_is_taken(data_dir: Path) -> None:
     assert f"port {port} of 127.0.0.1 cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(data_dir.iterdir()) == []
+
+
+def test_the_command_line_is_told_which_database_it_is() -> None:
+    """That of the demo is not the one that the commands use by themselves."""
+    embedded = serving_lines(Settings(data_dir=Path("/a folder/demo")), {})
+    assert embedded[-1].startswith("  TRIVET_DATA_DIR='/a folder/demo' trivet context -n demo ")
+    named = serving_lines(Settings(database_url="postgresql://db/trivet"), {})
+    assert named[-1].startswith("  trivet context -n demo ")
