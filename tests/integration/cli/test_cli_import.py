@@ -279,7 +279,7 @@ def test_a_file_of_no_known_format_is_refused_with_their_names(trivet: Cli, tmp_
 def test_json_of_no_known_format_is_no_document_unless_it_is_said(trivet: Cli, tmp_path: Path) -> None:
     """It is rather an export of another program, which would be one memory of braces."""
     file = tmp_path / "export.json"
-    file.write_text('[{"fact": "Ana lives in Porto."}]')
+    file.write_text('[{"claim": "Ana lives in Porto."}]')
     assert "or document to store the file as it is" in trivet("import", file, status=1).stderr
     assert trivet("import", file, "--format", "document").stdout
 
