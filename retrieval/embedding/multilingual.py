@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from native import is_old_x86
-from retrieval.embedding.onnx import DIMENSIONS, joined_vectors, stopped
+from retrieval.embedding.onnx import DIMENSIONS, bounded, joined_vectors, stopped
 from retrieval.errors import EmbedderMissing, ModelFileError
 from retrieval.types.namespace import EmbedderName
 
@@ -47,8 +47,8 @@ class MultilingualEmbedder:
     Each run uses one thread, the one that calls it, and runs execute in parallel. Queries have their own thread;
     documents have `document_threads`, and concurrent calls take turns window by window: batches are no faster.
 
-    A text longer than a window counts as it does for the default embedder: a document by all its windows, the first one
-    most (`joined_vectors`), a query by its first.
+    A text longer than a window counts as it does for the default embedder: a document by its windows (`bounded`), the
+    first one most (`joined_vectors`), a query by its first.
     """
 
     model: str = MODEL_NAME
@@ -122,8 +122,8 @@ class MultilingualEmbedder:
         """The word pieces of a normalised text, its prefix and its ends included."""
         return int(self._engine.token_count(text))
 
-    def _windows(self, texts: Sequence[str]) -> list[list[str]]:
-        return [windows_of(normalised(text), self._pieces) for text in texts]
+    def _windows(self, texts: Sequence[str]) -> list[Sequence[str]]:
+        return [bounded(windows_of(normalised(text), self._pieces)) for text in texts]
 
     def _query_vector(self, text: str) -> NDArray[np.float32]:
         [first, *_] = windows_of(normalised(text), self._pieces)

@@ -16,6 +16,7 @@ from retrieval.embedding import multilingual
 from retrieval.embedding.cache import Embedder
 from retrieval.embedding.embedders import UnusableEmbedder, check_installed, is_installed, multilingual_embedder
 from retrieval.embedding.multilingual import MultilingualEmbedder
+from retrieval.embedding.onnx import MAX_WINDOWS
 from retrieval.errors import EmbedderMissing, InvalidInput, ModelFileError
 
 pytest.importorskip(multilingual.PACKAGE)
@@ -115,6 +116,15 @@ async def test_a_long_text_counts_by_all_its_windows_and_most_by_the_first(embed
     assert wine @ trains < 0.2 < both @ trains < 0.7 < both @ wine
     [alone] = await embedder.embed_documents([about_wine + about_trains])
     np.testing.assert_array_equal(both, alone)
+
+
+async def test_a_very_long_text_counts_by_some_of_its_windows(embedder: MultilingualEmbedder) -> None:
+    """By the first, and by others of all parts of it."""
+    words = [f"{number} " for number in range(20_000)]
+    [found] = embedder._windows(["".join(words)])
+    assert MAX_WINDOWS / 2 < len(found) <= MAX_WINDOWS
+    assert found[0].startswith(words[0])
+    assert int(found[-1].split()[1]) > 19_000
 
 
 async def test_a_query_counts_by_its_first_window(embedder: MultilingualEmbedder) -> None:

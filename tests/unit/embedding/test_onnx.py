@@ -141,6 +141,17 @@ def test_windows_hold_every_piece_once() -> None:
         assert len(found) == max(1, -(-length // (MAX_PIECES - 2)))
 
 
+def test_a_text_has_a_bounded_number_of_windows_from_all_of_it() -> None:
+    """A million brackets are a million pieces, whose windows would take a minute and a half."""
+    for length in (16_000, 17_000, 100_000, 900_000):
+        found = windows([101, *range(1_000, 1_000 + length), 102])
+        assert onnx.MAX_WINDOWS / 2 < len(found) <= onnx.MAX_WINDOWS
+        starts = [window[1] - 1_000 for window in found]
+        assert starts[0] == 0
+        assert len(set(np.diff(starts).tolist())) == 1
+        assert length - starts[-1] <= starts[1] + MAX_PIECES
+
+
 def test_a_mean_that_vanishes_is_the_first_windows() -> None:
     """Never a vector of zeros, nor one that is no number."""
     one = np.eye(2, dtype=np.float32)[0]
