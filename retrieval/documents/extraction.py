@@ -54,6 +54,11 @@ _STRUCTURES: Mapping[Form, Structure] = {"markdown": "markdown", "html": "markdo
 
 _ENCODINGS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+_DECLARED = re.compile(
+    r"""(?:<\?xml[^>]*?\sencoding|charset)\s*=\s*["']?(?!utf-?16|utf-?32)([\w.:-]+)""", re.IGNORECASE
+)
+"""The encoding that HTML and XML name; what says in ASCII that it is UTF-16 is not."""
+
 _HTML = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
@@ -138,8 +143,8 @@ def _refuse_binary(content: bytes) -> None:
 def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
     """The text of a file by its byte order mark, its declared encoding, or else as UTF-8."""
     declared = _CHARSET.search(media_type or "")
-    if declared is None and form == "html":
-        declared = _CHARSET.search(content[:_SNIFFED_BYTES].decode("latin-1"))
+    if declared is None and (form == "html" or content.startswith(b"<?xml")):
+        declared = _DECLARED.search(content[:_SNIFFED_BYTES].decode("latin-1"))
     encoding = _marked_encoding(content) or (declared[1] if declared else "utf-8")
     try:
         text = content.decode(encoding)

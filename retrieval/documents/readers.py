@@ -29,7 +29,13 @@ _PARAGRAPHS = frozenset({"div", "p"})
 _LINES = frozenset({"br", "li", "tr"})
 _UNREAD = frozenset({"button", "iframe", "nav", "noscript", "object", "script", "select", "style", "svg", "template"})
 _SPACES = re.compile(r"\s+")
+_FENCE = re.compile("`{3,}")
+_PERMALINKS = frozenset({"¶", "§", "🔗", "\u200b"})
+"""What stands in a heading for a link to itself, as documentation has it."""
+
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
+_LEADER = re.compile(r"(?:\. ?){5,}")
+"""The dots of a table of contents, of which each is a word piece."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +55,7 @@ class _Page(HTMLParser):
         self.parts: list[str] = []
         self._breaks = 0  # line ends to write before the next text
         self._prefix = ""
+        self._fence = 0  # where in `parts` the preformatted text begins
         self._unread = 0
         self._is_verbatim = self._is_title = self._is_heading = False
         self._is_opened = False  # a cell or list item has begun: a paragraph in it begins no line of its own
@@ -66,8 +73,9 @@ class _Page(HTMLParser):
                 self._break(1 if tag in _LINES else 2)
                 self._prefix = _HEADINGS.get(tag, "- " if tag == "li" else "")
             self._is_heading, self._is_opened = tag in _HEADINGS, self._is_opened or tag == "li"
-            if tag == "pre":
-                self._write("```\n")
+            if tag == "pre" and not self._is_verbatim:
+                self._write("")
+                self._fence = len(self.parts)
                 self._is_verbatim = True
 
     def handle_endtag(self, tag: str) -> None:
@@ -83,10 +91,22 @@ class _Page(HTMLParser):
             pass
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
             if tag == "pre" and self._is_verbatim:
-                self._write("\n```")
-                self._is_verbatim = False
+                self._end_verbatim()
             self._is_heading = self._is_opened = False
             self._break(1 if tag in _LINES else 2)
+
+    def close(self) -> None:
+        super().close()
+        if self._is_verbatim:
+            self._end_verbatim()
+
+    def _end_verbatim(self) -> None:
+        """Fence the preformatted text by more backticks than are in it."""
+        runs = _FENCE.findall("".join(self.parts[self._fence :]))
+        fence = "`" * max((len(run) + 1 for run in runs), default=3)
+        self.parts.insert(self._fence, f"{fence}\n")
+        self._write(f"\n{fence}")
+        self._is_verbatim = False
 
     def _is_unread(self, tag: str) -> bool:
         """Whether a tag's content is left out; a button within a heading is what unfolds its section."""
@@ -99,7 +119,7 @@ class _Page(HTMLParser):
             self._write(data)
         elif not self._unread:
             words = _SPACES.sub(" ", data)
-            if words.strip():
+            if words.strip() and not (self._is_heading and words.strip() in _PERMALINKS):
                 self._write(words)
             elif self.parts and not self._breaks:
                 self._prefix = self._prefix or " "
@@ -138,8 +158,9 @@ def read_pdf(content: bytes) -> Reading:
     text = "\n\n".join(page.extract_text().strip() for page in reader.pages)
     if not text.strip():
         return Reading(error=f"has no text: its {pages} pages are pictures, which a program for OCR can read")
+    text = _LEADER.sub("… ", _HYPHENATED.sub("", text))
     title = reader.metadata.title if reader.metadata is not None else None
-    return Reading(text=_storable(_HYPHENATED.sub("", text)), title=_storable(str(title)) if title else None)
+    return Reading(text=_storable(text), title=_storable(str(title)) if title else None)
 
 
 def _storable(text: str) -> str:

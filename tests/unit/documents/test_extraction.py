@@ -14,6 +14,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from retrieval.documents import extraction, readers
 from retrieval.documents.extraction import extract
 from retrieval.documents.readers import read_html
+from retrieval.documents.splitting import headings
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_CHARS
 
@@ -107,6 +108,21 @@ async def test_each_kind_is_read_as_its_media_type_says() -> None:
 
 
 @pytest.mark.parametrize(
+    ("page", "encoding"),
+    [
+        ('<?xml version="1.0" encoding="ISO-8859-1"?><note size="2">café</note>', "latin-1"),
+        ('<?xml version="1.0"?><note encoding="base64">café</note>', "utf-8"),
+        ('<?xml version="1.0" encoding="utf-16"?><note>café</note>', "utf-8"),
+    ],
+)
+async def test_xml_is_read_in_the_encoding_that_it_declares(page: str, encoding: str) -> None:
+    """Unless that cannot be, as the declaration is read without it."""
+    assert (await extract(page.encode(encoding), "application/xml")).text == page
+    html = page.replace("note", "html")
+    assert (await extract(html.encode(encoding), "application/xhtml+xml")).text == "café"
+
+
+@pytest.mark.parametrize(
     ("content", "media_type", "reason"),
     [
         (b"PK\x03\x04 word/document.xml", None, "zip archive"),
@@ -193,6 +209,29 @@ async def test_paragraphs_in_cells_and_items_begin_no_line() -> None:
 async def test_a_heading_that_unfolds_its_section_is_read() -> None:
     page = b"<html><body><h2><button>May I smoke?</button></h2><p>No.</p><button>Send</button></body></html>"
     assert (await extract(page, None)).text == "## May I smoke?\n\nNo."
+
+
+async def test_a_link_of_a_heading_to_itself_is_no_part_of_it() -> None:
+    page = "<html><h2><a>§</a>Tea</h2><p>§ 2</p><h2>Milk <a>¶</a></h2><h2>Rum<a>\u200b</a></h2></html>"
+    found = await extract(page.encode(), "text/html")
+    assert [each.title for each in headings(found.text, "markdown")] == ["Tea", "Milk", "Rum"]
+    assert "§ 2" in found.text
+
+
+@pytest.mark.parametrize("end", ["</pre><h2>Milk</h2>", ""])
+async def test_preformatted_text_may_show_markdown(end: str) -> None:
+    """Fences and headings in it are none of the page's, also where it is not closed."""
+    page = f"<html><h1>Tea</h1><pre>```sh\n# steep\n```\n# pour\n{end}</html>"
+    found = await extract(page.encode(), "text/html")
+    assert [each.title for each in headings(found.text, "markdown")] == ["Tea", *(["Milk"] if end else [])]
+    assert "\n```sh\n# steep\n```\n# pour\n" in found.text
+
+
+async def test_the_dots_of_a_table_of_contents_are_few() -> None:
+    found = await extract(
+        pdf("1 Green tea . . . . . . . . 3", "2 Black tea..........5", "Wait... What? A. B. C."), None
+    )
+    assert found.text == "1 Green tea … 3\n\n2 Black tea… 5\n\nWait... What? A. B. C."
 
 
 @pytest.mark.parametrize(
