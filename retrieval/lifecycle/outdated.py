@@ -80,7 +80,8 @@ class OutdatedMemories:
         """The results of a write; those of memories created or updated with `may_supersede`, the likest first.
 
         Suggested are memories with an older time, of the same speaker, or both of none, in another session and
-        document, visible to a search of now, and neither questions nor the same words again.
+        document, visible to a search of now, and neither questions, chunks nor the same words again. A chunk's id is
+        its place in a document, to which another passage may come.
         """
         written = [result.id for result in results if result.id and result.status in ("created", "updated")]
         try:
@@ -174,10 +175,11 @@ def _rare(postings: Postings, terms: Collection[int]) -> list[tuple[NDArray[np.i
 def _may_be_outdated(
     columns: Columns, visible: NDArray[np.bool_], docs: NDArray[np.int32], new: int
 ) -> NDArray[np.bool_]:
-    """Which of some memories are statements of the speaker of a new one, older, in other sessions and documents."""
+    """Which of some memories are statements of the speaker of a new one, older, in other sessions, and no chunks."""
     mask = visible[docs] & ~columns.asks[docs] & (columns.length[docs] <= MOST_TERMS)
     mask &= columns.created[docs] < columns.created[new]
     mask &= columns.speakers.codes[docs] == columns.speakers.codes[new]
+    mask &= ~np.isin(columns.kinds.codes[docs], columns.kinds.codes_of(["chunk"]))
     for column in (columns.sessions, columns.documents):
         if (code := column.codes[new]) != NONE:
             mask &= column.codes[docs] != code

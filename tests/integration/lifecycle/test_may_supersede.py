@@ -84,10 +84,11 @@ async def test_an_older_statement_of_the_same_thing_is_named(trivet: Trivet) -> 
         {"text": "When is the bagpipe rehearsal at the Ravenscourt hall?"},
         {"text": f"{OLD.text} {' '.join(f'word{number}' for number in range(200))}"},
         {"text": "We had no time for anything else on Tuesday."},
+        {"kind": "chunk", "document_id": "d"},
     ],
 )
 async def test_what_is_not_an_older_statement_is_not_named(trivet: Trivet, change: dict[str, Any]) -> None:
-    """Another's, of the same session or document, not older, gone, the same again, a question, a passage, other."""
+    """Another's, of the same session or document, not older, gone, said again, a question, long, other, a chunk."""
     assert await _after(trivet, [structs.replace(OLD, **change)]) == []
 
 
