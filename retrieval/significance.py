@@ -9,20 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from retrieval.types.evaluation import Estimate
+
 Scores = NDArray[np.float64]
 
 RESAMPLES = 2_000
 SIGN_FLIPS = 10_000
 CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Interval:
-    """A mean and the bounds of its 95 % confidence interval."""
-
-    mean: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,14 +26,14 @@ class PairedTest:
     """
 
     queries: int
-    difference: Interval
+    difference: Estimate
     p_value: float
     wins: int
     ties: int
     losses: int
 
 
-def bootstrap(values: Scores, strata: Sequence[str], *, seed: int) -> list[Interval]:
+def bootstrap(values: Scores, strata: Sequence[str], *, seed: int) -> list[Estimate]:
     """Percentile bootstrap over queries, of the mean over strata of each stratum's mean; an interval per column.
 
     Every column is resampled with the same queries. With one stratum it is the plain mean over
@@ -66,7 +59,7 @@ def bootstrap(values: Scores, strata: Sequence[str], *, seed: int) -> list[Inter
     tail = (1.0 - CONFIDENCE) / 2.0
     low, high = np.quantile(samples / len(names), [tail, 1.0 - tail], axis=0)
     return [
-        Interval(mean=float(m), low=float(a), high=float(b))
+        Estimate(mean=float(m), low=float(a), high=float(b))
         for m, a, b in zip(means / len(names), low, high, strict=True)
     ]
 

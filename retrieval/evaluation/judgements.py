@@ -14,9 +14,7 @@ from retrieval.evaluation.runner import JudgedAnswer, credited, for_each
 from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, set_cells
 from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, parse_weights, profiled, staged
 from retrieval.profiles.profile import DEFAULT
-from retrieval.significance import Interval
 from retrieval.types.evaluation import (
-    Estimate,
     EvaluationRequest,
     FailedQuery,
     JudgedEvaluation,
@@ -130,9 +128,7 @@ def _summary(
 
 
 def _scores(cell: Cell) -> SystemScores:
-    return SystemScores(
-        system=cell.system, measures={name: _estimate(interval) for name, interval in cell.measures.items()}
-    )
+    return SystemScores(system=cell.system, measures=dict(cell.measures))
 
 
 def _comparison(versus: Versus) -> SystemComparison:
@@ -140,7 +136,7 @@ def _comparison(versus: Versus) -> SystemComparison:
     return SystemComparison(
         baseline=versus.baseline,
         measure=versus.measure,
-        difference=_estimate(test.difference),
+        difference=test.difference,
         p_value=versus.corrected_p,
         wins=test.wins,
         ties=test.ties,
@@ -157,7 +153,3 @@ def _by_query(table: ScoreTable) -> list[QueryScores]:
         )
         for row, query in enumerate(table.queries)
     ]
-
-
-def _estimate(interval: Interval) -> Estimate:
-    return Estimate(mean=interval.mean, low=interval.low, high=interval.high)

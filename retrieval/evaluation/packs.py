@@ -13,7 +13,8 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.runner import Names, Progress, for_each
 from retrieval.evaluation.systems import System
-from retrieval.significance import Interval, Scores, bootstrap
+from retrieval.significance import Scores, bootstrap
+from retrieval.types.evaluation import Estimate
 from retrieval.types.search import DroppedItem, PackItem
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class BudgetCell:
     system: str
     budget: int
     queries: int
-    recall: Interval
+    recall: Estimate
     tokens: float
 
 

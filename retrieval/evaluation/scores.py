@@ -10,7 +10,8 @@ import numpy as np
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.metrics import measures
 from retrieval.evaluation.runner import JudgedAnswer
-from retrieval.significance import Interval, Scores, bootstrap
+from retrieval.significance import Scores, bootstrap
+from retrieval.types.evaluation import Estimate
 
 OVERALL = "all"
 MACRO = "macro over namespaces"
@@ -72,7 +73,7 @@ class Cell:
     group: str
     system: str
     queries: int
-    measures: Mapping[str, Interval]
+    measures: Mapping[str, Estimate]
 
 
 def type_group(query: Query) -> str:

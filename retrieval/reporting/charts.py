@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from retrieval.reporting.svg import INK, LOSS, PAPER, SERIES, TIE, WIN, drawing, render
-from retrieval.significance import Interval
+from retrieval.types.evaluation import Estimate
 
 _WIDTH = 9.0
 _ROW = 0.34
@@ -41,7 +41,7 @@ class Series:
     high: Sequence[float] = ()
 
 
-def interval_rows(panels: Mapping[str, Mapping[str, tuple[Interval, bool]]], label: str) -> str:
+def interval_rows(panels: Mapping[str, Mapping[str, tuple[Estimate, bool]]], label: str) -> str:
     """A panel per measure, a row per name: the interval around its mean, whose mark is filled where that is sure."""
     names = list(next(iter(panels.values())))
     with drawing(_WIDTH, 0.9 + _ROW * len(names), panels=len(panels)) as (figure, axes_of):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from retrieval.significance import Interval
+from retrieval.types.evaluation import Estimate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,10 +38,10 @@ def markdown(table: Table) -> str:
     return "\n".join([f"## {table.title}", "", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
-def show_interval(found: Interval, *, signed: bool = False) -> str:
+def show_interval(found: Estimate, *, signed: bool = False) -> str:
     """A mean and its bounds.
 
-    >>> show_interval(Interval(mean=0.4821, low=0.455, high=0.509))
+    >>> show_interval(Estimate(mean=0.4821, low=0.455, high=0.509))
     '.482 [.455 .509]'
     """
     mean, low, high = (show_share(value, signed=signed) for value in (found.mean, found.low, found.high))

@@ -11,11 +11,12 @@ from classifier.intents import INTENTS, Intent
 from classifier.training.metrics import reliability
 from retrieval.profiles.gate import GateReport, PairedComparison, Trial, comparison, mean_one
 from retrieval.profiles.profile import Profile
-from retrieval.significance import Interval, bootstrap
+from retrieval.significance import bootstrap
 from retrieval.tuning.grid import MIXTURES, SHAPE, nearest_to
 from retrieval.tuning.replay import Floats, weights_of
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import FitSettings, Fitter, Study
+from retrieval.types.evaluation import Estimate
 
 FIXED = "fixed"
 """What the recipe of no intent is called beside those of the intents."""
@@ -31,7 +32,7 @@ class Score(Struct, frozen=True, kw_only=True):
     """A system's mean nDCG@10 over all queries; every set counts alike."""
 
     system: str
-    ndcg: Interval
+    ndcg: Estimate
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -47,7 +48,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
     share: float
     queries: float
-    ndcg: Interval
+    ndcg: Estimate
 
 
 class Landscape(Struct, frozen=True, kw_only=True):
