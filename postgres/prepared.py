@@ -242,7 +242,7 @@ def _may_be_repeated(conn: AsyncConnection[Any], failed: psycopg.Error) -> bool:
 
 
 def _check(results: Sequence[PGresult]) -> PGresult:
-    (result,) = results
+    result = results[0]  # of a lost server a pooler tells in one more
     if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         return result
     raise psycopg.errors.error_from_result(result)

@@ -22,7 +22,7 @@ from retrieval.store import namespaces
 from retrieval.store.embedded.instance import running
 from retrieval.store.embedded.tuning import advice, server_settings
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
-from retrieval.store.pool import Connection, connect, describe
+from retrieval.store.pool import Connection, check_session, connect, describe
 from retrieval.types.state import Finding
 
 LEAST_PYTHON = (3, 11)
@@ -54,6 +54,7 @@ async def examine(settings: Settings, *checks: Check) -> list[Finding]:
     )
     try:
         async with server as url, await connect(url) as db:
+            await check_session(db, url)
             findings.append(Finding("database", True, describe(url)))
             findings += (found := await check_database(db))
             for check in checks if _is_migrated(found) else ():

@@ -21,11 +21,10 @@ from retrieval.errors import (
     NO_SUCH_PATH,
     AllLegsFailed,
     Conflict,
-    EmbeddedPostgresError,
     InvalidInput,
-    MigrationError,
     ModelFileError,
     NotFound,
+    StoreError,
     StoreUnavailable,
 )
 from retrieval.settings import Settings
@@ -75,9 +74,7 @@ STATUS_OF: Mapping[type[Exception], int] = {
     Conflict: 409,
     AllLegsFailed: 503,
     ModelFileError: 503,
-    StoreUnavailable: 503,
-    MigrationError: 503,
-    EmbeddedPostgresError: 503,
+    StoreError: 503,
 }
 """The status of each error that may be told to the caller; all others are 500 without their message."""
 

@@ -157,8 +157,9 @@ _REFUSALS = ("22", "54")
 _DENIED = "42501"
 """The database's role lacks a right."""
 
-_OUTAGES = ("25",)
-"""The server takes no writes or ended an idle transaction; most outages are OperationalErrors."""
+# An InternalError is of a server that takes no writes, or of a connection whose answers do not fit what was asked, as
+# when a pooler tells of a lost server in two messages.
+_OUTAGES = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 
 
 @contextmanager
@@ -183,7 +184,7 @@ def translated() -> Iterator[None]:
             raise InvalidInput(f"the database refuses a value: {reason}") from exc
         if state == _DENIED:
             raise StoreError(f"the database refuses its user: {reason}") from exc
-        if state.startswith(_OUTAGES) or isinstance(exc, psycopg.OperationalError | psycopg.InterfaceError):
+        if isinstance(exc, _OUTAGES):
             raise StoreUnavailable(f"the database failed: {reason}") from exc
         raise
 
@@ -200,6 +201,20 @@ async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection
         return connection
     except psycopg.OperationalError as exc:
         raise StoreUnavailable(f"cannot reach the database {describe(url)}: {one_line(exc)}") from exc
+
+
+async def check_session(db: Connection, url: str) -> None:
+    """Raise StoreError if another connection has the same session, as it has where a pooler pools by transaction.
+
+    Such a session has the settings and the advisory locks of everybody, and keeps them when all are gone.
+    """
+    async with await connect(url) as other:
+        sessions = [await (await each.execute("select pg_backend_pid()")).fetchall() for each in (db, other)]
+    if sessions[0] == sessions[1]:
+        raise StoreError(
+            f"the pooler before the database {describe(url)} gives one session to several connections: "
+            "have it pool by session, or connect directly"
+        )
 
 
 @asynccontextmanager

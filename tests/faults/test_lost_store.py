@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 
@@ -14,11 +14,12 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from postgres.prepared import PreparedStatement
 from retrieval.errors import StoreUnavailable
 from retrieval.store import reachability
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.migrate import migrate
-from retrieval.store.pool import WAIT_TIMEOUT_S, Pool, open_pool
+from retrieval.store.pool import WAIT_TIMEOUT_S, Connection, Pool, open_pool
 from tests.processes import PATIENCE_S, new_data_dir, postgres_in
 from tests.serving import problem_of, served
 
@@ -56,7 +57,7 @@ class Line:
         self._takes_more.set()
         self._server: asyncio.Server | None = None
         self._port = 0
-        self._carrying = set[asyncio.Task[None]]()
+        self._carrying: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def url(self) -> str:
@@ -112,6 +113,14 @@ class Line:
         yield
         await self._listen()
 
+    async def lose_server(self) -> None:
+        """As a pooler does: the server's last words are followed by its own."""
+        for writer in self._carrying.values():
+            for code in (b"57P01", b"08P01"):
+                fields = b"SFATAL\0C" + code + b"\0Mit is gone\0\0"
+                writer.write(b"E" + (4 + len(fields)).to_bytes(4, "big") + fields)
+        await self._hang_up()
+
     async def _hang_up(self) -> None:
         for task in self._carrying:
             task.cancel()
@@ -129,7 +138,7 @@ class Line:
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._carrying.add(task)
+        self._carrying[task] = writer
         with closing(writer):
             await self._works.wait()
             await self._takes_more.wait()
@@ -239,6 +248,35 @@ async def test_who_waits_for_a_lost_database_fails_with_it(line: Line) -> None:
         async with line.mute(), asyncio.timeout(SOON_S):
             outcomes = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 6
+        async with asyncio.timeout(PATIENCE_S):
+            await until_it_answers(pool)
+
+
+async def _sleep(conn: Connection) -> None:
+    await PreparedStatement("select pg_sleep(600)").rows(conn, {})
+
+
+@pytest.mark.parametrize("ask", [_sleep, Connection.commit])
+async def test_a_pooler_may_tell_twice_of_a_lost_server(
+    line: Line, ask: Callable[[Connection], Awaitable[None]]
+) -> None:
+    async with open_pool(line.url, 4) as pool:
+        may_ask = asyncio.Event()
+
+        async def asked() -> None:
+            async with pool.connection() as conn:
+                await conn.execute("begin")
+                await may_ask.wait()
+                await ask(conn)
+
+        asking = asyncio.create_task(asked())
+        await asyncio.sleep(0.1)
+        async with line.mute():
+            may_ask.set()
+            await asyncio.sleep(0.1)
+            await line.lose_server()
+            with pytest.raises(StoreUnavailable):
+                await asking
         async with asyncio.timeout(PATIENCE_S):
             await until_it_answers(pool)
 

@@ -93,6 +93,7 @@ async def _first_answer(client: httpx.AsyncClient) -> dict[str, list[dict[str, o
         ("do 'begin set transaction read only; create table t (i int4); end'", StoreUnavailable),
         ("do 'begin raise sqlstate ''40P01''; end'", Collided),
         ("do 'begin raise sqlstate ''23505''; end'", Collided),
+        ("do 'begin raise sqlstate ''XX000''; end'", StoreUnavailable),
         ("select * from nowhere", psycopg.errors.UndefinedTable),
     ],
 )
@@ -108,3 +109,22 @@ async def test_what_the_driver_raises_becomes_ours(pool: Pool, statement: str, e
         await execute()
     async with pool.connection() as conn:
         assert await (await conn.execute("select 1")).fetchone() == (1,)
+
+
+async def test_a_right_that_was_taken_away_is_told(database_url: str) -> None:
+    """Not as a defect of ours; later all is well."""
+    rights = (
+        "create role clerk login; grant create on schema public to clerk; "
+        "grant all on all tables in schema public to clerk; grant all on all sequences in schema public to clerk"
+    )
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(rights.encode())
+        try:
+            async with served(database_url.replace("postgres@", "clerk@")) as client:
+                db.execute("revoke select on trivet_migration, namespace from clerk")
+                for path in ("/health/ready", "/v1/namespaces"):
+                    assert "permission denied" in str(problem_of(await client.get(path), 503)["detail"])
+                db.execute("grant select on trivet_migration, namespace to clerk")
+                assert (await client.get("/health/ready")).status_code == 200
+        finally:
+            db.execute("drop owned by clerk; drop role clerk")

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 
 from retrieval.embedding.onnx import DIMENSIONS
-from retrieval.errors import MigrationError, StoreUnavailable
+from retrieval.errors import MigrationError, StoreError, StoreUnavailable
 from retrieval.ingest.service import Ingest
 from retrieval.store.migrate import Applied, Migration, bundled, migrate, outstanding, pending
-from retrieval.store.pool import open_pool
+from retrieval.store.pool import Connection, connect, open_pool
 from retrieval.types.memory import MemoryInput
 from tests.turns import check_turns, hashed, own_vector, sessions_of, stored_turns
 
@@ -254,6 +254,22 @@ async def test_a_user_without_rights_is_told(empty_database_url: str) -> None:
     finally:
         with psycopg.connect(empty_database_url, autocommit=True) as db:
             db.execute("drop role migration_reader")
+
+
+async def test_connections_that_share_a_session_are_refused(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a pooler pools by transaction: the lock would stay in a session that does not end."""
+    session = await connect(empty_database_url)
+
+    async def same(_url: str) -> Connection:
+        return session
+
+    for module in ("migrate", "pool"):
+        monkeypatch.setattr(f"retrieval.store.{module}.connect", same)
+    with pytest.raises(StoreError, match="gives one session to several connections"):
+        await migrate(empty_database_url)
+    assert tables(empty_database_url) == set()
 
 
 async def test_no_server_is_an_error() -> None:
