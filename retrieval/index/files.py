@@ -13,7 +13,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -164,14 +164,21 @@ class IndexFiles:
 
     @contextmanager
     def lock(self, ns: int) -> Iterator[bool]:
-        """A block in which no other process makes the file of a namespace; false if one does already."""
-        with (self._folder / f"{ns}.lock").open("a") as file:
+        """A block in which no other process makes the file of a namespace; false if one does already.
+
+        True as well where no lock can be made: there no process can make the file either.
+        """
+        is_mine = True
+        with ExitStack() as stack:
             try:
+                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
+                file = stack.enter_context((self._folder / f"{ns}.lock").open("a"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                yield False
-            else:
-                yield True
+                is_mine = False
+            except OSError as exc:
+                log.warning("indexes cannot be kept in %s: %s", self._folder, exc)
+            yield is_mine
 
 
 def _format() -> str:

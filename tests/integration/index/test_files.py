@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import stat
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -412,6 +413,31 @@ async def test_a_worn_index_serves_while_another_process_makes_the_file_anew(
             if await process.loaded() is not worn:
                 break
             await asyncio.sleep(0.01)
+    await assert_right(process)
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+async def test_a_worn_index_is_made_anew_where_the_folder_is_gone(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
+) -> None:
+    """Also where it cannot be made anew; else the next file lies in it."""
+    process = await start()
+    await process.ingest.add("n", [memory("a")])
+    await process.save()
+    worn = await process.loaded()
+    worn.removed = 10**6
+    shutil.rmtree(tmp_path / "cache")
+    if not is_made_anew:
+        (tmp_path / "cache").touch()
+    monkeypatch.setattr(registry, "RELOAD_PAUSE_S", 0.0)
+    saved_by_itself(monkeypatch)
+    async with asyncio.timeout(60):
+        while True:
+            if (await process.loaded()) is not worn:
+                break
+            await asyncio.sleep(0.01)
+    if is_made_anew:
+        await until(lambda: len(files_in(tmp_path)) == 1)
     await assert_right(process)
 
 
