@@ -62,7 +62,8 @@ IndexBytes = Annotated[int, Meta(ge=1024 * 1024, description="a whole number, at
 Seconds = Annotated[float, Meta(ge=0, description="a number, at least 0")]
 PositiveSeconds = Annotated[float, Meta(gt=0, description="a number above 0")]
 
-Folder = Annotated[Path | None, Meta(description="a path")]
+Folder = Annotated[Path, Meta(description="a path")]
+OptionalFolder = Annotated[Path | None, Meta(description="a path")]
 
 Switch = Annotated[bool, Meta(description="true or false")]
 
@@ -100,7 +101,7 @@ class Settings:
     """
 
     database_url: DatabaseUrl = EMBEDDED
-    data_dir: Path = field(default_factory=default_data_dir)
+    data_dir: Folder = field(default_factory=default_data_dir)
     host: str = "127.0.0.1"
     port: Port = 8321
     api_key: ApiKey = None
@@ -113,7 +114,7 @@ class Settings:
     max_body_bytes: BodyBytes = 16 * 1024 * 1024
     bm25_tail_docs: PositiveCount = 500
     index_bytes: IndexBytes = 1024 * 1024 * 1024
-    cache_dir: Folder = None
+    cache_dir: OptionalFolder = None
     console: Switch = True
 
     def __post_init__(self) -> None:

@@ -51,6 +51,11 @@ def test_a_value_that_cannot_be_used(name: str, value: str, valid: str) -> None:
     assert "secret" not in str(raised.value)
 
 
+def test_a_folder_that_is_no_path() -> None:
+    with pytest.raises(SettingsError, match=r"^TRIVET_DATA_DIR must be a path, not 5$"):
+        Settings.from_env({}, data_dir=5)
+
+
 @pytest.mark.parametrize("key", ["secret\n", " secret", "secret\t", "\u00a0secret", "sec\nret", "sec\udce9ret", " "])
 def test_a_key_that_no_request_could_carry(key: str) -> None:
     """It would lock everybody out without a word; it is not shown."""
