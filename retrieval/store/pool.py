@@ -177,7 +177,7 @@ def translated() -> Iterator[None]:
     except PoolTimeout as exc:
         raise StoreUnavailable(f"the database gives no connection: {exc}") from exc
     except psycopg.Error as exc:
-        state, reason = exc.sqlstate or "", exc.diag.message_primary or str(exc).strip()
+        state, reason = exc.sqlstate or "", exc.diag.message_primary or one_line(exc)
         if state.startswith(_COLLISIONS):
             raise Collided(f"another writer was in the way: {reason}") from exc
         if state.startswith(_REFUSALS) or isinstance(exc, psycopg.DataError):

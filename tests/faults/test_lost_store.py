@@ -248,6 +248,7 @@ async def test_who_waits_for_a_lost_database_fails_with_it(line: Line) -> None:
         async with line.mute(), asyncio.timeout(SOON_S):
             outcomes = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 6
+        assert "\n" not in "".join(map(str, outcomes)), "one line of a log"
         async with asyncio.timeout(PATIENCE_S):
             await until_it_answers(pool)
 
