@@ -43,11 +43,13 @@ STATEMENT_TIMEOUT_MS = 30_000
 MOST_PREPARED = 300
 """Prepared statements per connection; more than exist, counting the filter combinations that callers use."""
 
+# Writers see what was committed while they waited for a lock, whatever the database's default is.
 # Generic plans: every statement is a lookup by key whose plan does not depend on the values, and replanning one of the
 # graph's statements costs more than running it.
 _SESSION = """
     select set_config('statement_timeout', %(statement_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
+           set_config('default_transaction_isolation', 'read committed', false),
            set_config('jit', 'off', false),
            set_config('timezone', 'UTC', false),
            set_config('datestyle', 'ISO', false),

@@ -43,6 +43,17 @@ async def test_times_are_read_whatever_the_databases_date_style(database_url: st
             assert time == datetime(2024, 5, 8, 13, 56, tzinfo=UTC)
 
 
+async def test_writers_see_what_they_waited_for_whatever_the_databases_isolation(database_url: str) -> None:
+    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(f"alter database {database} set default_transaction_isolation = 'serializable'")
+        async with open_pool(database_url, 4) as pool, pool.connection() as writer, writer.transaction():
+            ask = "select count(*) from namespace"
+            assert await (await writer.execute(ask)).fetchone() == (0,)
+            db.execute("insert into namespace (name, settings) values ('n', '{}')")
+            assert await (await writer.execute(ask)).fetchone() == (1,)
+
+
 async def test_vectors_go_in_and_out(pool: Pool) -> None:
     vector = np.array([0.5, -0.25, 2.0], dtype=np.float32)
     async with pool.connection() as db:
