@@ -6,6 +6,7 @@ whether a memory mentions it. So only the others are kept: those with proper nam
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, compress
 from typing import Any
@@ -334,8 +335,9 @@ async def read_names(
     """Read those of a whole namespace, by `parts` statements for the entities and one for the aliases."""
     names = EntityNames()
     async for some in read_kept(conn, ns, parts=parts):
-        names.put(some, roots)
-    names.put_aliases(Aliases.of(*await one_row(conn, ALIASES, {"ns": ns})), slots)
+        await asyncio.to_thread(names.put, some, roots)  # others go on meanwhile
+    aliases = Aliases.of(*await one_row(conn, ALIASES, {"ns": ns}))
+    await asyncio.to_thread(names.put_aliases, aliases, slots)
     return names
 
 

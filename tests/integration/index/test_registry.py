@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import threading
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -332,6 +333,25 @@ async def test_it_has_followed_and_was_not_made_anew(process: Process) -> None:
     after = (await process.snapshot()).index
     assert after is before
     assert after.memories.count == 2
+
+
+@pytest.mark.parametrize("entered", ["put", "put_aliases"])
+async def test_others_go_on_while_names_are_entered(
+    process: Process, monkeypatch: pytest.MonkeyPatch, entered: str
+) -> None:
+    """Those of a namespace that is being loaded, which may be a hundred thousand."""
+    await process.ingest.add("n", [memory("a", entities=[EntityInput(name="Ida Holm", aliases=["the painter"])])])
+    monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", -1)
+    enter, loop = getattr(EntityNames, entered), asyncio.get_running_loop()
+
+    def meanwhile(names: EntityNames, *args: Any) -> None:
+        went_on = threading.Event()
+        loop.call_soon_threadsafe(went_on.set)
+        assert went_on.wait(10)
+        enter(names, *args)
+
+    monkeypatch.setattr(EntityNames, entered, meanwhile)
+    assert (await process.snapshot()).index.names.shown_otherwise()
 
 
 async def test_what_another_process_writes_is_seen_by_the_next_query(two: tuple[Process, Process]) -> None:
