@@ -66,7 +66,7 @@ from retrieval.store import changes, memories, migrate, namespaces, query_log, s
 from retrieval.store.bm25 import compaction
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.namespaces import check_name, check_new_name
-from retrieval.store.pool import Pool, connect, open_pool, translated
+from retrieval.store.pool import Connection, Pool, connect, open_pool, translated
 from retrieval.text.analysis import resolve_language
 from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.timings import Stopwatch
@@ -437,10 +437,9 @@ class Trivet:
         try:
             await reachability.check()
             async with asyncio.timeout(reachability.limit_s):
-                with translated():
-                    async with await connect(self._url) as conn:
-                        migrated = not await migrate.pending(conn)
-                        used = await namespaces.embedders(conn) if migrated else {}
+                async with self._spare_connection() as conn:
+                    migrated = not await migrate.pending(conn)
+                    used = await namespaces.embedders(conn) if migrated else {}
         except (StoreUnavailable, TimeoutError):
             return {"database": False, "migrations": False, "models": True, "namespaces": self._indexes.are_warm}
         return {
@@ -449,6 +448,19 @@ class Trivet:
             "models": all(map(is_installed, used)),
             "namespaces": self._indexes.are_warm,
         }
+
+    @asynccontextmanager
+    async def _spare_connection(self) -> AsyncIterator[Connection]:
+        """A connection beside the pool's, which may all be in use; one of these where the server gives no more."""
+        try:
+            spare = await connect(self._url)
+        except StoreUnavailable:
+            async with self._pool.connection() as conn:
+                yield conn
+        else:
+            with translated():
+                async with spare:
+                    yield spare
 
     async def state(self) -> ServerState:
         """What this process holds, and what `trivet doctor` finds of the models and the database."""

@@ -111,20 +111,34 @@ async def test_what_the_driver_raises_becomes_ours(pool: Pool, statement: str, e
         assert await (await conn.execute("select 1")).fetchone() == (1,)
 
 
-async def test_a_right_that_was_taken_away_is_told(database_url: str) -> None:
-    """Not as a defect of ours; later all is well."""
+@pytest.fixture
+def clerk(database_url: str) -> Iterator[str]:
+    """The database's URL for a role that may do all that Trivet does."""
     rights = (
         "create role clerk login; grant create on schema public to clerk; "
         "grant all on all tables in schema public to clerk; grant all on all sequences in schema public to clerk"
     )
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute(rights.encode())
-        try:
-            async with served(database_url.replace("postgres@", "clerk@")) as client:
-                db.execute("revoke select on trivet_migration, namespace from clerk")
-                for path in ("/health/ready", "/v1/namespaces"):
-                    assert "permission denied" in str(problem_of(await client.get(path), 503)["detail"])
-                db.execute("grant select on trivet_migration, namespace to clerk")
-                assert (await client.get("/health/ready")).status_code == 200
-        finally:
-            db.execute("drop owned by clerk; drop role clerk")
+        yield database_url.replace("postgres@", "clerk@")
+        db.execute("drop owned by clerk; drop role clerk")
+
+
+async def test_a_right_that_was_taken_away_is_told(database_url: str, clerk: str) -> None:
+    """Not as a defect of ours; later all is well."""
+    async with served(clerk) as client:
+        with psycopg.connect(database_url, autocommit=True) as db:
+            db.execute("revoke select on trivet_migration, namespace from clerk")
+            for path in ("/health/ready", "/v1/namespaces"):
+                assert "permission denied" in str(problem_of(await client.get(path), 503)["detail"])
+            db.execute("grant select on trivet_migration, namespace to clerk")
+        assert (await client.get("/health/ready")).status_code == 200
+
+
+async def test_a_server_that_has_its_connections_is_ready_where_there_are_no_more(
+    database_url: str, clerk: str
+) -> None:
+    async with served(clerk) as client:
+        with psycopg.connect(database_url, autocommit=True) as db:
+            db.execute("alter role clerk connection limit 4")
+        assert (await client.get("/health/ready")).status_code == 200
