@@ -10,6 +10,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import psycopg
+
+from retrieval.errors import StoreUnavailable
 from retrieval.ingest import transaction
 from retrieval.ingest.transaction import Analysed, Written
 from retrieval.store.namespaces import Namespace
@@ -28,6 +31,7 @@ class WriteBatch:
         sessions: the memories' sessions, old and new.
         superseded: ids that the memories supersede, or superseded before.
         unshareable: whether it must have its own transaction because a shared one failed.
+        in_doubt: whether the connection was lost in a transaction that may have been committed.
     """
 
     analysed: Sequence[Analysed]
@@ -36,6 +40,7 @@ class WriteBatch:
     superseded: frozenset[str]
     written: Written | None = None
     unshareable: bool = False
+    in_doubt: bool = False
 
 
 @dataclass(slots=True)
@@ -63,6 +68,8 @@ class GroupCommit:
         queue.waiting[batch] = None
         try:
             async with queue.turn:
+                if batch.in_doubt:
+                    raise StoreUnavailable("the connection to the database was lost")
                 if batch.written is None:
                     return await self._write_with_others(namespace, batch, queue)
                 return batch.written
@@ -78,6 +85,8 @@ class GroupCommit:
             try:
                 written = await self._write(namespace, group)
             except Exception:  # the batch that caused it fails again alone, and the others do not
+                if batch.in_doubt:
+                    raise
                 for member in group:
                     member.unshareable = True
             else:
@@ -88,14 +97,19 @@ class GroupCommit:
 
     async def _write(self, namespace: Namespace, group: Sequence[WriteBatch]) -> Written:
         async with self._pool.connection() as conn:
-            return await transaction.store(
-                conn,
-                namespace,
-                [item for batch in group for item in batch.analysed],
-                sessions=frozenset().union(*(batch.sessions for batch in group)),
-                superseded=frozenset().union(*(batch.superseded for batch in group)),
-                expected={memory_id: known for batch in group for memory_id, known in batch.expected.items()},
-            )
+            try:
+                return await transaction.store(
+                    conn,
+                    namespace,
+                    [item for batch in group for item in batch.analysed],
+                    sessions=frozenset().union(*(batch.sessions for batch in group)),
+                    superseded=frozenset().union(*(batch.superseded for batch in group)),
+                    expected={memory_id: known for batch in group for memory_id, known in batch.expected.items()},
+                )
+            except psycopg.Error:
+                for batch in group:
+                    batch.in_doubt = conn.closed
+                raise
 
 
 def _fitting(batch: WriteBatch, waiting: Mapping[WriteBatch, None]) -> list[WriteBatch]:
@@ -103,7 +117,7 @@ def _fitting(batch: WriteBatch, waiting: Mapping[WriteBatch, None]) -> list[Writ
     group = [batch]
     ids = {item.draft.id for item in batch.analysed}
     for other in waiting:
-        if other is batch or other.written is not None or other.unshareable or batch.unshareable:
+        if other is batch or other.written or other.in_doubt or other.unshareable or batch.unshareable:
             continue
         other_ids = {item.draft.id for item in other.analysed}
         if len(ids) + len(other_ids) <= MOST_MEMORIES and ids.isdisjoint(other_ids):

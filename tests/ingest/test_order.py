@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
 
-from retrieval.errors import InvalidInput
+from retrieval.errors import InvalidInput, StoreUnavailable
 from retrieval.ingest import service, transaction
 from retrieval.ingest.checks import drafts_of
 from retrieval.ingest.group_commit import MOST_MEMORIES
@@ -71,6 +71,31 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def turn(memory_id: str, session_id: str | None, text: str | None = None) -> MemoryInput:
     return MemoryInput(id=memory_id, text=text or f"text of {memory_id}", session_id=session_id)
+
+
+async def test_who_may_have_been_written_is_told_that_the_database_was_lost(
+    pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not that others were in the way, where a lost connection leaves open whether all of them were."""
+    store, is_lost = transaction.store, False
+
+    async def losing(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
+        nonlocal is_lost
+        written = await store(conn, namespace, analysed, **kwargs)
+        if len(analysed) > 1 and not is_lost:
+            is_lost = True
+            await conn.execute("select pg_terminate_backend(pg_backend_pid())")
+        return written
+
+    monkeypatch.setattr(transaction, "store", losing)
+    ingest = Ingest(pool, hashed())
+    texts = [f"text {at}" for at in range(6)]
+    answers = await asyncio.gather(
+        *(ingest.add("n", [MemoryInput(text=text)]) for text in texts), return_exceptions=True
+    )
+    assert {type(answer) for answer in answers} == {list, StoreUnavailable}
+    with psycopg.connect(database_url) as db:
+        assert sorted(text for (text,) in db.execute("select text from memory")) == texts
 
 
 async def test_turns_of_a_session_stand_in_the_order_of_the_calls(ingest: Ingest, database_url: str) -> None:
