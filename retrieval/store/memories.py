@@ -39,7 +39,8 @@ _INSERT: LiteralString = """
             metadata, entities, relations, fingerprint, length, embedding, traits)
 """
 
-# In the order of `Memory`'s fields, followed by what only the store knows.
+# In the order of `Memory`'s fields, followed by what only the store knows. `offset 0` has superseding memories looked
+# up by the index: planned while the table was empty, a join reads all of it for each row.
 _COLUMNS: LiteralString = (
     """
     m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
@@ -48,7 +49,8 @@ _COLUMNS: LiteralString = (
     + SUPERSEDED
     + """ as supersedes,
     array(
-        select s.id from supersession x join memory s on s.ns = x.ns and s.doc = x.doc
+        select s.id from supersession x
+            cross join lateral (select s.id from memory s where s.ns = x.ns and s.doc = x.doc offset 0) as s
         where x.ns = m.ns and x.old = m.id order by s.id
     ) as superseded_by,
     m.fingerprint, m.doc
@@ -57,7 +59,8 @@ _COLUMNS: LiteralString = (
 
 _GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
 
-_OF_IDS = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = any(%(ids)s) order by m.doc"
+# Not in order: PostgreSQL would read the namespace by ordinal, and look for each of its ids among those asked for.
+_OF_IDS = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = any(%(ids)s)"
 
 # Both directions: what a memory supersedes in turn, and what supersedes any of those; `union` ends a cycle.
 _HISTORY = (
@@ -231,7 +234,7 @@ async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) 
 async def of_ids(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Sequence[StoredMemory]:
     """The memories of these ids that exist, in the order of insertion."""
     cursor = await conn.execute(_OF_IDS, {"ns": ns, "ids": text_array(ids)})
-    return [_stored(row) for row in await cursor.fetchall()]
+    return sorted(map(_stored, await cursor.fetchall()), key=lambda each: each.doc)
 
 
 async def history(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str, *, most: int) -> list[Memory]:

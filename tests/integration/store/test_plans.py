@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from retrieval.engine import Trivet
+from retrieval.store import memories
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import ContextRequest
 from tests.serving import settings_for
@@ -80,6 +81,19 @@ async def test_a_large_namespace_among_small_ones_is_not_read_for_a_few_of_its_r
     assert all(more[table] > 0 for table in LOADED), more
     assert all(per_time[table] > 0 for table in READ), per_time
     assert all(read < MOST_READ for read in per_time.values()), per_time
+
+
+async def test_memories_are_looked_up_though_there_were_none_when_that_was_planned(database_url: str) -> None:
+    """A connection keeps the plan that it made for an empty table until the table is analysed."""
+    async with Trivet.open(settings_for(database_url)) as engine, engine._pool.connection() as conn:
+        await memories.of_ids(conn, 1, [])
+        await engine.add("large", [turn(number) for number in range(SMALL)])
+        assert len(await memories.of_ids(conn, 1, [f"m{number}" for number in range(SMALL)])) == SMALL
+    with psycopg.connect(database_url) as db:
+        wait_for_others(db)
+        statistics = "select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'memory'"
+        [(read,)] = db.execute(statistics).fetchall()
+    assert SMALL <= read < 20 * SMALL
 
 
 def test_every_table_that_grows_with_namespaces_says_how_many_rows_to_expect_of_one(database_url: str) -> None:
