@@ -292,7 +292,10 @@ class Ingest:
         async with self._pool.connection() as conn:
             namespace = await namespaces.find_or_create(conn, name)
             known = await locking.versions(conn, namespace.ns, [draft.id for draft in drafts if draft.may_exist])
-        return await self._write_changed(namespace, drafts, known, turn)
+            changed = [each for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint]
+            stored = await memories.of_ids(conn, namespace.ns, [draft.id for draft in changed]) if changed else ()
+        embeddings = await self._embeddings_of(namespace, changed, stored)
+        return await self._write_changed(namespace, drafts, known, turn, embeddings=embeddings)
 
     async def _rewrite(
         self, namespace: Namespace, drafts: Sequence[Draft], stored: Sequence[StoredMemory]
@@ -330,8 +333,8 @@ class Ingest:
         known: Mapping[str, MemoryVersion],
         turn: Callable[[], Awaitable[bool]],
         *,
+        embeddings: Mapping[str, NDArray[np.float32]],
         expected: Mapping[str, bytes] = NOTHING,
-        embeddings: Mapping[str, NDArray[np.float32]] = NOTHING,
     ) -> dict[int, AddResult]:
         """Write the drafts that differ from the `known` versions; `embeddings` are those that need not be made."""
         fingerprints = {memory_id: version.fingerprint for memory_id, version in known.items()}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+from msgspec import structs
 from numpy.typing import NDArray
 from pgvector import HalfVector
 from pgvector.psycopg import register_vector
@@ -192,6 +193,8 @@ async def test_what_keeps_its_text_keeps_its_embedding(pool: Pool, database_url:
     await ingest.patch("n", "t1", MemoryPatch(metadata={"a": 1}))
     await ingest.patch("n", "t0", MemoryPatch(tags=["b"]))
     await ingest.update("n", SharedPatch(metadata={"c": 2}), ids=["note", "t2"])
+    again = [structs.replace(turn(name, session), tags=["again"]) for name, session in (("t1", "s"), ("note", None))]
+    assert [each.status for each in await ingest.add("n", again)] == ["updated", "updated"]
     assert embedder.texts == []
     texts = {f"t{at}": f"text of t{at}" for at in range(3)}
     check_turns(database_url, texts)
