@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 
 from postgres.arrays import array_text, text_array
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
@@ -234,7 +234,7 @@ async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) 
 async def of_ids(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Sequence[StoredMemory]:
     """The memories of these ids that exist, in the order of insertion."""
     cursor = await conn.execute(_OF_IDS, {"ns": ns, "ids": text_array(ids)})
-    return sorted(map(_stored, await cursor.fetchall()), key=lambda each: each.doc)
+    return sorted(await _all_stored(cursor), key=lambda each: each.doc)
 
 
 async def history(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str, *, most: int) -> list[Memory]:
@@ -254,12 +254,7 @@ async def page(
 ) -> Sequence[StoredMemory]:
     """Memories that match the filters with ordinals above `after`, in the order of insertion."""
     parameters = eligibility(filters, include_superseded=True)
-    cursor = await conn.execute(_LIST, {**parameters, "ns": ns, "after": after, "limit": limit})
-    found: list[StoredMemory] = []
-    while rows := await cursor.fetchmany(DECODED_AT_ONCE):
-        found += map(_stored, rows)
-        await asyncio.sleep(0)
-    return found
+    return await _all_stored(await conn.execute(_LIST, {**parameters, "ns": ns, "after": after, "limit": limit}))
 
 
 class Hydrated:
@@ -326,6 +321,15 @@ def _hydrated(row: Sequence[Any]) -> HydratedMemory:
     """Decode a row of `_SHOWN`."""
     _, *shown, metadata = row
     return HydratedMemory._make((*shown, {} if metadata == "{}" else orjson.loads(metadata)))
+
+
+async def _all_stored(cursor: AsyncCursor[Any]) -> list[StoredMemory]:
+    """Decode rows of `_COLUMNS`; others run in between."""
+    found: list[StoredMemory] = []
+    while rows := await cursor.fetchmany(DECODED_AT_ONCE):
+        found += map(_stored, rows)
+        await asyncio.sleep(0)
+    return found
 
 
 def _stored(row: Sequence[Any]) -> StoredMemory:
