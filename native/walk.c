@@ -558,39 +558,3 @@ void trivet_walk_export(const trivet_walk *walk, int64_t *entities, int64_t *men
             matrix[at * walk->n_columns + walk->ways[edge].column] = weight_of(walk, walk->ways + edge);
     }
 }
-
-/* Spread a share of the activation of the first few memories to the turns next to them; returns the eligible memories.
-
-   `docs` and `activations` hold the `n_near` nearest memories; per memory of the first `n_passing`, `docs` has room for
-   two more and `activations` for three. */
-int64_t trivet_walk_spread(int64_t *docs, double *activations, int64_t n_near, int64_t n_passing, double share,
-                           const int32_t *previous, const int32_t *next, int64_t n_links, const uint8_t *eligible,
-                           int64_t n_eligible) {
-    const int32_t *links[2] = {previous, next};
-    int64_t count = n_near, kept = 0;
-    table place_of = {0};
-    if (!table_make(&place_of, n_near + 2 * n_passing)) {
-        table_free(&place_of);
-        return NONE;
-    }
-    for (int64_t at = 0; at < n_near; at++) *table_at(&place_of, docs[at]) = (int32_t)at;
-    n_passing = lesser(n_passing, n_near);
-    double *own = activations + n_near + 2 * n_passing;
-    for (int64_t at = 0; at < n_passing; at++) own[at] = activations[at];
-    for (int side = 0; side < 2; side++)
-        for (int64_t at = 0; at < n_passing; at++) {
-            int64_t beside = docs[at] >= 0 && docs[at] < n_links ? links[side][docs[at]] : NONE;
-            if (beside < 0) continue;
-            int32_t *place = table_at(&place_of, beside);
-            if (*place == NONE) {
-                *place = (int32_t)count;
-                docs[count] = beside, activations[count++] = 0;
-            }
-            activations[*place] += share * own[at];
-        }
-    for (int64_t at = 0; at < count; at++)
-        if (docs[at] >= 0 && docs[at] < n_eligible && eligible[docs[at]])
-            docs[kept] = docs[at], activations[kept++] = activations[at] / (1 + 2 * share);
-    table_free(&place_of);
-    return kept;
-}

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
+from graph.adjacency import seen
 from graph.neighbourhood import Bounds, View
 from graph.traversal import Walk, begin, walk
-from native import Array, address, function
 from retrieval.index.query_vectors import cosines
+from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
 from retrieval.legs.entity_lookup import EntityLookup
 from retrieval.legs.path_explanations import paths_to
@@ -33,10 +34,6 @@ MAX_COMPARED = 100
 
 MAX_BESIDE = 16
 """Memories, nearest first, that pass activation on to adjacent turns."""
-
-_INT = ctypes.c_int64
-_spread_out = function("trivet_walk_spread", Array, Array, _INT, _INT, ctypes.c_double, Array, Array, _INT, Array, _INT,
-                       result=_INT)  # fmt: skip
 
 
 class GraphRetriever:
@@ -165,16 +162,16 @@ def spread_to_neighbours(
     A `share` is passed on in each direction, and the result is scaled by 1 / (1 + 2 * share). `near` are slots, nearest
     first, without repeats; `links`, by slot, the turn before and the one after, negative for none.
     """
-    count = len(near)
-    docs, parts = np.empty(count + 2 * passing, np.int64), np.empty(count + 3 * passing)
-    docs[:count], parts[:count] = near, activations
-    found = _spread_out(
-        address(docs), address(parts), count, passing, share, *map(address, links), min(map(len, links)),
-        address(eligible), len(eligible),
-    )  # fmt: skip
-    if found < 0:
-        raise MemoryError("not enough memory for the adjacent turns")
-    return docs[:found], parts[:found]
+    reached = dict(zip(near.tolist(), activations.tolist(), strict=True))
+    first = list(islice(reached.items(), passing))
+    for side in links:
+        for doc, activation in first:
+            beside = int(side[doc]) if doc < len(side) else NO_SLOT
+            if beside >= 0:
+                reached[beside] = reached.get(beside, 0.0) + share * activation
+    docs = np.array([*reached], np.int64)
+    found = seen(docs, eligible)
+    return docs[found], np.array([*reached.values()])[found] / (1 + 2 * share)
 
 
 def _weighed(
