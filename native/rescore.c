@@ -8,25 +8,6 @@ void trivet_cosines(int64_t n, const float *rows, const int64_t *at, int64_t dim
         products[row] = trivet_dot(rows + (at ? at[row] : row) * dimensions, vector, dimensions);
 }
 
-/* The share of each string's words that are among some others; returns how many strings have words not known yet. The
-   words of the string with code c are the `counts[c]` numbers from numbers[firsts[c]] on, if that is >= 0; a negative
-   code means no string. */
-int64_t trivet_shares(int64_t n, const int32_t *codes, const int64_t *firsts, const int32_t *counts,
-                      const int32_t *numbers, int64_t asked, const int32_t *others, float *shares) {
-    int64_t unknown = 0;
-    for (int64_t row = 0; row < n; row++) {
-        shares[row] = 0;
-        if (codes[row] < 0) continue;
-        unknown += firsts[codes[row]] < 0;
-        int64_t met = 0, count = counts[codes[row]];
-        const int32_t *words = numbers + (count > 0 ? firsts[codes[row]] : 0);
-        for (int64_t word = 0; word < count; word++)
-            for (int64_t other = 0; other < asked; other++) met += words[word] == others[other];
-        if (met) shares[row] = (float)((double)met / (double)count);
-    }
-    return unknown;
-}
-
 /* Unpack the traits of n memories, `values` numbers each, and the log(1 + words) stored above them. */
 void trivet_unpack_traits(int64_t n, const int32_t *packed, int64_t values, const int32_t *shifts, const int32_t *masks,
                           const float *scales, int32_t words_shift, float *traits, float *words) {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,18 +16,17 @@ from classifier.rescorer import Rescored, Rescorer
 from classifier.traits import query_traits
 from retrieval.index.columns import Columns
 from retrieval.index.query_vectors import QueryVectors, cosines
-from retrieval.index.strings import NONE
-from retrieval.index.word_index import WordIndexes
+from retrieval.index.strings import NONE, CategoryColumn
 from retrieval.legs.bm25_scoring import coverage
 from retrieval.legs.query_terms import words_of
 from retrieval.ranking.candidates import Candidates
 from retrieval.text.speakers import is_assistant
 from retrieval.types.search import Leg
 
+T = TypeVar("T")
+
 PERIOD_BONUS = 2.0
 """Added to the score of a memory of the query's period, in standard deviations of the query's scores."""
-
-_ASSISTANT = "assistant"
 
 
 def rescore(
@@ -81,11 +82,11 @@ def candidate_inputs(
         shared=matched.shared,
         rarest=matched.rarest,
         traits=memories.traits.values[docs],
-        assistant=_roles(memories.speakers).shares(speakers, [_ASSISTANT]) == 1,
+        assistant=by_string(memories.speakers, speakers, is_assistant, False),
         named=_among(speakers, memories.speakers_named(query)),
         speakers=speakers,
         sessions=memories.sessions.codes.values[docs],
-        titled=_titled(memories.titles).shares(titles, words_of(query)),
+        titled=by_string(memories.titles, titles, partial(share_of_title, words_of(query)), 0.0),
         has_title=titles != NONE,
         query=query_traits(query),
         places=rows,
@@ -98,6 +99,21 @@ def _among(codes: NDArray[np.int32], wanted: Sequence[int]) -> NDArray[np.bool_]
     for code in wanted:
         found |= codes == code
     return found
+
+
+def by_string(column: CategoryColumn, codes: NDArray[np.int32], value_of: Callable[[str], T], missing: T) -> list[T]:
+    """A value for each memory, made from its string in a column, given the strings' codes."""
+    values = {code: value_of(column.values[code]) for code in {*codes.tolist()} - {NONE}}
+    return [values.get(code, missing) for code in codes.tolist()]
+
+
+def share_of_title(asked: frozenset[str], title: str) -> float:
+    """The share of a title's words that a query has, given its words; 0 for a title without words."""
+    words = _words_of_title(title)
+    return len(words & asked) / len(words) if words else 0.0
+
+
+_words_of_title = lru_cache(maxsize=4_096)(words_of)
 
 
 def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) -> Rescored:
@@ -122,7 +138,3 @@ def in_words(rescored: Rescored) -> str:
         f"the order is {rescored.share:.0%} that of the rescorer: the candidates are "
         f"{rescored.in_domain:.0%} like the memories it was trained on; others are ordered as helped on unseen sets"
     )
-
-
-_roles = WordIndexes(lambda name: [_ASSISTANT] if is_assistant(name) else [])
-_titled = WordIndexes(words_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from classifier.query_performance import LegScores, QueryPerformanceFeatures
 from classifier.traits import MEMORY_TRAITS, pack_traits, unpack_traits
 from retrieval.index.query_vectors import cosines
 from retrieval.index.strings import NONE, CategoryColumn
-from retrieval.index.word_index import WordIndex, WordIndexes
+from retrieval.ranking.rescoring import by_string, share_of_title
 from tests.rescorable import example
 
 Doubles = NDArray[np.float64]
@@ -166,38 +167,23 @@ def test_cosines_of_other_dimensions_are_refused() -> None:
         cosines(np.zeros((2, 8), np.float32), np.zeros(7, np.float32))
 
 
-# Words of the strings of a column
+# What strings of a column say
 
-strings = st.none() | st.text("ab c", max_size=8)
+strings = st.none() | st.text("ab c-", max_size=8)
 
 
-@given(st.lists(st.tuples(st.lists(strings, min_size=1, max_size=6), st.sets(st.sampled_from(["a", "b", "c", "ab"])))))
-def test_shares_of_words(steps: list[tuple[list[str | None], set[str]]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.lists(strings, min_size=1, max_size=6), st.frozensets(st.sampled_from("abc") | st.just("ab")))
+    )
+)
+def test_shares_of_titles(steps: list[tuple[list[str | None], frozenset[str]]]) -> None:
     """While the column grows, and memories get other strings."""
     column = CategoryColumn()
-    words = WordIndex(column, str.split)
     for texts, asked in steps:
         docs = np.arange(len(texts))
         column.put(docs, texts)
-        got = words.shares(column.codes.values[docs], asked)
-        for text, each in zip(texts, got.tolist(), strict=True):
-            own = set((text or "").split())
-            assert each == (pytest.approx(len(own & asked) / len(own)) if own else 0.0)
-
-
-def test_words_are_kept_for_each_column_as_long_as_it_is_there() -> None:
-    asked: list[str] = []
-
-    def itself(text: str) -> list[str]:
-        asked.append(text)
-        return [text]
-
-    words_of = WordIndexes(itself)
-    one, other = CategoryColumn(), CategoryColumn()
-    for column in (one, other):
-        column.put(np.arange(2), ["x", None])
-        for _ in range(2):
-            assert words_of(column).shares(column.codes.values[:2], ["x"]).tolist() == [1.0, 0.0]
-    assert asked == ["x", "x"]
-    del one, column
-    assert len(words_of._kept) == 1
+        got = by_string(column, column.codes.values[docs], partial(share_of_title, asked), -1.0)
+        for text, each in zip(texts, got, strict=True):
+            own = {*(text or "").replace("-", " ").split()}
+            assert each == (-1.0 if text is None else len(own & asked) / len(own) if own else 0.0)
