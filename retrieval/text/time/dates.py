@@ -177,10 +177,18 @@ def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[s
 
 
 def _shared_year(tokens: TimeTokens, position: int, month: int, now: datetime) -> int | None:
-    """The year of a month that has it from the one after it: "January to March 2023", "March and April 2023"."""
-    other = MONTHS.get(tokens.low(position + 1)) if tokens.low(position) in TO | _AND else None
-    said = _year_at(tokens, position + 2, now) if other else None
-    return said[0] - (other < month) if other and said else None
+    """The year of a month that has it from the last one of those after it: "June, July and August 2023"."""
+    years_before = 0
+    for _ in MONTHS:  # a list of more is none
+        at = tokens.after(tokens.after(position, ","), *TO, *_AND)
+        following = MONTHS.get(tokens.low(at)) if at > position else None
+        if following is None:
+            return None
+        years_before += following < month
+        if said := _year_at(tokens, at + 1, now):
+            return said[0] - years_before
+        month, position = following, at + 1
+    return None
 
 
 def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:

@@ -187,9 +187,14 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
 
 
 def _are_alike(tokens: TimeTokens, one: int, other: int) -> bool:
-    """Whether two words are both years or both weekdays: a comma alone lists no others ("On Monday, May called")."""
+    """Whether a comma alone lists another time: a year, a weekday, or a month with more of them to come.
+
+    "In May, June and July" names three months, "In May, June called" one, and "On Monday, May called" a weekday.
+    """
     words = tokens.low(one), tokens.low(other)
-    return all(map(str.isdecimal, words)) or WEEKDAYS.keys() >= {*words}
+    more = tokens.after(tokens.after(other + 1, ","), "and", "or")
+    months = MONTHS.keys() >= {*words, tokens.low(more)} and more > other + 1
+    return months or all(map(str.isdecimal, words)) or WEEKDAYS.keys() >= {*words}
 
 
 def _period_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool) -> Stretch | None:

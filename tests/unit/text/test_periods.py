@@ -302,6 +302,8 @@ def test_other_words_are_no_time(query: str) -> None:
         ),
         ("Who came on Fri, Sat and Sun?", ["2023-06-09/2023-06-10", "2023-06-10/2023-06-11", "2023-06-11/2023-06-12"]),
         ("In 2019, 2000 people came.", ["2019-01-01/2020-01-01"]),
+        ("Who came in May, June, or July?", ["--05", "--06", "--07"]),
+        ("In May, June and Tom came where?", ["--05"]),
         ("On Monday, May called about what?", ["2023-06-12/2023-06-13"]),
         ("In 2020, August Smith played what?", ["2020-01-01/2021-01-01"]),
         ("since thurs, last Tues", ["2023-06-08/2023-06-16", "2023-06-13/2023-06-14"]),
@@ -340,6 +342,13 @@ def test_months_share_the_year_of_the_last_one() -> None:
     periods = find_periods("the rent of December and January 2022, not of a march or May 2021", asked_at=ASKED_AT)
     assert [interval(p) for p in periods] == [
         "2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2021-05-01/2021-06-01",
+    ]  # fmt: skip
+
+
+def test_all_months_of_a_list_have_its_year() -> None:
+    periods = find_periods("What did we do in December, January, and February 2022?", asked_at=ASKED_AT)
+    assert [interval(p) for p in periods] == [
+        "2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2022-02-01/2022-03-01",
     ]  # fmt: skip
 
 
