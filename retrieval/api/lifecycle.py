@@ -47,8 +47,9 @@ class LifeCycleController(Controller):
 
         Deletes what the `speaker` said, in one transaction, and tells which memories of others mention that name, for a
         decision; or deletes all that mentions the `entity`. A speaker is found by the name as stored, an entity by its
-        name, its aliases and what was merged with it; aliases and merges of it that were made by hand go, too. With
-        `dry_run` nothing is deleted.
+        name, its aliases and what was merged with it; aliases and merges of it that were made by hand go, too. A name
+        of several words is also found within a longer one: "Ana Sousa" in "Ana Sousa Lima", "New York" in "New York
+        Times". With `dry_run` nothing is deleted.
         """
         return await api.engine.lifecycle.forget(ns, data)
 

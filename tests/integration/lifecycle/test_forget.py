@@ -103,6 +103,14 @@ async def test_what_an_entity_was_called_by_hand_goes_with_it(trivet: Trivet, na
     assert await _ids(trivet) == ["else"]
 
 
+async def test_a_name_within_a_longer_one_goes_and_a_dry_run_says_so(trivet: Trivet) -> None:
+    """Its longer name may be the whole name of the same person."""
+    texts = {"flight": "A flight to New York.", "paper": "The New York Times came.", "else": "New bread in York."}
+    await trivet.add("own", [MemoryInput(id=id_, text=text) for id_, text in texts.items()])
+    receipt = await trivet.lifecycle.forget("own", ForgetRequest(entity="New York", dry_run=True))
+    assert receipt.deleted == ["flight", "paper"]
+
+
 async def test_neither_or_both_are_refused(trivet: Trivet) -> None:
     for request in (ForgetRequest(), ForgetRequest(speaker="Lucía", entity="Lucía")):
         with pytest.raises(InvalidInput, match="either"):
