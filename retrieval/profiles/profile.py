@@ -6,12 +6,14 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, field, structs
 
 from classifier.intents import Intent
+from classifier.weights import Weightings
 from retrieval.errors import InvalidInput
 from retrieval.types.search import MAX_HOPS, Leg
 
@@ -55,7 +57,7 @@ class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rescorer: ModelName | None = None
 
 
-class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """How a query becomes a ranking.
 
     Attributes:
@@ -115,6 +117,11 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def recipes(self) -> tuple[Recipe, ...]:
         """All recipes that a query's recipe can be interpolated from."""
         return (self.fixed, *self.per_intent.values())
+
+    @cached_property
+    def weightings(self) -> Weightings[Leg]:
+        """The weights of the recipes, checked once, to be mixed by the probabilities of the intents."""
+        return Weightings({intent: each.weights for intent, each in self.per_intent.items()}, self.fixed.weights)
 
     @property
     def parameters(self) -> dict[str, Any]:

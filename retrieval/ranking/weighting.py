@@ -12,7 +12,7 @@ from msgspec import structs
 from classifier.inference import IntentPrediction
 from classifier.intents import Intent
 from classifier.query_performance import LegScores, QueryPerformanceFeatures
-from classifier.weights import Mixture, Weightings
+from classifier.weights import Mixture
 from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import Profile, Recipe
 from retrieval.ranking.candidates import Candidates
@@ -20,9 +20,6 @@ from retrieval.types.search import IntentReport, Leg, LegWeights, Mode, SearchRe
 
 _NOTHING = LegScores()
 _LEGS = tuple(Leg)  # iterating over the enum itself is many times slower
-
-_MOST_KEPT = 64
-"""Profiles whose checked weights are cached."""
 
 UNFAMILIAR = 0.5
 """Below this `in_domain` the reason for the weights says that the query is unlike the training data."""
@@ -98,37 +95,13 @@ def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weight
 
 def _mixed(prediction: IntentPrediction, profile: Profile) -> Recipe:
     mixture = Mixture(prediction.probabilities, shrink=profile.shrink, in_domain=prediction.in_domain)
-    checked = _checked(profile)
-    weights = mixture.weights(checked.weights)
+    recipes = profile.per_intent.items()
+    weights = mixture.weights(profile.weightings)
     return Recipe(
         weights={leg: weights[leg] for leg in _LEGS},
-        rrf_k=mixture.number(checked.rrf_ks, profile.fixed.rrf_k),
-        fan_out=round(mixture.number(checked.fan_outs, profile.fixed.fan_out)),
+        rrf_k=mixture.number({intent: each.rrf_k for intent, each in recipes}, profile.fixed.rrf_k),
+        fan_out=round(mixture.number({intent: each.fan_out for intent, each in recipes}, profile.fixed.fan_out)),
     )
-
-
-class _CheckedWeights:
-    """A profile's recipes, checked and regrouped by number for mixing."""
-
-    def __init__(self, profile: Profile) -> None:
-        recipes = profile.per_intent.items()
-        self.profile = profile
-        self.weights = Weightings({intent: each.weights for intent, each in recipes}, profile.fixed.weights)
-        self.rrf_ks = {intent: each.rrf_k for intent, each in recipes}
-        self.fan_outs = {intent: each.fan_out for intent, each in recipes}
-
-
-_kept: dict[int, _CheckedWeights] = {}
-"""By the `id` of a profile that the entry keeps alive; hashing a profile takes as long as checking it."""
-
-
-def _checked(profile: Profile) -> _CheckedWeights:
-    checked = _kept.get(id(profile))
-    if checked is None or checked.profile is not profile:
-        if len(_kept) >= _MOST_KEPT:
-            _kept.clear()
-        checked = _kept[id(profile)] = _CheckedWeights(profile)
-    return checked
 
 
 def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
