@@ -13,9 +13,9 @@ from typing import LiteralString
 
 import psycopg
 
-from retrieval.embedding.embedders import is_installed
-from retrieval.embedding.multilingual import MISSING
-from retrieval.errors import StoreError
+from retrieval.embedding.embedders import embedder_fault
+from retrieval.embedding.remote import RemoteEmbedder
+from retrieval.errors import EmbeddingFailed, StoreError
 from retrieval.installation import CHECKSUMS, REMEDY, checksums, fault_of, models_dir
 from retrieval.settings import Settings
 from retrieval.store import namespaces
@@ -23,6 +23,7 @@ from retrieval.store.embedded.instance import running
 from retrieval.store.embedded.tuning import advice, server_settings
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
 from retrieval.store.pool import Connection, check_session, connect, describe
+from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 from retrieval.types.state import Finding
 
 LEAST_PYTHON = (3, 11)
@@ -47,6 +48,8 @@ async def examine(settings: Settings, *checks: Check) -> list[Finding]:
     there is none. No detail contains a password or key.
     """
     findings = [_python(), *check_models(models_dir())]
+    if settings.sends_texts:
+        findings.append(await _provider(settings))
     if settings.uses_embedded:
         findings.append(_free_space(settings.data_dir))
     server: AbstractAsyncContextManager[str] = (
@@ -56,7 +59,7 @@ async def examine(settings: Settings, *checks: Check) -> list[Finding]:
         async with server as url, await connect(url) as db:
             await check_session(db, url)
             findings.append(Finding("database", True, describe(url)))
-            findings += (found := await check_database(db))
+            findings += (found := await check_database(db, settings.embedder))
             for check in checks if _is_migrated(found) else ():
                 findings += await check(db)
     except (StoreError, psycopg.Error) as exc:
@@ -74,8 +77,11 @@ def check_models(folder: Path) -> Iterator[Finding]:
         yield Finding(f"model {name}", fault is None, f"{fault}; {REMEDY}" if fault else "checksum is right")
 
 
-async def check_database(db: Connection) -> list[Finding]:
-    """Check the server's version, pgvector, migrations, namespaces' embedders, vector index, settings and clock."""
+async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDDER) -> list[Finding]:
+    """Check the server's version, pgvector, migrations, namespaces' embedders, vector index, settings and clock.
+
+    `embedder` is that of the server's settings.
+    """
     version = db.info.server_version
     findings = [Finding("PostgreSQL", version >= LEAST_SERVER_VERSION, f"{version // 10_000}.{version % 10_000}")]
     extension = await (await db.execute(_EXTENSION)).fetchone()
@@ -86,7 +92,7 @@ async def check_database(db: Connection) -> list[Finding]:
     )
     findings.append(migrations := await _migrations(db))
     if migrations.ok:
-        findings += [_embedder(name, used_by) for name, used_by in (await namespaces.embedders(db)).items()]
+        findings += [_embedder(name, used_by, embedder) for name, used_by in (await namespaces.embedders(db)).items()]
     findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
     # Advice only: Trivet works with any settings.
     findings.append(Finding("settings", True, "; ".join(advice(await server_settings(db))) or "fit"))
@@ -110,11 +116,23 @@ def _is_migrated(findings: Iterable[Finding]) -> bool:
     return all(finding.ok for finding in findings if finding.name == "migrations")
 
 
-def _embedder(name: str, used_by: Sequence[str]) -> Finding:
-    """Check that an embedder that some namespaces have chosen is installed."""
-    installed = is_installed(name)
+def _embedder(name: EmbedderName, used_by: Sequence[str], server: EmbedderName) -> Finding:
+    """Check that the server has an embedder that some namespaces have chosen."""
+    fault = embedder_fault(name, server)
     used = f"of {', '.join(used_by)}{', ...' if len(used_by) == namespaces.MOST_NAMED else ''}"
-    return Finding(f"embedder {name}", installed, f"{used}: {'installed' if installed else MISSING}")
+    return Finding(f"embedder {name}", fault is None, f"{used}: {fault or 'installed'}")
+
+
+async def _provider(settings: Settings) -> Finding:
+    """Have the embedding provider embed a word."""
+    embedder = RemoteEmbedder(settings)
+    try:
+        await embedder.embed_query("trivet")
+    except EmbeddingFailed as exc:
+        return Finding("embedding provider", False, str(exc))
+    finally:
+        await embedder.aclose()
+    return Finding("embedding provider", True, f"{settings.embedder} answers at {settings.embedding_url}")
 
 
 def _index(rows: Iterable[tuple[str, bool]]) -> Finding:

@@ -31,8 +31,9 @@ from retrieval.doctor import check_database, check_models
 from retrieval.documents.service import DocumentService
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder
-from retrieval.embedding.embedders import Embedders, check_installed, is_installed, multilingual_embedder
+from retrieval.embedding.embedders import Embedders, embedder_fault, multilingual_embedder
 from retrieval.embedding.onnx import MODEL_FILE, OnnxEmbedder, load_model
+from retrieval.embedding.remote import RemoteEmbedder
 from retrieval.entities.service import EntityService
 from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
 from retrieval.index.files import IndexFiles
@@ -80,7 +81,7 @@ from retrieval.types.memory import (
     SharedPatch,
     UpdateReceipt,
 )
-from retrieval.types.namespace import EmbedderName, NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import EmbedderName, NamespaceInfo, NamespaceInput, NamespaceReceipt, NamespaceSettings
 from retrieval.types.search import (
     NO_FILTERS,
     ClassifyRequest,
@@ -184,7 +185,11 @@ class Trivet:
             )
             embedders = Embedders(
                 cached(onnx),
-                {multilingual.MODEL_NAME: lambda: cached(multilingual_embedder(document_threads=threads))},
+                {
+                    multilingual.MODEL_NAME: lambda: cached(multilingual_embedder(document_threads=threads)),
+                    **({settings.embedder: lambda: cached(RemoteEmbedder(settings))} if settings.sends_texts else {}),
+                },
+                of_new=settings.embedder,
             )
             stack.push_async_callback(embedders.aclose)
             await onnx.warm_up()
@@ -213,20 +218,21 @@ class Trivet:
         async with self._pool.connection() as conn:
             return list(await namespaces.describe(conn))
 
-    async def put_namespace(self, name: str, settings: NamespaceSettings) -> NamespaceInfo:
+    async def put_namespace(self, name: str, settings: NamespaceInput) -> NamespaceInfo:
         """Create a namespace or change its settings.
 
-        Raises InvalidInput for a bad name, an unknown language or profile, an embedder that is not installed or an
-        invalid rule, Conflict if the language or the embedder of a namespace that has memories would change.
+        Raises InvalidInput for a bad name, an unknown language or profile, an embedder that this server has not got
+        or an invalid rule, Conflict if the language or the embedder of a namespace that has memories would change.
         """
         check_new_name(name)
         check_storable(settings)
         resolve_language(settings.language)
-        check_installed(settings.embedder)
+        if settings.embedder is not None:
+            self.embedders.check(settings.embedder)
         await self.profiles.find(settings.profile)
         settings.graph_rules()
         async with self._pool.connection() as conn:
-            return await namespaces.put(conn, name, settings)
+            return await namespaces.put(conn, name, settings, embedder=self.settings.embedder)
 
     async def get_namespace(self, name: str) -> NamespaceInfo:
         """A namespace with its counts; raises NotFound if there is none of that name."""
@@ -308,7 +314,7 @@ class Trivet:
     async def choose_embedder(self, namespace: str, embedder: EmbedderName) -> None:
         """Give an embedder to a namespace without memories; make it if it is not there.
 
-        Raises InvalidInput if the embedder is not installed, Conflict if there are memories of another one.
+        Raises InvalidInput if this server has not got the embedder, Conflict if there are memories of another one.
         """
         try:
             settings = (await self.get_namespace(namespace)).settings
@@ -431,7 +437,7 @@ class Trivet:
     async def readiness(self) -> dict[str, bool]:
         """Whether the database answers in time, its schema is current, and models and namespaces are loaded.
 
-        Models are those of each namespace: one whose embedder is not installed can neither be written nor compared.
+        Models are those of each namespace: one whose embedder is missing can neither be written nor compared.
         """
         reachability = self._pool.reachability
         try:
@@ -445,7 +451,7 @@ class Trivet:
         return {
             "database": True,
             "migrations": migrated,
-            "models": all(map(is_installed, used)),
+            "models": not any(embedder_fault(name, self.settings.embedder) for name in used),
             "namespaces": self._indexes.are_warm,
         }
 
@@ -465,7 +471,7 @@ class Trivet:
     async def state(self) -> ServerState:
         """What this process holds, and what `trivet doctor` finds of the models and the database."""
         async with self._pool.connection() as conn:
-            findings = await check_database(conn)
+            findings = await check_database(conn, self.settings.embedder)
             unpacked = await compaction.unpacked(conn)
         models = await asyncio.to_thread(lambda: list(check_models(models_dir())))
         return ServerState(

@@ -87,7 +87,11 @@ class ModelFileError(TrivetError):
 
 
 class EmbedderMissing(ModelFileError):
-    """The embedder of a namespace is not installed."""
+    """This server has not got the embedder of a namespace."""
+
+
+class EmbeddingFailed(TrivetError):
+    """The embedding provider failed."""
 
 
 class StoreError(TrivetError):

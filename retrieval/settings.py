@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
 from urllib.parse import unquote
 
 import msgspec
 from msgspec import Meta
 
 from retrieval.errors import SettingsError
+from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,21 @@ ApiKey = Annotated[
     Annotated[str, Meta(pattern=r"^(?!\s)[^\x00-\x1f\x7f\ud800-\udfff]+(?<!\s)\Z")] | None,
     Meta(description="one line of text with no blanks around it"),
 ]
+# It goes into a header, which is ASCII. The URL must not hold a password, as errors and logs name it.
+ProviderKey = Annotated[
+    Annotated[str, Meta(pattern=r"^[\x21-\x7e]+\Z")] | None, Meta(description="visible ASCII characters without blanks")
+]
+ProviderUrl = Annotated[
+    Annotated[str, Meta(pattern=r"^https?://(\[[\da-fA-F:.]+\]|[\w.\-]+)(:\d{1,5})?(/[^\s?#@]*)?\Z")] | None,
+    Meta(description="a URL that starts with http:// or https://, without user, password, query or fragment"),
+]
+ProviderModel = Annotated[
+    Annotated[str, Meta(pattern=r"^[\w.:@+/\-]{1,200}\Z")] | None,
+    Meta(description="a model's name: letters, digits or any of . : @ + / -"),
+]
+Provider = Annotated[
+    Literal["onnx", "openai", "ollama", "google"], Meta(description="one of onnx, openai, ollama, google")
+]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"], Meta(description="one of debug, info, warning, error")
 ]
@@ -67,11 +83,27 @@ OptionalFolder = Annotated[Path | None, Meta(description="a path")]
 
 Switch = Annotated[bool, Meta(description="true or false")]
 
-_ONE_VALUE: Final[Mapping[str, str]] = {
-    "TRIVET_EMBEDDING_PROVIDER": "onnx",
-    "TRIVET_EMBEDDING_MODEL": "all-MiniLM-L6-v2",
+_SECRET: Final = (DatabaseUrl, ApiKey, ProviderKey, ProviderUrl)
+"""Types whose values may hold a password or a key, and are not repeated."""
+
+
+class _Usual(NamedTuple):
+    """What holds of a provider unless the settings say otherwise; `key_variable` has the key for `url`."""
+
+    model: str
+    url: str | None = None
+    key_variable: str | None = None
+
+
+_USUAL: Final[Mapping[str, _Usual]] = {
+    "onnx": _Usual(DEFAULT_EMBEDDER),
+    "openai": _Usual("text-embedding-3-small", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "ollama": _Usual("all-minilm", "http://localhost:11434"),
+    "google": _Usual("gemini-embedding-001", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"),
 }
-"""Variables of the public contract that can have one value: namespaces choose their embedder."""
+
+REMOTE_PROVIDERS: Final = tuple(name for name, usual in _USUAL.items() if usual.url)
+"""Embedding providers that are sent the texts."""
 
 _PASSWORD: Final = re.compile(r"//[^:@/]*:([^@/]*)@|[?&](?:ssl)?password=([^&]*)")
 """A password in a URL as libpq reads it, which takes more than `urlsplit` does."""
@@ -91,6 +123,10 @@ class Settings:
         log_level: what is logged; `debug` also shows tracebacks of failed commands.
         pool_size: database connections of one server process.
         leg_timeout_s: deadline of each leg, seconds.
+        embedding_provider: what makes the vectors of new namespaces; all but `onnx` are sent the texts.
+        embedding_model: the provider's model.
+        embedding_url: where an OpenAI-compatible or Ollama server is; the provider's own address if not set.
+        embedding_api_key: the provider's key; for its own address also `OPENAI_API_KEY` or `GEMINI_API_KEY`.
         embedding_cache_entries: query embeddings kept.
         embedding_cache_age_s: seconds for which a query embedding is kept.
         max_body_bytes: longest request body outside the bulk endpoint.
@@ -109,6 +145,10 @@ class Settings:
     log_level: LogLevel = "info"
     pool_size: PoolSize = 12
     leg_timeout_s: PositiveSeconds = 2.0
+    embedding_provider: Provider = "onnx"
+    embedding_model: ProviderModel = None
+    embedding_url: ProviderUrl = None
+    embedding_api_key: ProviderKey = field(default=None, repr=False)
     embedding_cache_entries: Count = 1_024
     embedding_cache_age_s: Seconds = 600.0
     max_body_bytes: BodyBytes = 16 * 1024 * 1024
@@ -121,6 +161,25 @@ class Settings:
         for name in ("data_dir", "cache_dir"):
             if (folder := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Path(os.path.expanduser(folder)))
+        usual = _USUAL[self.embedding_provider]
+        if not self.sends_texts:
+            if self.embedding_model not in (None, usual.model):
+                raise SettingsError(
+                    f"TRIVET_EMBEDDING_MODEL must be {usual.model} with the provider onnx, not "
+                    f"{self.embedding_model!r}; set TRIVET_EMBEDDING_PROVIDER for another provider's model"
+                )
+            if self.embedding_url or self.embedding_api_key:
+                raise SettingsError(
+                    "TRIVET_EMBEDDING_URL and TRIVET_EMBEDDING_API_KEY are for other servers: set "
+                    f"TRIVET_EMBEDDING_PROVIDER to one of {', '.join(REMOTE_PROVIDERS)}"
+                )
+        elif usual.key_variable and not (self.embedding_url or self.embedding_api_key):
+            raise SettingsError(
+                f"the embedding provider {self.embedding_provider} needs a key: "
+                f"set TRIVET_EMBEDDING_API_KEY or {usual.key_variable}"
+            )
+        object.__setattr__(self, "embedding_model", self.embedding_model or usual.model)
+        object.__setattr__(self, "embedding_url", self.embedding_url or usual.url)
 
     @property
     def address(self) -> str:
@@ -132,14 +191,25 @@ class Settings:
         return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     @property
+    def embedder(self) -> EmbedderName:
+        """The name of the embedder that new namespaces get."""
+        model = str(self.embedding_model)
+        return f"{self.embedding_provider}/{model}" if self.sends_texts else model
+
+    @property
+    def sends_texts(self) -> bool:
+        """Whether the embedding provider is another server, which is sent the texts."""
+        return self.embedding_provider in REMOTE_PROVIDERS
+
+    @property
     def index_dir(self) -> Path | None:
         """The folder of the indexes; None if they are not kept."""
         return self.cache_dir or (self.data_dir / "index" if self.uses_embedded else None)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never reach a log: the key, the database URL and its password, raw and decoded."""
-        found = {self.api_key}
+        """What must never reach a log: the keys, the database URL and its password, raw and decoded."""
+        found = {self.api_key, self.embedding_api_key}
         if not self.uses_embedded:
             passwords = [one[1] or one[2] for one in _PASSWORD.finditer(self.database_url)]
             found |= {self.database_url, *passwords, *map(unquote, passwords)}
@@ -165,15 +235,17 @@ class Settings:
         given = {variable: raw for variable, raw in environ.items() if variable.startswith("TRIVET_") and raw != ""}
         given |= {variable_of(name): value for name, value in overrides.items() if value is not None}
         values: dict[str, Any] = {}
+        usual = _USUAL.get(given.get("TRIVET_EMBEDDING_PROVIDER", ""), _USUAL["onnx"])
+        # A provider's own key is not for the server at another address.
+        if usual.key_variable and "TRIVET_EMBEDDING_URL" not in given and environ.get(usual.key_variable):
+            given.setdefault("TRIVET_EMBEDDING_API_KEY", environ[usual.key_variable])
         for variable, raw in given.items():
             if variable in types:
                 name, kind = types[variable]
                 values[name] = _converted(variable, raw, kind)
-            elif variable not in _ONE_VALUE:
+            else:
                 close = get_close_matches(variable, types, n=1, cutoff=0.8)
                 log.warning("%s is not a setting%s", variable, f"; did you mean {close[0]}?" if close else "")
-            elif raw != _ONE_VALUE[variable]:
-                raise SettingsError(f"{variable} must be {_ONE_VALUE[variable]}, not {raw!r}; namespaces choose theirs")
         return cls(**values)
 
 
@@ -188,5 +260,5 @@ def _converted(variable: str, raw: Any, kind: Any) -> Any:
         return msgspec.convert(raw, kind, strict=False, dec_hook=lambda wanted, value: wanted(value))
     except msgspec.ValidationError as exc:
         (meta,) = kind.__metadata__
-        shown = "" if kind in (DatabaseUrl, ApiKey) else f", not {raw!r}"  # a URL may hold a password
+        shown = "" if kind in _SECRET else f", not {raw!r}"
         raise SettingsError(f"{variable} must be {meta.description}{shown}") from exc

@@ -12,7 +12,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -27,8 +27,12 @@ from retrieval.cli import main as command_line
 from retrieval.settings import Settings, variable_of
 
 HERE = Path(__file__).parent
-_PLACES = {"data_dir": "your user's data folder; for root `/var/lib/trivet`"}
-"""Defaults that differ from machine to machine."""
+_DEPENDENT = {
+    "data_dir": "your user's data folder; for root `/var/lib/trivet`",
+    "embedding_model": "the provider's",
+    "embedding_url": "the provider's",
+}
+"""Defaults that differ from machine to machine, or with other settings."""
 
 Schema = dict[str, Any]
 
@@ -225,8 +229,9 @@ def settings() -> Iterator[str]:
     ]
     yield _table(("variable", "meaning", "values", "default"), rows)
     yield (
-        "`TRIVET_EMBEDDING_PROVIDER` (`onnx`) and `TRIVET_EMBEDDING_MODEL` (`all-MiniLM-L6-v2`) have one value each: "
-        "the embedder of a namespace is one of its own [settings](http.md#namespacesettings)."
+        "The embedding provider is that of new namespaces: the embedder of a namespace is one of its own "
+        "[settings](http.md#namespacesettings). [Embeddings by a provider](../how-to/embed-by-a-provider.md) tells of "
+        "the providers' models and addresses."
     )
 
 
@@ -236,8 +241,8 @@ def _values(hint: Any) -> str:
 
 
 def _default_of(one: Field[Any]) -> str:
-    if one.default is MISSING:
-        return _PLACES[one.name]
+    if one.name in _DEPENDENT:
+        return _DEPENDENT[one.name]
     if one.default in (None, ""):
         return "none"
     return f"`{str(one.default).lower() if isinstance(one.default, bool) else one.default}`"

@@ -61,10 +61,10 @@ class ServerController(Controller):
     async def ready(self, api: Api) -> Readiness:
         """Readiness.
 
-        200 when the database is reachable, its migrations are applied, the models are loaded, the embedder of every
-        namespace is installed and the largest namespaces are in memory; else 503, whose `errors` name what is missing.
-        Searches of a namespace that is still being read are answered by statements, or name in `degraded` what cannot
-        be.
+        200 when the database is reachable, its migrations are applied, the models are loaded, the server has the
+        embedder of every namespace and the largest namespaces are in memory; else 503, whose `errors` name what is
+        missing. Whether an embedding provider answers is not asked. Searches of a namespace that is still being read
+        are answered by statements, or name in `degraded` what cannot be.
         """
         checks = await api.engine.readiness()
         missing = [part for part, is_ready in checks.items() if not is_ready]

@@ -12,7 +12,7 @@ from retrieval.api.parameters import NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
 from retrieval.errors import InvalidInput
-from retrieval.types.namespace import NamespaceInfo, NamespaceList, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import NamespaceInfo, NamespaceInput, NamespaceList, NamespaceReceipt
 
 ITEM = "/{ns:str}"
 
@@ -29,7 +29,7 @@ class NamespacesController(Controller):
         return NamespaceList(namespaces=await api.engine.list_namespaces())
 
     @put(ITEM, responses=problems(409, body=True))
-    async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceSettings]) -> NamespaceInfo:
+    async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceInput]) -> NamespaceInfo:
         """Create a namespace or change its settings.
 
         The language of analysis and the embedder cannot be changed once there are memories: that is a 409; `reembed`

@@ -21,6 +21,7 @@ from retrieval.errors import (
     NO_SUCH_PATH,
     AllLegsFailed,
     Conflict,
+    EmbeddingFailed,
     InvalidInput,
     ModelFileError,
     NotFound,
@@ -74,6 +75,7 @@ STATUS_OF: Mapping[type[Exception], int] = {
     Conflict: 409,
     AllLegsFailed: 503,
     ModelFileError: 503,
+    EmbeddingFailed: 503,
     StoreError: 503,
 }
 """The status of each error that may be told to the caller; all others are 500 without their message."""

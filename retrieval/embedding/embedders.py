@@ -12,28 +12,50 @@ from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder, Embedder
 from retrieval.embedding.multilingual import MultilingualEmbedder
 from retrieval.embedding.onnx import DIMENSIONS
-from retrieval.errors import InvalidInput, ModelFileError
+from retrieval.errors import EmbedderMissing, InvalidInput, ModelFileError
+from retrieval.settings import REMOTE_PROVIDERS
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 
-_NONE: Mapping[str, Callable[[], CachedEmbedder]] = {}
+_NONE: Mapping[EmbedderName, Callable[[], CachedEmbedder]] = {}
 
 
 class Embedders:
-    """The default embedder and those that namespaces may choose instead, each opened when it is first used."""
+    """The bundled embedder and those that namespaces may have instead, each opened when it is first used.
 
-    def __init__(self, default: CachedEmbedder, others: Mapping[str, Callable[[], CachedEmbedder]] = _NONE) -> None:
-        """`default` is that of all namespaces that choose none of `others`."""
+    Attributes:
+        default: the bundled one, `DEFAULT_EMBEDDER`.
+        of_new: the name of the one that new namespaces get, the bundled one or one of the others.
+    """
+
+    def __init__(
+        self,
+        default: CachedEmbedder,
+        others: Mapping[EmbedderName, Callable[[], CachedEmbedder]] = _NONE,
+        *,
+        of_new: EmbedderName = DEFAULT_EMBEDDER,
+    ) -> None:
+        """`others` open an embedder each."""
         self.default = default
+        self.of_new = of_new
         self._others = others
-        self._opened: dict[str, CachedEmbedder] = {}
+        self._opened: dict[EmbedderName, CachedEmbedder] = {}
 
     def of(self, name: EmbedderName) -> CachedEmbedder:
-        """The embedder of namespaces whose settings name it; one that cannot be opened raises why for each text."""
-        if name not in self._others:
+        """The embedder of namespaces whose settings name it; one that cannot be used raises why for each text."""
+        if name == DEFAULT_EMBEDDER:
             return self.default
         if name not in self._opened:
-            self._opened[name] = self._others[name]()
+            self._opened[name] = self._others[name]() if name in self._others else self._unknown(name)
         return self._opened[name]
+
+    def check(self, name: EmbedderName) -> None:
+        """Raise InvalidInput if this server has not got an embedder that a namespace is to have."""
+        if fault := embedder_fault(name, self.of_new):
+            raise InvalidInput(fault, loc=("embedder",))
+
+    def _unknown(self, name: EmbedderName) -> CachedEmbedder:
+        cause = EmbedderMissing(embedder_fault(name, self.of_new))
+        return CachedEmbedder(UnusableEmbedder(name, cause), max_entries=0, max_age_s=0)
 
     @property
     def hits(self) -> int:
@@ -51,13 +73,13 @@ class Embedders:
 
 
 class UnusableEmbedder:
-    """Stands in for the multilingual embedder where it cannot be opened: nothing can be written or compared by it."""
+    """Stands in for an embedder that cannot be opened: nothing can be written or compared by it."""
 
-    model: str = multilingual.MODEL_NAME
     dimensions: int = DIMENSIONS
 
-    def __init__(self, cause: ModelFileError) -> None:
+    def __init__(self, model: EmbedderName, cause: ModelFileError) -> None:
         """`cause` is raised for every text."""
+        self.model: str = model
         self._cause = cause
 
     async def embed_query(self, _text: str) -> NDArray[np.float32]:
@@ -85,15 +107,20 @@ def multilingual_embedder(*, document_threads: int) -> Embedder:
     try:
         return MultilingualEmbedder(document_threads=document_threads)
     except ModelFileError as exc:
-        return UnusableEmbedder(exc)
+        return UnusableEmbedder(multilingual.MODEL_NAME, exc)
 
 
-def is_installed(name: str) -> bool:
-    """Whether an embedder that a namespace names can be used; the default one comes with every installation."""
-    return name == DEFAULT_EMBEDDER or (name == multilingual.MODEL_NAME and multilingual.is_installed())
-
-
-def check_installed(name: EmbedderName) -> None:
-    """Raise InvalidInput if an embedder that a namespace is to have is not installed."""
-    if not is_installed(name):
-        raise InvalidInput(multilingual.MISSING, loc=("embedder",))
+def embedder_fault(name: EmbedderName, server: EmbedderName) -> str | None:
+    """Why a server whose settings name the embedder `server` cannot use another one; None if it can."""
+    if name in (DEFAULT_EMBEDDER, server):
+        return None
+    if name == multilingual.MODEL_NAME:
+        return None if multilingual.is_installed() else multilingual.MISSING
+    provider, _, model = name.partition("/")
+    if provider in REMOTE_PROVIDERS and model:
+        return (
+            f"this server has no embedder {name}: set TRIVET_EMBEDDING_PROVIDER={provider} and "
+            f"TRIVET_EMBEDDING_MODEL={model}"
+        )
+    providers = ", ".join(REMOTE_PROVIDERS)
+    return f"must be {DEFAULT_EMBEDDER}, {multilingual.MODEL_NAME} or PROVIDER/MODEL, one of {providers}, not {name!r}"

@@ -81,6 +81,7 @@ class Ingest:
         """Write through `pool`; `announce` is called with the name of a namespace after each change to it."""
         self._pool = pool
         self._analyser = Analyser(embedders)
+        self._embedder_of_new = embedders.of_new
         self._announce = announce
         self._writes = GroupCommit(pool)
         self._order = KeyedFifo()
@@ -226,7 +227,7 @@ class Ingest:
 
         async def attempt() -> DocumentStatus:
             async with self._pool.connection() as conn:
-                namespace = await namespaces.find_or_create(conn, name)
+                namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
                 known = await documents.versions(conn, namespace.ns, document_id)
             kept = {
                 draft.id: draft.fingerprint
@@ -290,7 +291,7 @@ class Ingest:
         turn: Callable[[], Awaitable[bool]],
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
-            namespace = await namespaces.find_or_create(conn, name)
+            namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
             known = await locking.versions(conn, namespace.ns, [draft.id for draft in drafts if draft.may_exist])
             changed = [each for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint]
             stored = await memories.of_ids(conn, namespace.ns, [draft.id for draft in changed]) if changed else ()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.embedding.cache import Embedder
-from retrieval.embedding.embedders import Embedders, check_installed
+from retrieval.embedding.embedders import Embedders
 from retrieval.errors import NotFound
 from retrieval.ingest.analysis import embedded_text
 from retrieval.lifecycle.jobs import Jobs, Progress
@@ -68,9 +68,10 @@ class Reembedding:
 
         Raises:
             NotFound: there is no such namespace, or it is deleted meanwhile.
-            InvalidInput: the embedder is not installed.
+            InvalidInput: this server has not got the embedder.
             Conflict: this is under way already.
             ModelFileError: the embedder cannot be opened.
+            EmbeddingFailed: its provider failed.
         """
         return await self._run(await self._begin(namespace, embedder), report)
 
@@ -96,7 +97,7 @@ class Reembedding:
     async def _begin(self, namespace: str, embedder: EmbedderName | None) -> _Begun:
         async with namespaces.opened(self._pool, namespace) as (_, found):
             name = embedder or found.settings.embedder
-        check_installed(name)
+        self._embedders.check(name)
         progress = Progress(kind="reembed", namespace=namespace)
         await self._jobs.start(progress)
         return _Begun(found, name, progress)
@@ -119,7 +120,7 @@ async def _reembed(
     report: Callable[[int, int], None],
 ) -> int:
     """Give a namespace vectors by an embedder, which has that name; returns of how many memories."""
-    model = await _identity(embedder)
+    model = await _identity(embedder, name)
     async with pool.connection() as conn:
         total, done = await reembedding.count(conn, namespace.ns, model)
     report(done, total)
@@ -150,9 +151,14 @@ async def _reembed(
     return replaced
 
 
-async def _identity(embedder: Embedder) -> str:
-    """Tells vectors apart that cannot be compared, also where a model was changed under its name."""
+async def _identity(embedder: Embedder, name: EmbedderName) -> str:
+    """Tells vectors apart that cannot be compared, also where a bundled model was changed under its name.
+
+    A provider's vectors of one text differ in their last digits from request to request.
+    """
     [vector] = await embedder.embed_documents([_PROBE])
+    if "/" in name:
+        return name
     return f"{embedder.model} {hashlib.sha256(vector.astype(np.float16).tobytes()).hexdigest()[:16]}"
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from classifier.inference import IntentClassifier, ModelMismatch
 from classifier.leg_weights import LegWeightModel
 from classifier.rescorer import Rescorer
+from retrieval.embedding import multilingual
 from retrieval.errors import InvalidInput
 from retrieval.installation import check_model_file
 from retrieval.profiles.profile import Models
@@ -70,7 +71,7 @@ class ModelRegistry:
             InvalidInput: there is no such model, or it is not of its kind for this version; names the kind.
             ModelFileError: it came with Trivet and is missing or damaged.
         """
-        reads_it = embedder != DEFAULT_EMBEDDER and models.intent == Models().intent
+        reads_it = embedder == multilingual.MODEL_NAME and models.intent == Models().intent
         return LoadedModels(
             classifier=await self._find("intent", MULTILINGUAL_INTENT if reads_it else models.intent),
             classifier_embedder=embedder if reads_it else DEFAULT_EMBEDDER,

@@ -14,7 +14,14 @@ from psycopg.types.json import Jsonb
 
 from retrieval.errors import Collided, Conflict, InvalidInput, NotFound, VectorsReplaced
 from retrieval.store.pool import Connection, Pool
-from retrieval.types.namespace import DEFAULT_EMBEDDER, NamespaceInfo, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import (
+    DEFAULT_EMBEDDER,
+    EmbedderName,
+    NamespaceInfo,
+    NamespaceInput,
+    NamespaceReceipt,
+    NamespaceSettings,
+)
 from retrieval.validation import check_names
 
 _NAME = re.compile(r"[\w.:@+\-]{1,128}")
@@ -28,13 +35,13 @@ CURRENT: LiteralString = """
 _FIND = "select ns, name, settings, next_doc, created_at, generation from namespace where name = %(name)s"
 
 _CREATE = """
-    insert into namespace (name, settings) values (%(name)s, '{}')
+    insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
     on conflict (name) do nothing returning ns, name, settings, next_doc, created_at, generation
 """
 
 # The row is locked as by `_LOCK`, since a column of a key is set.
 _LOCK_OR_CREATE = """
-    insert into namespace (name, settings) values (%(name)s, '{}')
+    insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
     on conflict (name) do update set name = excluded.name
     returning ns, name, settings, next_doc, created_at, generation
 """
@@ -149,13 +156,16 @@ async def opened(pool: Pool, name: str) -> AsyncIterator[tuple[Connection, Names
         yield conn, await find(conn, name)
 
 
-async def find_or_create(conn: AsyncConnection[Any], name: str) -> Namespace:
-    """The namespace with that name, created with default settings if missing."""
-    return await _one(conn, _FIND, name) or await _one(conn, _CREATE, name) or await find(conn, name)
+async def find_or_create(
+    conn: AsyncConnection[Any], name: str, *, embedder: EmbedderName = DEFAULT_EMBEDDER
+) -> Namespace:
+    """The namespace with that name, created with this embedder and else default settings if missing."""
+    created = {"name": name, "embedder": embedder}
+    return await _one(conn, _FIND, name) or await _one(conn, _CREATE, **created) or await find(conn, name)
 
 
-async def _one(conn: AsyncConnection[Any], statement: LiteralString, name: str) -> Namespace | None:
-    row = await (await conn.execute(statement, {"name": name})).fetchone()
+async def _one(conn: AsyncConnection[Any], statement: LiteralString, name: str, **others: str) -> Namespace | None:
+    row = await (await conn.execute(statement, {"name": name, **others})).fetchone()
     return None if row is None else _decoded(*row)
 
 
@@ -163,25 +173,30 @@ def _decoded(ns: int, name: str, settings: dict[str, Any], *others: Any) -> Name
     return Namespace(ns, name, msgspec.convert(settings, NamespaceSettings), *others)
 
 
-async def put(conn: AsyncConnection[Any], name: str, settings: NamespaceSettings) -> NamespaceInfo:
-    """Create a namespace or change its settings.
+async def put(
+    conn: AsyncConnection[Any], name: str, settings: NamespaceInput, *, embedder: EmbedderName = DEFAULT_EMBEDDER
+) -> NamespaceInfo:
+    """Create a namespace or change its settings; a new one for which they name no embedder gets `embedder`.
 
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
     async with conn.transaction():
-        [row] = await (await conn.execute(_LOCK_OR_CREATE, {"name": name})).fetchall()
+        [row] = await (await conn.execute(_LOCK_OR_CREATE, {"name": name, "embedder": embedder})).fetchall()
         namespace = _decoded(*row)
+        chosen = settings.embedder or namespace.settings.embedder
         if namespace.next_doc and namespace.settings.language != settings.language:
             raise Conflict(
                 f"the language of namespace {name!r} is {namespace.settings.language!r} and stays so: "
                 "memories were analysed with it"
             )
-        if namespace.next_doc and namespace.settings.embedder != settings.embedder:
+        if namespace.next_doc and namespace.settings.embedder != chosen:
             raise Conflict(
                 f"the embedder of namespace {name!r} is {namespace.settings.embedder!r} and stays so: memories were "
-                f"embedded with it; `trivet reembed` gives them new vectors by {settings.embedder!r}"
+                f"embedded with it; `trivet reembed` gives them new vectors by {chosen!r}"
             )
-        await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(msgspec.to_builtins(settings))})
+        await conn.execute(
+            _CHANGE, {"ns": namespace.ns, "settings": Jsonb({**msgspec.to_builtins(settings), "embedder": chosen})}
+        )
         [described] = await describe(conn, name)
         return described
 

@@ -62,7 +62,9 @@ class CustomRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 RuleInput = SymmetricRule | InverseRule | TransitiveRule | CustomRule
-EmbedderName = Literal["all-MiniLM-L6-v2", "multilingual-e5-small"]
+EmbedderName = Annotated[str, Meta(min_length=1, max_length=256)]
+"""`all-MiniLM-L6-v2`, which is bundled, `multilingual-e5-small`, or a provider's model: PROVIDER/MODEL."""
+
 DEFAULT_EMBEDDER: EmbedderName = "all-MiniLM-L6-v2"
 Redaction = Literal["email", "phone", "number", "url", "all"]
 
@@ -79,14 +81,16 @@ class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     store_results: Annotated[bool, Meta(description="whether to store the ids and scores of the results")] = True
 
 
-class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of a namespace. The first memory fixes its language, and its embedder until `reembed` changes it."""
+class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings to give to a namespace.
+
+    The first memory fixes its language, and its embedder until `reembed` changes it.
+    """
 
     language: Annotated[str, Meta(max_length=32)] = "auto"
     embedder: Annotated[
-        EmbedderName,
-        Meta(description="what makes vectors of texts; multilingual-e5-small needs the extra `multilingual`"),
-    ] = DEFAULT_EMBEDDER
+        EmbedderName | None, Meta(description="null: the one that it has; for a new namespace the server's")
+    ] = None
     profile: Annotated[str, Meta(max_length=128)] | None = None
     rules: Annotated[
         Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,
@@ -118,6 +122,18 @@ class NamespaceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
             many = f"at most {MAX_RULES} rules, of which an inverse is two; there are {len(rules)}"
             raise InvalidInput(many, loc=("rules",))
         return tuple(rules)
+
+
+class NamespaceSettings(NamespaceInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings that a namespace has."""
+
+    embedder: Annotated[
+        EmbedderName,
+        Meta(
+            description="what makes vectors of texts: `all-MiniLM-L6-v2`, `multilingual-e5-small`, which needs the "
+            "extra `multilingual`, or PROVIDER/MODEL as the server's settings name it"
+        ),
+    ] = DEFAULT_EMBEDDER
 
 
 class NamespaceInfo(Struct, frozen=True, kw_only=True):

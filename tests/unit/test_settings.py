@@ -34,8 +34,8 @@ def test_values_get_their_types_and_overrides_win() -> None:
         ("TRIVET_POOL_SIZE", "7.5", "a whole number, at least 4, not '7.5'"),
         ("TRIVET_EMBEDDING_CACHE_AGE_S", "-1", "a number, at least 0, not '-1'"),
         ("TRIVET_INDEX_BYTES", "1GB", "a whole number, at least 1048576, not '1GB'"),
-        ("TRIVET_EMBEDDING_PROVIDER", "abacus", "onnx, not 'abacus'"),
-        ("TRIVET_EMBEDDING_MODEL", "word2vec", "all-MiniLM-L6-v2, not 'word2vec'"),
+        ("TRIVET_EMBEDDING_PROVIDER", "abacus", "one of onnx, openai, ollama, google, not 'abacus'"),
+        ("TRIVET_EMBEDDING_MODEL", "word2vec", "all-MiniLM-L6-v2 with the provider onnx, not 'word2vec'"),
         ("TRIVET_LOG_LEVEL", "loud", "one of debug, info, warning, error, not 'loud'"),
         ("TRIVET_ALLOWED_HOSTS", "https://trivet.example", "names separated by commas"),
         ("TRIVET_ALLOWED_HOSTS", "trivet.example\n", "names separated by commas"),
@@ -113,3 +113,60 @@ def test_an_unknown_variable_is_warned_of(caplog: pytest.LogCaptureFixture) -> N
         "TRIVET_PROT is not a setting; did you mean TRIVET_PORT?",
         "TRIVET_DB_PASSWORD is not a setting",
     ]
+
+
+PROVIDERS = {
+    "openai": ("openai/text-embedding-3-small", "https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "google": ("google/gemini-embedding-001", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"),
+}
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_provider_has_its_usual_model_address_and_key(name: str) -> None:
+    embedder, url, variable = PROVIDERS[name]
+    settings = Settings.from_env({"TRIVET_EMBEDDING_PROVIDER": name, variable: "sk-usual"})
+    assert (settings.embedder, settings.embedding_url, settings.embedding_api_key) == (embedder, url, "sk-usual")
+    assert (settings.sends_texts, "sk-usual" in settings.secrets, "sk-usual" in repr(settings)) == (True, True, False)
+    with pytest.raises(SettingsError, match=f"{name} needs a key: set TRIVET_EMBEDDING_API_KEY or {variable}"):
+        Settings.from_env({"TRIVET_EMBEDDING_PROVIDER": name})
+
+
+def test_ollama_needs_no_key_and_the_bundled_embedder_no_provider() -> None:
+    settings = Settings.from_env({"TRIVET_EMBEDDING_PROVIDER": "ollama", "TRIVET_EMBEDDING_MODEL": "bge-m3:latest"})
+    assert (settings.embedder, settings.embedding_url) == ("ollama/bge-m3:latest", "http://localhost:11434")
+    assert (Settings().embedder, Settings().sends_texts) == ("all-MiniLM-L6-v2", False)
+
+
+def test_a_providers_own_key_goes_to_its_own_address_alone() -> None:
+    environ = {"TRIVET_EMBEDDING_PROVIDER": "openai", "OPENAI_API_KEY": "sk-usual"}
+    elsewhere = {**environ, "TRIVET_EMBEDDING_URL": "http://[::1]:8080/v1"}
+    assert Settings.from_env(elsewhere).embedding_api_key is None
+    for given in (environ, elsewhere):
+        assert Settings.from_env({**given, "TRIVET_EMBEDDING_API_KEY": "sk-own"}).embedding_api_key == "sk-own"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TRIVET_EMBEDDING_URL", "localhost:11434"),
+        ("TRIVET_EMBEDDING_URL", "ftp://localhost"),
+        ("TRIVET_EMBEDDING_URL", "http://ann:secret@localhost"),
+        ("TRIVET_EMBEDDING_URL", "http://localhost/?key=secret"),
+        ("TRIVET_EMBEDDING_URL", "http://localhost:secret"),
+        ("TRIVET_EMBEDDING_API_KEY", "secret\n"),
+        ("TRIVET_EMBEDDING_API_KEY", "sécret"),
+        ("OPENAI_API_KEY", "secret secret"),
+        ("TRIVET_EMBEDDING_MODEL", "a model"),
+    ],
+)
+def test_a_setting_of_a_provider_that_cannot_be_used(name: str, value: str) -> None:
+    """What may hold a password is not repeated."""
+    with pytest.raises(SettingsError, match=r"^TRIVET_EMBEDDING_\w+ must be") as raised:
+        Settings.from_env({"TRIVET_EMBEDDING_PROVIDER": "openai", name: value})
+    assert "cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["TRIVET_EMBEDDING_URL", "TRIVET_EMBEDDING_API_KEY"])
+def test_the_bundled_embedder_is_nowhere_else(name: str) -> None:
+    with pytest.raises(SettingsError, match="are for other servers: set TRIVET_EMBEDDING_PROVIDER to one of openai"):
+        Settings.from_env({name: "http://localhost"})

