@@ -120,7 +120,7 @@ def _embedder(name: EmbedderName, used_by: Sequence[str], server: EmbedderName) 
     """Check that the server has an embedder that some namespaces have chosen."""
     fault = embedder_fault(name, server)
     used = f"of {', '.join(used_by)}{', ...' if len(used_by) == namespaces.MOST_NAMED else ''}"
-    return Finding(f"embedder {name}", fault is None, f"{used}: {fault or 'installed'}")
+    return Finding(f"embedder {name}", fault is None, f"{used}: {fault or 'available'}")
 
 
 async def _provider(settings: Settings) -> Finding:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from graph.rules import Rule
-from retrieval.errors import LegTimedOut, VectorsReplaced
+from retrieval.errors import EmbeddingFailed, LegTimedOut, ModelFileError, VectorsReplaced
 from retrieval.index.namespace_index import IndexState
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.snapshot import NamespaceSnapshot
@@ -196,8 +196,9 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T 
     except TimeoutError:
         reason = f"{LegTimedOut.__doc__} ({timeout_s:g} s)"
     except Exception as exc:
-        log.exception("leg %s failed", name)
         reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
+        # Each query meets an outage of the embedder, which the error describes.
+        log.error("leg %s failed: %s", name, reason, exc_info=not isinstance(exc, (EmbeddingFailed, ModelFileError)))
     return Degradation(leg=name, reason=reason)
 
 

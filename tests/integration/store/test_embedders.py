@@ -173,7 +173,7 @@ async def test_where_it_is_not_installed(chosen: Trivet, database_url: str, unin
 async def test_where_it_is_installed(chosen: Trivet, database_url: str) -> None:
     assert (await chosen.readiness())["models"] is True
     [finding] = [each for each in await examine(settings_for(database_url)) if each.name.startswith("embedder")]
-    assert (finding.ok, finding.detail) == (True, "of e5: installed")
+    assert (finding.ok, finding.detail) == (True, "of e5: available")
 
 
 async def test_over_http(chosen: Trivet, database_url: str, uninstalled: None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -18,7 +20,7 @@ from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceInput, NamespaceSettings
 from retrieval.types.search import ContextRequest, Mode, SearchRequest
-from tests.embedding_provider import KEY, MODELS, Provider, served
+from tests.embedding_provider import KEY, MODELS, Provider, Received, Reply, served
 from tests.processes import PATIENCE_S
 from tests.serving import client_of, settings_for, until_ready
 
@@ -118,12 +120,12 @@ async def test_an_outage_ends_a_replacement_which_then_goes_on(remoted: Trivet, 
     await remoted.add("big", [MemoryInput(id=f"m{number}", text=f"Recipe {number}.") for number in range(80)])
     answer, answered = provider.answer, list[int]()
 
-    def fail_in_the_third(request: object) -> object:
+    def fail_in_the_third(request: Received) -> Reply:
         answered.append(1)
         provider.is_down = len(answered) > 2
-        return answer(request)  # type: ignore[arg-type]
+        return answer(request)
 
-    provider.answer = fail_in_the_third  # type: ignore[method-assign,assignment]
+    provider.answer = fail_in_the_third  # type: ignore[method-assign]
     with pytest.raises(EmbeddingFailed):
         await remoted.reembedding.run("big", NAME)
     assert (await remoted.get_namespace("big")).settings.embedder == BUNDLED
@@ -157,6 +159,37 @@ async def test_during_an_outage_the_other_legs_answer_and_a_write_stores_nothing
     back = await client.post(f"{path}/memories", json={"memories": [{"id": "cat", "text": "It is back."}]})
     assert (back.status_code, back.json()["results"][0]["status"]) == (201, "updated")
     assert (await client.post(f"{path}/search", json={"query": QUERY})).json()["degraded"] == []
+
+
+async def test_a_provider_that_does_not_answer_takes_the_vector_leg_only(
+    remoted: Trivet, provider: Provider, database_url: str
+) -> None:
+    answer, goes_on = provider.answer, threading.Event()
+
+    def hang(request: Received) -> Reply:
+        goes_on.wait(PATIENCE_S)
+        return answer(request)
+
+    provider.answer = hang  # type: ignore[method-assign]
+    try:
+        async with Trivet.open(replace(settings_with(provider, database_url), leg_timeout_s=1.0)) as hurried:
+            response = await hurried.search("n", SearchRequest(query=QUERY))
+            goes_on.set()
+    finally:
+        goes_on.set()
+    assert response.results[0].id == "train"
+    assert ("vector", "The leg passed its deadline. (1 s)") in [(one.leg, one.reason) for one in response.degraded]
+
+
+async def test_a_bulk_write_during_an_outage_tells_what_is_stored(
+    client: httpx.AsyncClient, provider: Provider
+) -> None:
+    lines = b"".join(b'{"id": "m%d", "text": "Recipe %d."}\n' % (number, number) for number in range(3))
+    provider.is_down = True
+    headers = {"content-type": "application/x-ndjson"}
+    reply = await client.post("/v1/namespaces/n/memories/bulk", content=lines, headers=headers)
+    assert "overloaded" in reply.text
+    assert (await client.get("/v1/namespaces/n")).json()["memories"] == 0
 
 
 async def test_what_a_server_without_the_provider_does(
@@ -213,4 +246,5 @@ async def test_the_key_is_in_no_log_and_no_answer(
         texts.append((await client.post(f"{path}/search", json={"query": f"down {is_down}"})).text)
     texts += [(await client.get("/v1/state")).text, repr(provider.settings("openai")), caplog.text]
     assert [KEY in text for text in texts] == [False] * len(texts)
-    assert "overloaded" in caplog.text
+    assert "leg vector failed: EmbeddingFailed: the embedding provider openai answered 503: overloaded" in caplog.text
+    assert "Traceback" not in caplog.text
