@@ -49,6 +49,7 @@ class Provider:
     Attributes:
         replies: given to the next requests instead of vectors.
         is_down: every request is a 503.
+        drift: by which the vectors of a text differ from one request to the next.
     """
 
     url: str
@@ -56,6 +57,7 @@ class Provider:
     received: list[Received] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
     is_down: bool = False
+    drift: float = 0.0
 
     def settings(self, provider: str, **changes: Any) -> Settings:
         """Settings for this server as one of the providers."""
@@ -75,6 +77,8 @@ class Provider:
         if given != KEY:
             return Reply(401, json.dumps({"error": {"message": f"Incorrect API key: {given}"}}).encode())
         vectors = [embedded(text, self.dimensions) for text in request.texts]
+        for vector in vectors:
+            vector[0] += self.drift * len(self.received)
         return Reply(200, json.dumps(_shaped(request.path, vectors)).encode())
 
 

@@ -74,7 +74,7 @@ class DocumentService:
         return DocumentSplitter(TokenizerPieces(load_tokenizer(models_dir() / TOKENIZER_FILE)))
 
     async def _splitter(self, namespace: str) -> DocumentSplitter:
-        """Cuts by the pieces of a namespace's embedder, or of the one that it will have.
+        """Cuts by the pieces of a namespace's embedder, the default one where there is no such namespace yet.
 
         Raises:
             ModelFileError: the embedder cannot be opened.
@@ -83,7 +83,7 @@ class DocumentService:
             async with namespaces.opened(self._pool, namespace) as (_, found):
                 embedder = found.settings.embedder
         except NotFound:
-            embedder = self._embedders.of_new
+            embedder = DEFAULT_EMBEDDER
         if embedder == DEFAULT_EMBEDDER:
             return self._default_splitter
         count = self._embedders.of(embedder).count_pieces

@@ -118,7 +118,7 @@ async def test_vectors_are_replaced_by_the_providers_and_back(remoted: Trivet, p
 async def test_an_outage_ends_a_replacement_which_then_goes_on(remoted: Trivet, provider: Provider) -> None:
     await remoted.put_namespace("big", NamespaceInput(embedder=BUNDLED))
     await remoted.add("big", [MemoryInput(id=f"m{number}", text=f"Recipe {number}.") for number in range(80)])
-    answer, answered = provider.answer, list[int]()
+    answer, answered, provider.drift = provider.answer, list[int](), 0.01
 
     def fail_in_the_third(request: Received) -> Reply:
         answered.append(1)
