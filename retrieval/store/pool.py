@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -198,9 +198,12 @@ async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection
     message names host, port and database, never a password.
     """
     try:
-        connection = await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
-        await connection.execute("set datestyle = 'ISO'")  # psycopg reads no time in another one
-        return connection
+        async with AsyncExitStack() as stack:
+            connection = await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
+            stack.push_async_callback(connection.close)
+            await connection.execute("set datestyle = 'ISO'")  # psycopg reads no time in another one
+            stack.pop_all()
+            return connection
     except psycopg.OperationalError as exc:
         raise StoreUnavailable(f"cannot reach the database {describe(url)}: {one_line(exc)}") from exc
 

@@ -7,6 +7,7 @@ import logging
 import socket
 import traceback
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -89,6 +90,26 @@ async def test_size_connections_work_side_by_side_and_the_next_waits(database_ur
         await holding
     assert len(held) == 5
     assert len(set(held)) == 4
+
+
+async def test_a_connection_that_nobody_waits_for_any_more_is_closed(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is there already and is being set up."""
+    opened, setting_up = list[psycopg.AsyncConnection[Any]](), asyncio.Event()
+
+    async def wait(conn: psycopg.AsyncConnection[Any], _statement: str) -> None:
+        opened.append(conn)
+        setting_up.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "execute", wait)
+    connecting = asyncio.create_task(connect(database_url))
+    await setting_up.wait()
+    connecting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await connecting
+    assert [conn.closed for conn in opened] == [True]
 
 
 async def test_connections_that_the_server_closed_are_replaced(pool: Pool, database_url: str) -> None:

@@ -71,7 +71,7 @@ async def test_many_texts_go_in_batches_and_come_back_in_order(provider: Provide
         assert vectors[row] @ np.array(embedded(texts[row])) == pytest.approx(np.linalg.norm(embedded(texts[row])))
     provider.received.clear()
     await embedder.embed_documents(["long " * 1_500] * 40)  # 300,000 bytes
-    assert [len(one.texts) for one in provider.received] == [33, 7]
+    assert sorted(len(one.texts) for one in provider.received) == [7, 33]
 
 
 @pytest.mark.parametrize("text", ["word " * 9_000, "船" * 9_000, "🛶" * 9_000])
