@@ -11,6 +11,7 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.columns import USUAL_NAMES, columns_of, has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
 from retrieval.imports.json_values import keys_of_parts, values_at
+from retrieval.imports.jsonl import memory_in_api_form
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -20,8 +21,6 @@ from retrieval.imports.records import (
     mapping_of,
     refused,
 )
-from retrieval.types.memory import MemoryInput
-from retrieval.validation import parse_memory
 
 FILES = ("*.json",)
 
@@ -64,7 +63,4 @@ def _of_row(
 
 def _as_api(row: Mapping[str, Any], place: str, number: int, ids: RepeatableIds) -> SourceRecord:
     raw = msgspec.json.encode(row)
-    memory = parse_memory(raw, number)
-    if isinstance(memory, MemoryInput) and memory.id is None:
-        memory = msgspec.structs.replace(memory, id=ids.next(raw.decode()))
-    return SourceRecord(place=place, memory=memory, size=len(raw))
+    return SourceRecord(place=place, memory=memory_in_api_form(raw, number, ids), size=len(raw))

@@ -14,7 +14,7 @@ from retrieval.imports.files import ImportFile
 from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord
 from retrieval.lifecycle.export import MARK, ExportHeader, read_header
 from retrieval.types.memory import MemoryInput
-from retrieval.validation import MAX_MEMORY_BYTES, parse_memory
+from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
 
 FILES = ("*.jsonl", "*.ndjson")
 
@@ -57,10 +57,16 @@ def read_memories(source: ImportFile, context: ImportContext) -> Records:
     """Memories as the API takes them; a memory without an id gets one from its content."""
     ids = RepeatableIds("jsonl")
     for number, raw in _lines(source, context):
-        memory = parse_memory(raw, number)
-        if isinstance(memory, MemoryInput) and memory.id is None:
-            memory = msgspec.structs.replace(memory, id=ids.next(raw.decode().strip()))
+        memory = memory_in_api_form(raw, number, ids)
         yield SourceRecord(place=f"line {number}", line=number, memory=memory, size=len(raw))
+
+
+def memory_in_api_form(raw: bytes, number: int, ids: RepeatableIds) -> Parsed:
+    """A memory as the API takes it, or what is wrong with it; one without an id gets a repeatable one."""
+    memory = parse_memory(raw, number)
+    if isinstance(memory, MemoryInput) and memory.id is None:
+        return msgspec.structs.replace(memory, id=ids.next(raw.decode().strip()))
+    return memory
 
 
 def read_corpus(source: ImportFile, context: ImportContext) -> Records:
