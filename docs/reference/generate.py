@@ -231,7 +231,8 @@ def settings() -> Iterator[str]:
     yield (
         "The embedding provider is that of new namespaces: the embedder of a namespace is one of its own "
         "[settings](http.md#namespacesettings). [Embeddings by a provider](../how-to/embed-by-a-provider.md) tells of "
-        "the providers' models and addresses."
+        "the providers' models and addresses.\n\n"
+        "The standard `OTEL_*` variables [switch traces on](../how-to/operate.md#traces)."
     )
 
 

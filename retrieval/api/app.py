@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -34,6 +35,7 @@ from retrieval.api.middleware import Gateway
 from retrieval.api.namespaces import NamespacesController
 from retrieval.api.openapi import Rendered, StructSchemas, complete, config
 from retrieval.api.openapi_page import page
+from retrieval.api.otel import tracing_by
 from retrieval.api.parameters import TypedRequest, check_request
 from retrieval.api.problems import PROBLEMS, bad_parameter, log_failure, logging_failures
 from retrieval.api.profiles import ProfilesController
@@ -66,14 +68,20 @@ _CONTROLLERS = (
 def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: bool = True) -> Litestar:
     """An ASGI application for an engine that the caller closes, or else one that lives as long as the application.
 
-    Where it is a server, the process is its own: the interpreter is tuned for it, and it answers at `/mcp`, too.
+    Where it is a server, the process is its own: the interpreter is tuned for it, it answers at `/mcp`, too, and is
+    traced where `OTEL_*` ask for it.
+
+    Raises:
+        SettingsError: `OTEL_*` ask for what is not there.
     """
-    api = AppState(settings=settings)
+    tracing = tracing_by(os.environ) if is_server else None
+    api = AppState(settings=settings, tracing=tracing)
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         opening = nullcontext(engine) if engine is not None else Trivet.open(settings)
-        async with opening as opened, _serving(api, opened):
+        exporting = nullcontext() if tracing is None else tracing.exporting()
+        async with exporting, opening as opened, _serving(api, opened):
             if is_server:
                 _tune_interpreter()
                 async with serving_tools(app, api):
@@ -110,6 +118,8 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
         route.path_format: ", ".join(sorted(route.methods)) for route in app.routes if isinstance(route, HTTPRoute)
     }
     app.asgi_handler = Gateway(api)(app.asgi_handler)
+    if tracing is not None:
+        app.asgi_handler = tracing(app.asgi_handler)
     return app
 
 

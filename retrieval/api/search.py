@@ -75,4 +75,6 @@ def _observed(api: AppState, answer: Answer) -> Answer:
     embedders = api.engine.embedders
     api.metrics.observe_cache(hits=embedders.hits, misses=embedders.misses)
     asyncio.get_running_loop().call_soon(api.metrics.observe_answer, answer.timings_ms, answer.degraded)
+    if api.tracing is not None:
+        api.tracing.describe(answer)
     return answer

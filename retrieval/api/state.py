@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
@@ -16,6 +16,9 @@ from retrieval.engine import Trivet
 from retrieval.errors import StoreUnavailable
 from retrieval.settings import Settings
 from retrieval.validation import SMALL_BYTES
+
+if TYPE_CHECKING:
+    from retrieval.api.tracing import Tracing
 
 T = TypeVar("T")
 
@@ -28,10 +31,12 @@ class AppState:
         opened: the engine; None before the start and after the stop.
         openapi: makes the OpenAPI document, as JSON.
         allowed: the methods of each path, as the header `Allow` has them.
+        tracing: makes spans of requests; None where nobody asks for them.
         tools: answers what is below `/mcp`; None without the extra `mcp`.
     """
 
     settings: Settings
+    tracing: Tracing | None = None
     metrics: Metrics = field(default_factory=Metrics)
     opened: Trivet | None = None
     openapi: Callable[[], bytes] = bytes

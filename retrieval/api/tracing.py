@@ -1,0 +1,118 @@
+"""Traces: a span for each request, by OpenTelemetry. Imports the packages of the extra `otel`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPMethod
+from threading import Thread
+
+from litestar.enums import ScopeType
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.propagate import extract
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from retrieval.api.middleware import MOUNT, UNROUTED, encoded_path, is_open
+from retrieval.installation import installed_version
+from retrieval.types.search import ContextResponse, SearchResponse
+
+STOP_S = 5.0
+"""How long a server that stops waits for a collector to take the last spans."""
+
+
+class Tracing(ASGIMiddleware):
+    """Wraps the application: each request but those of probes is a span in the trace that its caller began.
+
+    It is named by method and route. Its attributes are those of OpenTelemetry's HTTP conventions and what `describe`
+    adds. There is no text among them, neither a query's nor a memory's.
+    """
+
+    scopes = (ScopeType.HTTP,)
+
+    def __init__(self, *, to_collector: bool, to_console: bool) -> None:
+        own = Resource.create({"service.name": "trivet", "service.version": installed_version()})
+        self._provider = TracerProvider(resource=own.merge(OTELResourceDetector().detect()), shutdown_on_exit=False)
+        self._tracer = self._provider.get_tracer("trivet")
+        self._exporters: list[SpanExporter] = []
+        if to_collector:
+            self._exporters.append(OTLPSpanExporter())
+        if to_console:
+            self._exporters.append(ConsoleSpanExporter())
+
+    @asynccontextmanager
+    async def exporting(self) -> AsyncIterator[None]:
+        """Export spans for the length of a block: in threads, which must be this process's own and not a parent's.
+
+        What a collector that is away does not take is dropped, and one line in the log says so for each batch.
+        """
+        logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # it warns before each of several attempts
+        for exporter in self._exporters:
+            self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        try:
+            yield
+        finally:
+            stopping = Thread(target=self._provider.shutdown, daemon=True)  # it may take half a minute
+            stopping.start()
+            await asyncio.to_thread(stopping.join, STOP_S)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Handle one request."""
+        assert scope["type"] == ScopeType.HTTP  # noqa: S101  # for mypy
+        path = encoded_path(scope)
+        if is_open(path) or path == "/metrics":
+            await next_app(scope, receive, send)
+            return
+        status = 500
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        known = scope["method"] in HTTPMethod.__members__
+        with self._tracer.start_as_current_span(
+            scope["method"] if known else "HTTP",
+            extract(headers, Context()),
+            SpanKind.SERVER,
+            {
+                "http.request.method": scope["method"] if known else "_OTHER",
+                "url.scheme": scope["scheme"],
+                "url.path": path,
+            },
+            record_exception=False,  # messages of errors may quote texts
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                await next_app(scope, receive, send_and_note)
+            finally:
+                route = scope.get("path_template", UNROUTED) or MOUNT
+                if route != UNROUTED:
+                    span.update_name(f"{scope['method']} {route}")
+                    span.set_attribute("http.route", route)
+                span.set_attribute("http.response.status_code", status)
+                span.set_attribute("trivet.request_id", scope["state"]["request_id"])
+                if status >= 500:
+                    span.set_attribute("error.type", str(status))
+                    span.set_status(StatusCode.ERROR)
+
+    def describe(self, answer: SearchResponse | ContextResponse) -> None:
+        """Add to the request's span how its answer came about."""
+        span = trace.get_current_span()
+        span.set_attribute("trivet.search_id", answer.search_id)
+        span.set_attribute("trivet.profile", answer.profile)
+        span.set_attribute("trivet.degraded", [one.leg for one in answer.degraded])
+        if answer.intent is not None:
+            span.set_attribute("trivet.intent", answer.intent.label)
+        for stage, milliseconds in answer.timings_ms.items():
+            span.set_attribute(f"trivet.timings_ms.{stage}", milliseconds)

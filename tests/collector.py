@@ -1,0 +1,82 @@
+"""An OpenTelemetry collector on loopback: takes OTLP over HTTP, as protobuf."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+
+@dataclass
+class Collector:
+    """What it has received.
+
+    Attributes:
+        bodies: of all requests, as they came.
+        is_down: every request is a 503.
+    """
+
+    url: str
+    bodies: list[bytes] = field(default_factory=list)
+    is_down: bool = False
+
+    @property
+    def requests(self) -> list[ExportTraceServiceRequest]:
+        """The bodies, decoded."""
+        return [ExportTraceServiceRequest.FromString(body) for body in list(self.bodies)]
+
+    @property
+    def spans(self) -> dict[str, Span]:
+        """The last span of each name."""
+        resources = [resource for request in self.requests for resource in request.resource_spans]
+        return {span.name: span for one in resources for scope in one.scope_spans for span in scope.spans}
+
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """Who sent each body."""
+        return [attributes(one.resource) for request in self.requests for one in request.resource_spans]
+
+
+def attributes(described: Any) -> dict[str, Any]:
+    """The attributes of a span or a resource."""
+    return {one.key: _value(one.value) for one in described.attributes}
+
+
+def _value(given: AnyValue) -> Any:
+    kind = given.WhichOneof("value")
+    return [_value(one) for one in given.array_value.values] if kind == "array_value" else getattr(given, str(kind))
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    """A running collector."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if not collector.is_down:
+                collector.bodies.append(body)
+            self.send_response(503 if collector.is_down else 200)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    collector = Collector(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield collector
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
