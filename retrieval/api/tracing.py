@@ -108,11 +108,14 @@ class Tracing(ASGIMiddleware):
 
     def describe(self, answer: SearchResponse | ContextResponse) -> None:
         """Add to the request's span how its answer came about."""
-        span = trace.get_current_span()
-        span.set_attribute("trivet.search_id", answer.search_id)
-        span.set_attribute("trivet.profile", answer.profile)
-        span.set_attribute("trivet.degraded", [one.leg for one in answer.degraded])
-        if answer.intent is not None:
-            span.set_attribute("trivet.intent", answer.intent.label)
-        for stage, milliseconds in answer.timings_ms.items():
-            span.set_attribute(f"trivet.timings_ms.{stage}", milliseconds)
+        intent = {} if answer.intent is None else {"trivet.intent": answer.intent.label}
+        timings = {f"trivet.timings_ms.{stage}": taken for stage, taken in answer.timings_ms.items()}
+        trace.get_current_span().set_attributes(
+            {
+                "trivet.search_id": answer.search_id,
+                "trivet.profile": answer.profile,
+                "trivet.degraded": [one.leg for one in answer.degraded],
+                **intent,
+                **timings,
+            }
+        )
