@@ -15,8 +15,8 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheel .
 
 FROM python:3.12-slim
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
-COPY requirements.lock /tmp/
-RUN pip install --require-hashes -r /tmp/requirements.lock && rm /tmp/requirements.lock
+COPY requirements-image.lock /tmp/
+RUN pip install --require-hashes -r /tmp/requirements-image.lock && rm /tmp/requirements-image.lock
 COPY --from=build /wheel /wheel
 RUN pip install --no-deps /wheel/*.whl && rm -r /wheel \
     && useradd --uid 10001 --create-home --shell /usr/sbin/nologin trivet \

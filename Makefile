@@ -120,7 +120,8 @@ models: $(INSTALLED) $(DEVELOPMENT) ## build the embedder and the intent model a
 
 .PHONY: lock
 lock: $(DEVELOPMENT) ## resolve the lock files anew; UPGRADE=1 takes newer versions
-	@for lock in requirements.lock "requirements-dev.lock --extra train --extra dev"; do \
+	@for lock in requirements.lock "requirements-dev.lock --extra train --extra dev" \
+		"requirements-image.lock --extra documents --extra mcp --extra otel --constraint requirements-dev.lock"; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 			--generate-hashes --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 			pyproject.toml -o $$lock || exit 1; done

@@ -59,7 +59,7 @@ def test_the_server_waits_for_a_healthy_database_and_is_published_on_loopback_on
 def test_the_image_has_what_the_wheel_is_built_from() -> None:
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     built_from = {"models", "trivet", "hatch_build.py", *PACKAGES}
-    assert {"pyproject.toml", "requirements.lock", *built_from} <= let_in
+    assert {"pyproject.toml", "requirements-image.lock", *built_from} <= let_in
     dockerfile = (ROOT / "Dockerfile").read_text()
     assert {f"COPY {name} {name}" for name in built_from} <= set(dockerfile.splitlines())
     assert "--require-hashes" in dockerfile
