@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 from mcp.server import MCPServer
@@ -26,8 +26,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_RESULTS = 20
-PATH = "/mcp"
-NAMESPACE_HEADER = "x-trivet-namespace"
 
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
@@ -160,7 +158,7 @@ async def serve_stdio(
 async def serving_http(client: AsyncClient) -> AsyncIterator[Starlette]:
     """An application that answers at `/`, whatever path the request had before, for the length of a block.
 
-    The server around it has checked the request's key, host and origin.
+    The server around it has checked the request's key, host and origin, and found its namespace.
     """
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     tools = server(client, namespace_of_request)
@@ -172,14 +170,13 @@ async def serving_http(client: AsyncClient) -> AsyncIterator[Starlette]:
 
 
 def namespace_of_request(context: Context) -> str:
-    """The namespace that a request names by its path or else by a header.
+    """The namespace that the server around it has found in a request.
 
     Raises:
-        InvalidInput: by neither.
+        InvalidInput: in none.
     """
     request: Any = context.request_context.request
-    path = request.scope["raw_path"].decode("latin-1").partition(PATH)[2].strip("/")
-    name: str | None = unquote(path) or request.headers.get(NAMESPACE_HEADER)
+    name: str | None = request.scope["state"]["namespace"]
     if not name:
-        raise InvalidInput(f"name a namespace: {PATH}/NAMESPACE, or the header {NAMESPACE_HEADER}")
+        raise InvalidInput("name a namespace: /mcp/NAMESPACE, or the header X-Trivet-Namespace")
     return name

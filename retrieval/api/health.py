@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from retrieval.api.problems import NotReady, problems
 from retrieval.api.state import Api
+from retrieval.api.tokens import READS
 from retrieval.errors import StoreUnavailable
 from retrieval.installation import installed_version
 from retrieval.types.state import ServerState
@@ -94,7 +95,7 @@ class ServerController(Controller):
         """
         return Response(api.metrics.exposition().decode(), media_type=PROMETHEUS_TYPE)
 
-    @get("/openapi.json", media_type="application/json")
+    @get("/openapi.json", media_type="application/json", opt={READS: True})
     async def openapi(self, api: Api) -> Response[dict[str, Any]]:
         """OpenAPI document.
 

@@ -7,25 +7,38 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from urllib.parse import unquote
 
 from litestar import Litestar, asgi
+from litestar.enums import ScopeType
 from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from retrieval.api.state import AppState
+from retrieval.api.tokens import check_access
 from retrieval.errors import NotFound
 from retrieval.tasks import cancel
+
+NAMESPACE_HEADER = b"x-trivet-namespace"
 
 
 @asgi("/mcp", is_mount=True, copy_scope=True)
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
-    """Hand over what is below `/mcp`."""
+    """Hand over what is below `/mcp`, with the namespace that it names: by its path or else by a header.
+
+    Tools may write, whatever a token says.
+    """
+    assert scope["type"] == ScopeType.HTTP  # noqa: S101  # for mypy
     tools: ASGIApp | None = scope["litestar_app"].state["api"].tools
     if not scope["path"].startswith("/"):  # as that of /mcpx
         raise NotFoundException
     if tools is None:
         raise NotFound("the Model Context Protocol's package is missing on the server: pip install 'trivet[mcp]'")
-    await tools({**scope, "path": "/"}, receive, send)  # type: ignore[arg-type]
+    header = next((value.decode("latin-1") for name, value in scope["headers"] if name == NAMESPACE_HEADER), None)
+    namespace = unquote(scope["path"].strip("/")) or header
+    check_access(scope, namespace, writes=True)
+    scope["state"]["namespace"] = namespace
+    await tools({**scope, "path": "/"}, receive, send)
 
 
 @asynccontextmanager

@@ -20,6 +20,8 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from retrieval.api.hosts import HostCheck
 from retrieval.api.problems import problem
 from retrieval.api.state import AppState
+from retrieval.api.tokens import token_of
+from retrieval.errors import InvalidInput
 
 access_log = logging.getLogger("retrieval.api.access")
 
@@ -89,7 +91,7 @@ class Gateway(ASGIMiddleware):
     def _unauthorized(self, scope: HTTPScope) -> ProblemDetailsException | None:
         """The problem to refuse with, and its challenge (RFC 6750); None where no key is needed or it is right.
 
-        Keys are compared in time that does not depend on the one given.
+        Keys are compared in time that does not depend on the one given. A token is kept for `check_access`.
         """
         api_key = self._state.settings.api_key
         if api_key is None or is_open(scope["path"]):
@@ -101,7 +103,11 @@ class Gateway(ASGIMiddleware):
             if scheme.lower() == b"bearer":
                 if hmac.compare_digest(key.strip(), api_key.encode()):
                     return None
-                detail = "This is not the server's key, which its TRIVET_API_KEY holds."
+                try:
+                    scope["state"]["token"] = token_of(key.strip().decode("latin-1"), api_key)
+                    return None
+                except InvalidInput as exc:
+                    detail = str(exc)
             challenge += ', error="invalid_token"'
         return problem(401, detail, headers={"www-authenticate": challenge})
 

@@ -8,9 +8,10 @@ from urllib.parse import quote
 from litestar import Controller, delete, get, put
 from litestar.params import JSONBody, QueryParameter
 
-from retrieval.api.parameters import NamespaceName
+from retrieval.api.parameters import NamespaceName, TypedRequest
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
+from retrieval.api.tokens import READS, token_in
 from retrieval.errors import InvalidInput
 from retrieval.types.namespace import NamespaceInfo, NamespaceInput, NamespaceList, NamespaceReceipt
 
@@ -23,10 +24,11 @@ class NamespacesController(Controller):
     path = "/v1/namespaces"
     tags = ("namespaces",)
 
-    @get(responses=problems())
-    async def list_namespaces(self, api: Api) -> NamespaceList:
-        """List namespaces."""
-        return NamespaceList(namespaces=await api.engine.list_namespaces())
+    @get(opt={READS: True}, responses=problems())
+    async def list_namespaces(self, api: Api, request: TypedRequest) -> NamespaceList:
+        """List namespaces: with a token those that it opens."""
+        found, token = await api.engine.list_namespaces(), token_in(request.scope)
+        return NamespaceList(namespaces=[one for one in found if token is None or one.name in token.namespaces])
 
     @put(ITEM, responses=problems(409, body=True))
     async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceInput]) -> NamespaceInfo:

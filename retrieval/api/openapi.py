@@ -24,6 +24,7 @@ from retrieval.api.middleware import is_open
 from retrieval.api.openapi_page import PAGE_HEADERS, description_of
 from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.problems import PROBLEM_TYPE, TITLES, Problem, type_of
+from retrieval.api.tokens import READS
 from retrieval.installation import installed_version
 from retrieval.types.document import Document, DocumentInfo
 from retrieval.types.memory import Memory, MemoryInput
@@ -104,7 +105,9 @@ def config(pages: Sequence[Rendered], server_url: str, *, with_key: bool) -> Ope
             security_schemes={"key": SecurityScheme(type="http", scheme="bearer")} if with_key else None,
         ),
         render_plugins=pages,
-        openapi_router=Router("/docs", route_handlers=[], include_in_schema=False, response_headers=PAGE_HEADERS),
+        openapi_router=Router(
+            "/docs", route_handlers=[], include_in_schema=False, opt={READS: True}, response_headers=PAGE_HEADERS
+        ),
     )
 
 
@@ -168,7 +171,7 @@ def _add_examples(operation: Mapping[str, Any], examples: Mapping[str, Any]) -> 
 
 def _complete_responses(operation: dict[str, Any], *, needs_key: bool) -> None:
     responses = operation["responses"]
-    for status in (401, 500) if needs_key else (500,):
+    for status in (401, 403, 500) if needs_key else (500,):
         responses[str(status)] = {"description": TITLES[status]}
     for status, response in responses.items():
         response["headers"] = {_REQUEST_ID: {"$ref": f"#/components/headers/{_REQUEST_ID}"}}

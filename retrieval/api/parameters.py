@@ -19,6 +19,7 @@ from litestar.params import PathParameter, QueryParameter
 from msgspec import Meta, Struct
 
 from retrieval.api.state import AppState
+from retrieval.api.tokens import check_route
 from retrieval.error_messages import meant_or_known
 from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import check_name
@@ -152,12 +153,12 @@ _FIELDS = {
 
 
 async def check_request(request: Request[Any, Any, Any]) -> Response[None] | None:
-    """Decode the names in the path, and refuse a query string or a body that no handler should get.
+    """Decode the names in the path, and refuse what the token does not open or a query string or body that is wrong.
 
     OPTIONS is answered here: the router's own answer names only the first handler that it met at a path.
 
     Raises:
-        HTTPException: as `check_body` does.
+        HTTPException: as `check_body` does, or 403.
         InvalidInput: a name that is not UTF-8, a parameter that is unknown or given twice, an empty body.
     """
     if request.method == HttpMethod.OPTIONS:
@@ -166,6 +167,7 @@ async def check_request(request: Request[Any, Any, Any]) -> Response[None] | Non
     encoded = request.scope["path_params"]  # the router keeps it for the next request
     names = {part: _decoded(value, _FIELDS[part]) for part, value in encoded.items() if part in _FIELDS}
     request.scope["path_params"] = {**encoded, **names}
+    check_route(request, names.get("ns"))
     if "name" in names:
         check_name(names["name"])
     if query_string := request.scope["query_string"]:

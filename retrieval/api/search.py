@@ -11,6 +11,7 @@ from litestar.params import JSONBody
 from retrieval.api.parameters import MAX_BYTES, MAX_CONVERSATION_BYTES, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api, AppState
+from retrieval.api.tokens import READS
 from retrieval.types.search import (
     ClassifyRequest,
     ClassifyResponse,
@@ -29,7 +30,7 @@ class SearchController(Controller):
     path = "/v1"
     tags = ("retrieval",)
 
-    @post("/namespaces/{ns:str}/search", status_code=200, responses=problems(404, body=True))
+    @post("/namespaces/{ns:str}/search", status_code=200, opt={READS: True}, responses=problems(404, body=True))
     async def search(self, api: Api, ns: NamespaceName, data: JSONBody[SearchRequest]) -> SearchResponse:
         """Ranked memories.
 
@@ -47,7 +48,7 @@ class SearchController(Controller):
     @post(
         "/namespaces/{ns:str}/context",
         status_code=200,
-        opt={MAX_BYTES: MAX_CONVERSATION_BYTES},
+        opt={MAX_BYTES: MAX_CONVERSATION_BYTES, READS: True},
         responses=problems(404, body=True),
     )
     async def context(self, api: Api, ns: NamespaceName, data: JSONBody[ContextRequest]) -> ContextResponse:
@@ -61,7 +62,7 @@ class SearchController(Controller):
         """
         return _observed(api, await api.engine.context(ns, data))
 
-    @post("/classify", status_code=200, responses=problems(404, body=True))
+    @post("/classify", status_code=200, opt={READS: True}, responses=problems(404, body=True))
     async def classify(self, api: Api, data: JSONBody[ClassifyRequest]) -> ClassifyResponse:
         """The intent of a query and the weights that it alone asks for.
 

@@ -6,24 +6,56 @@ import secrets
 
 import click
 
+from retrieval.api.tokens import Token, signed
 from retrieval.cli.options import example, json_option
 from retrieval.cli.output import print_json
-from retrieval.settings import variable_of
+from retrieval.settings import Settings, variable_of
+from retrieval.store.namespaces import check_new_name
 
 KEY_BYTES = 32
+DAY_S = 86_400
 
 
-@click.command(epilog=example("trivet keys > trivet.key", "export TRIVET_API_KEY=$(trivet keys)"))
+@click.command(
+    epilog=example(
+        "trivet keys > trivet.key",
+        "export TRIVET_API_KEY=$(trivet keys)",
+        "trivet keys --namespace user:ana --read-only --days 30",
+    )
+)
+@click.option("-n", "--namespace", "namespaces", multiple=True, help="A namespace that the token opens; repeatable.")
+@click.option("--read-only", is_flag=True, help="The token searches and reads, and changes nothing.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="After how many days the token expires.")
 @json_option
-def command(as_json: bool) -> None:
-    """Print a new random API key.
+def command(namespaces: tuple[str, ...], read_only: bool, days: float | None, as_json: bool) -> None:
+    """Print a new random API key, or a token for some namespaces.
 
-    A server has one key, which its environment holds and which opens every namespace; nothing is stored here. Standard
+    A server has one key, which its environment holds and which opens every namespace; nothing is stored. Standard
     output gets the key alone, so that it can be assigned; how to use it is told on standard error.
+
+    With --namespace it is a token instead: a JSON Web Token that is signed with the key in TRIVET_API_KEY and sent in
+    the key's place. Another key ends all tokens.
     """
-    key, variable = secrets.token_urlsafe(KEY_BYTES), variable_of("api_key")
-    if as_json:
-        print_json({"variable": variable, "key": key})
+    variable = variable_of("api_key")
+    if not namespaces:
+        if read_only or days is not None:
+            raise click.UsageError("--read-only and --days are for tokens: name a --namespace.")
+        key = secrets.token_urlsafe(KEY_BYTES)
+        if as_json:
+            print_json({"variable": variable, "key": key})
+            return
+        click.echo(key)
+        click.echo(f"Start the server with {variable} set to it; callers send `Authorization: Bearer KEY`.", err=True)
         return
-    click.echo(key)
-    click.echo(f"Start the server with {variable} set to it; callers send `Authorization: Bearer KEY`.", err=True)
+    api_key = Settings.from_env().api_key
+    if api_key is None:
+        raise click.UsageError(f"Set {variable} to the server's key, which signs the token.")
+    for name in namespaces:
+        check_new_name(name)
+    claims = Token(namespaces=list(namespaces), access="read" if read_only else "write")
+    token = signed(claims, api_key, expires_in_s=None if days is None else days * DAY_S)
+    if as_json:
+        print_json({"token": token, "namespaces": claims.namespaces, "access": claims.access})
+        return
+    click.echo(token)
+    click.echo("Callers send it as they would send the key: `Authorization: Bearer TOKEN`.", err=True)

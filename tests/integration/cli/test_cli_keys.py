@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import httpx
+import jwt
 import pytest
 
 from retrieval.api.app import create_app
+from retrieval.api.tokens import Token, token_of
 from retrieval.engine import Trivet
 from tests.command import NOWHERE
 from tests.command import trivet as command
@@ -35,3 +38,29 @@ async def test_it_opens_a_server_that_was_started_with_it(trivet: Trivet, databa
         sent = key if is_right else new_key()
         answer: httpx.Response = await client.get("/v1/namespaces", headers={"authorization": f"Bearer {sent}"})
     assert answer.status_code == (200 if is_right else 401)
+
+
+def test_a_token_is_signed_with_the_servers_key() -> None:
+    key = new_key()
+    token = command(NOWHERE, "keys", "-n", "user:ana", "-n", "team", TRIVET_API_KEY=key).stdout.strip()
+    assert token_of(token, key) == Token(namespaces=["user:ana", "team"], access="write")
+    arguments = ("-n", "a", "--read-only", "--days", "2", "--json")
+    printed = json.loads(command(NOWHERE, "keys", *arguments, TRIVET_API_KEY=key).output)
+    assert token_of(printed["token"], key) == Token(namespaces=["a"], access="read")
+    expires = jwt.decode(printed["token"], key, algorithms=["HS256"])["exp"]
+    assert 0 <= time.time() + 2 * 86_400 - expires < 3_600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "status", "said"),
+    [
+        (["-n", "a"], "", 2, "Set TRIVET_API_KEY"),
+        (["-n", "a"], "too-short", 1, "at least 32 bytes"),
+        (["-n", "a b"], "k" * 32, 1, "namespace: must be 1 to 128 letters"),
+        (["--read-only"], "k" * 32, 2, "name a --namespace"),
+        (["--days", "1"], "k" * 32, 2, "name a --namespace"),
+        (["-n", "a", "--days", "0"], "k" * 32, 2, "--days"),
+    ],
+)
+def test_a_token_that_cannot_be_made(arguments: list[str], key: str, status: int, said: str) -> None:
+    assert said in command(NOWHERE, "keys", *arguments, status=status, TRIVET_API_KEY=key).output
