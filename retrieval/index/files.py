@@ -62,12 +62,20 @@ class IndexFiles:
         return files
 
     async def tidy(self, conn: Connection) -> None:
-        """Remove files that cannot be brought up to date any more, as those of namespaces that were deleted."""
-        found = [*self._folder.glob("*.index")]  # before their rows are read, or a new one could be without its row
+        """Remove files that cannot be brought up to date any more, as those of namespaces that were deleted.
+
+        And what a process was writing when it was killed.
+        """
+        # Before their rows are read, or a new one could be without its row.
+        found = set(self._folder.glob("*.index")) - self._unusable
         known = await index_files.tokens(conn)
         for path in found:
             if _token(path) not in known:
-                path.unlink(missing_ok=True)
+                self._remove(path)
+        for part in self._folder.glob("*.part"):
+            with self.lock(int(part.name.split(".")[0])) as nobody_writes_it:
+                if nobody_writes_it:
+                    part.unlink(missing_ok=True)
 
     def has(self, ns: int) -> bool:
         """Whether there is a file of a namespace, of use or not."""
@@ -93,12 +101,16 @@ class IndexFiles:
             async with namespace_index.one_snapshot(conn):
                 if await self.catch_up(conn, index):
                     return index
+        self._remove(path)
+        return None
+
+    def _remove(self, path: Path) -> None:
+        """Remove a file that is of no use, or do without it from now on."""
         try:
             path.unlink(missing_ok=True)
         except OSError as exc:
             log.warning("the index file %s is of no use and cannot be removed: %s", path, exc)
             self._unusable.add(path)
-        return None
 
     async def map(self, path: Path, ns: int, generation: int) -> NamespaceIndex | None:
         """The index in a file, as it was written; None if it is damaged or of something else."""

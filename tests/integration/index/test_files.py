@@ -629,3 +629,33 @@ async def test_a_full_disk_is_a_warning(
     await until(lambda: "No space left on device" in caplog.text)
     await assert_right(one)
     assert files_in(tmp_path) == files_in(tmp_path, "*.part") == []
+
+
+async def test_what_a_killed_process_was_writing_is_removed(start: Start, tmp_path: Path) -> None:
+    """But not what another process is writing."""
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    [path] = files_in(tmp_path)
+    ns = (await one.loaded()).ns
+    part = path.with_suffix(".part")
+    part.write_bytes(path.read_bytes()[:5_000])
+    with one.files.lock(ns):
+        await start()
+        assert part.exists()
+    await start()
+    assert not part.exists()
+    assert files_in(tmp_path) == [path]
+
+
+async def test_a_start_leaves_alone_what_cannot_be_removed(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    [path] = files_in(tmp_path)
+    stray = path.with_name("1.of-nobody.index")
+    stray.mkdir()
+    assert (await (await start()).loaded()).file
+    assert f"{stray} is of no use and cannot be removed" in caplog.text
