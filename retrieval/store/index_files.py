@@ -40,7 +40,7 @@ _SINCE = PreparedStatement(
     "select " + SNAPSHOT + ", " + CHANGED + """
     from namespace n join index_file f on f.ns = n.ns
     where n.ns = %(ns)s and n.generation = %(generation)s and f.token = %(token)s::uuid
-        and """ + _ORIGIN + " = %(origin)s"
+        and f.transactions::text = %(transactions)s::text and """ + _ORIGIN + " = %(origin)s"
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ async def forget(conn: AsyncConnection[Any], token: str, ns: int) -> None:
 async def since(
     conn: AsyncConnection[Any], origin: str, token: str, ns: int, generation: int, transactions: str
 ) -> Since | None:
-    """What has changed since a file was written; None if that is not known any more.
+    """What has changed since a file was written; None if that is not known any more, or another file has its name.
 
     `conn` is in a transaction with one snapshot.
     """

@@ -631,6 +631,25 @@ async def test_a_full_disk_is_a_warning(
     assert files_in(tmp_path) == files_in(tmp_path, "*.part") == []
 
 
+async def test_an_older_file_in_the_place_of_a_newer_one_is_not_used(start: Start, tmp_path: Path) -> None:
+    """What has changed between them need not be known any more."""
+    one = await start()
+    await one.ingest.add("n", [memory("a")])
+    await one.save()
+    [path] = files_in(tmp_path)
+    older = path.read_bytes()
+    await one.ingest.add("n", [memory("b")])
+    fresh = await start()
+    await fresh.save()
+    [path] = files_in(tmp_path)
+    path.write_bytes(older)
+    async with one.pool.connection() as conn:
+        await changes.trim(conn, kept_s=0)
+    fresh = await start()
+    assert not (await fresh.loaded()).file
+    await assert_right(fresh)
+
+
 async def test_what_a_killed_process_was_writing_is_removed(start: Start, tmp_path: Path) -> None:
     """But not what another process is writing."""
     one = await start()
