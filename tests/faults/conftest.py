@@ -14,7 +14,7 @@ from retrieval.store.embedded.programs import run_program
 from retrieval.store.migrate import migrate
 from tests.faults.servers import FAST, Server, Servers
 from tests.folders import database_folder
-from tests.processes import new_data_dir
+from tests.processes import new_data_dir, quit_postgres_in
 
 
 @pytest.fixture(scope="session")
@@ -33,11 +33,10 @@ def template() -> Iterator[Path]:
 
 @pytest.fixture
 def servers() -> Iterator[Servers]:
-    """None yet; those that a test makes are killed after it."""
+    """None yet; those that a test makes are ended after it."""
     with database_folder() as folder:
-        made = Servers(folder)
-        yield made
-        made.kill()
+        yield Servers(folder)
+        quit_postgres_in(folder)
 
 
 @pytest.fixture

@@ -138,11 +138,6 @@ class Servers:
         self._loaded.append(server)
         return server
 
-    def kill(self) -> None:
-        """Kill -9 of all of them."""
-        for server in self._loaded:
-            server.kill()
-
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait until something holds."""
