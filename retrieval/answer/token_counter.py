@@ -5,28 +5,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from tokenizers import Tokenizer
 
 from retrieval.installation import models_dir
-from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
+from retrieval.text.word_pieces import TOKENIZER_FILE, CountByWords, load_tokenizer
 
 _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
-_PART = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[^ \t\n\r]")
-"""What lies between spaces and punctuation marks of ASCII, or such a mark: the tokenizer splits there, come what may.
-
-It drops some of the other white space. Words with their marks would be three times as often new to the cache.
-"""
-
 MOST_TOKEN_CHARS = 32
 """More characters than the longest piece of the bundled tokenizer has, which is of 18."""
-
-_CACHED_PARTS = 16_384
-_LONGEST_CACHED = 200
-"""Characters; words of languages without spaces are long."""
 
 
 def surely_exceeds(text: str, tokens: int) -> bool:
@@ -47,7 +37,7 @@ class TokenCounter:
     Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts
     as many tokens as it has characters, and so do characters that the tokenizer drops, so that a base64 blob,
     a run of emoji or zero-width characters cannot pass a budget as one token. The names of special tokens are words
-    like any other. Counts of words are cached, by their lower case, as the tokenizer ignores case.
+    like any other.
     """
 
     def __init__(self) -> None:
@@ -58,7 +48,7 @@ class TokenCounter:
         self._path = models_dir() / TOKENIZER_FILE
         if not self._path.is_file():
             raise FileNotFoundError(f"no tokenizer at {self._path}")
-        self._remembered = lru_cache(maxsize=_CACHED_PARTS)(self._count)
+        self._by_words = CountByWords(self._count)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -71,11 +61,7 @@ class TokenCounter:
 
     def count(self, text: str) -> int:
         """Tokens of the text: 0 only for whitespace, at least 1 per word."""
-        # Outside of ASCII a text may have other characters in lower case.
-        parts = _PART.findall(text.lower() if text.isascii() else text)
-        if max(map(len, parts), default=0) <= _LONGEST_CACHED:  # as mostly: in half the time
-            return sum(map(self._remembered, parts))
-        return sum(self._remembered(part) if len(part) <= _LONGEST_CACHED else self._count(part) for part in parts)
+        return self._by_words(text)
 
     def _count(self, text: str) -> int:
         valid = _SURROGATE.sub("\ufffd", text)

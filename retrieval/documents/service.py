@@ -6,26 +6,23 @@ import asyncio
 import base64
 import binascii
 import codecs
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
 import msgspec
 
 from retrieval.documents.extraction import extract
-from retrieval.documents.pieces import CountedPieces, PieceMeasure, TokenizerPieces
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, TextChunk
 from retrieval.embedding.embedders import Embedders
 from retrieval.embedding.onnx import MAX_PIECES
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.ids import uuid7
 from retrieval.ingest.service import Ingest
-from retrieval.installation import models_dir
 from retrieval.store import documents, namespaces
 from retrieval.store.pool import Pool
-from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
 from retrieval.types.document import (
     MAX_DOCUMENT_BYTES,
     MAX_TITLE_CHARS,
@@ -69,10 +66,6 @@ class DocumentService:
         self._embedders = embedders
         self._reading = asyncio.Semaphore(MOST_READERS)
 
-    @cached_property
-    def _default_splitter(self) -> DocumentSplitter:
-        return DocumentSplitter(TokenizerPieces(load_tokenizer(models_dir() / TOKENIZER_FILE)))
-
     async def _splitter(self, namespace: str) -> DocumentSplitter:
         """Cuts by the pieces of a namespace's embedder, the default one where there is no such namespace yet.
 
@@ -84,11 +77,9 @@ class DocumentService:
                 embedder = found.settings.embedder
         except NotFound:
             embedder = DEFAULT_EMBEDDER
-        if embedder == DEFAULT_EMBEDDER:
-            return self._default_splitter
         count = self._embedders.of(embedder).count_pieces
         count("")  # raises here what it may not raise while a text is split
-        return DocumentSplitter(CountedPieces(count))
+        return DocumentSplitter(count)
 
     async def put(self, namespace: str, document: DocumentInput) -> DocumentReceipt:
         """Add or replace a document; nobody sees a part of it, and the same content writes nothing.
@@ -116,7 +107,7 @@ class DocumentService:
         is_titled = bool(chunks) and extracted.structure != "code"
         title = document.title or extracted.title or next(iter(chunks[0].headings if is_titled else ()), None)
         info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
-        memories = await asyncio.to_thread(_memories, document_id, document, info, chunks, splitter.measure)
+        memories = await asyncio.to_thread(_memories, document_id, document, info, chunks, splitter.count)
         status = await self._ingest.replace_document(namespace, document_id, memories)
         return DocumentReceipt(document_id=document_id, chunks=len(memories), status=status)
 
@@ -165,11 +156,15 @@ class DocumentService:
 
 
 def _memories(
-    document_id: str, document: DocumentInput, info: ChunkInfo, chunks: Sequence[TextChunk], measure: PieceMeasure
+    document_id: str,
+    document: DocumentInput,
+    info: ChunkInfo,
+    chunks: Sequence[TextChunk],
+    count: Callable[[str], int],
 ) -> Sequence[MemoryInput]:
     """The chunks as memories; their ids are the document's and their position."""
     paths = list(dict.fromkeys(chunk.headings for chunk in chunks))
-    titles = dict(zip(paths, _titles(info.title, paths, measure), strict=True))
+    titles = dict(zip(paths, _titles(info.title, paths, count), strict=True))
     return [
         MemoryInput(
             id=f"{document_id}#{position}",
@@ -189,17 +184,21 @@ def _memories(
     ]
 
 
-def _titles(title: str | None, paths: Sequence[Sequence[str]], measure: PieceMeasure) -> Sequence[str | None]:
+def _titles(title: str | None, paths: Sequence[Sequence[str]], count: Callable[[str], int]) -> Sequence[str | None]:
     """The document's title and the headings below it, as far as they leave room in the embedder's window."""
     whole = [list(dict.fromkeys(filter(None, (title, *path)))) for path in paths]
     shown = []
     for path in whole:
         candidates = [path, [*path[:1], *path[-1:]], path[-1:]]
         texts = [_BETWEEN_HEADINGS.join(candidate) for candidate in candidates]
-        sizes = measure.sizes(texts)
-        fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= TITLE_PIECES]
-        shown.append((fitting[0] if fitting else measure.head(texts[-1], TITLE_PIECES))[:1_000] or None)
+        fitting = next((text for text in texts if count(text) <= TITLE_PIECES), None)
+        shown.append((_head(texts[-1], TITLE_PIECES, count) if fitting is None else fitting)[:1_000] or None)
     return shown
+
+
+def _head(text: str, pieces: int, count: Callable[[str], int]) -> str:
+    """The beginning of a text that has more pieces."""
+    return text[: bisect_right(range(1, len(text) + 1), pieces, key=lambda length: count(text[:length]))].rstrip()
 
 
 def _content_of(document: DocumentInput) -> bytes:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
 
-from semantic_text_splitter import TextSplitter
-
-from retrieval.documents.pieces import PieceMeasure
+from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
 Structure = Literal["markdown", "text", "code"]
 """How a text shows its structure: Markdown; paragraphs and underlined headings; indented definitions."""
@@ -60,14 +58,15 @@ class DocumentSplitter:
     """Splits texts into chunks of at most `pieces` word pieces; the chunks of a text, joined, are the text.
 
     Attributes:
-        measure: what it counts with.
+        count: counts the word pieces of a text.
     """
 
-    def __init__(self, measure: PieceMeasure, *, pieces: int = CHUNK_PIECES) -> None:
-        """`measure` counts in the word pieces of the embedder that the chunks are for."""
+    def __init__(self, count: Callable[[str], int], *, pieces: int = CHUNK_PIECES) -> None:
+        """`count` is that of the embedder that the chunks are for, and must not raise."""
+        self.count = count
         self._pieces = pieces
-        self._markdown, self._plain = measure.splitters(pieces)
-        self.measure = measure
+        self._markdown = MarkdownSplitter.from_callback(count, pieces, trim=False)
+        self._plain = TextSplitter.from_callback(count, pieces, trim=False)
         # What takes the splitters quadratic time, as ten thousand ">" do, takes them little in small pieces.
         self._blocks = TextSplitter(MAX_CHUNK_CHARS, trim=False)
 
@@ -84,10 +83,11 @@ class DocumentSplitter:
 
     def _joined(self, sections: Iterable[Sequence[str]]) -> list[str]:
         """The parts of all sections; small and blank ones are joined with a neighbour, rather of their own section."""
-        parts = [(part, number == 0) for section in sections for number, part in enumerate(section)]
+        parts = ((part, number == 0) for section in sections for number, part in enumerate(section))
         chunks: list[str] = []
         held = 0
-        for (part, begins), size in zip(parts, self.measure.sizes([part for part, _ in parts]), strict=True):
+        for part, begins in parts:
+            size = self.count(part)
             last = chunks[-1] if chunks else ""
             fits = held + size <= self._pieces + SMALL_PIECES and len(last) + len(part) <= MAX_CHUNK_CHARS
             is_small = held < SMALL_PIECES or (size < SMALL_PIECES and not begins)

@@ -28,7 +28,7 @@ from retrieval.embedding.encoder import (
 )
 from retrieval.errors import ModelFileError
 from retrieval.installation import REMEDY, check_model_file
-from retrieval.text.word_pieces import load_tokenizer
+from retrieval.text.word_pieces import count_pieces, load_tokenizer
 
 T = TypeVar("T")
 
@@ -153,7 +153,7 @@ class OnnxEmbedder:
 
     def count_pieces(self, text: str) -> int:
         """The word pieces of a text, without those that mark its beginning and end."""
-        return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        return count_pieces(text)
 
     async def warm_up(self) -> None:
         """Run one query, so that the first real one does not pay for allocations."""

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import EmbeddingFailed
-from retrieval.installation import models_dir
 from retrieval.settings import Settings
-from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
+from retrieval.text.word_pieces import count_pieces
 
 MOST_BYTES = 8_000
 """Bytes of UTF-8 of a text that are sent; what is behind them is found by its words alone.
@@ -98,8 +97,7 @@ class RemoteEmbedder:
 
     def count_pieces(self, text: str) -> int:
         """The word pieces of a text for the bundled embedder, as the model's own are not known."""
-        tokenizer = load_tokenizer(models_dir() / TOKENIZER_FILE)
-        return len(tokenizer.encode(text, add_special_tokens=False).ids)
+        return count_pieces(text)
 
     async def aclose(self) -> None:
         """Close the connections."""

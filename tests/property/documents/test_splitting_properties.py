@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval.documents.pieces import TokenizerPieces
 from retrieval.documents.splitting import (
     CHUNK_PIECES,
     MAX_CHUNK_CHARS,
@@ -18,7 +17,7 @@ from retrieval.documents.splitting import (
     headings,
 )
 from retrieval.installation import models_dir
-from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
+from retrieval.text.word_pieces import TOKENIZER_FILE, count_pieces, load_tokenizer
 
 STRUCTURES: list[Structure] = ["markdown", "text", "code"]
 
@@ -34,7 +33,7 @@ TEXTS = st.lists(PARTS | st.text(st.characters(codec="utf-8"), max_size=20), max
 
 @cache
 def splitter() -> DocumentSplitter:
-    return DocumentSplitter(TokenizerPieces(load_tokenizer(models_dir() / TOKENIZER_FILE)))
+    return DocumentSplitter(count_pieces)
 
 
 @settings(deadline=None)
@@ -44,9 +43,16 @@ def test_chunks_are_the_text_and_fit_the_window(text: str, structure: Structure)
     chunks = splitter().split(text, structure)
     assert "".join(chunk.text for chunk in chunks) == (text if text.strip() else "")
     assert all(chunk.text.strip() for chunk in chunks)
-    for chunk, size in zip(chunks, splitter().measure.sizes([chunk.text for chunk in chunks]), strict=True):
-        assert size <= CHUNK_PIECES + SMALL_PIECES
+    for chunk in chunks:
+        assert count_pieces(chunk.text) <= CHUNK_PIECES + SMALL_PIECES
         assert len(chunk.text.strip()) <= MAX_CHUNK_CHARS
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_pieces_are_counted_as_the_tokenizer_does(text: str) -> None:
+    tokenizer = load_tokenizer(models_dir() / TOKENIZER_FILE)
+    assert count_pieces(text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 @settings(deadline=None)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.documents.pieces import CountedPieces, TokenizerPieces
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, headings
-from retrieval.installation import models_dir
-from retrieval.text.word_pieces import TOKENIZER_FILE, load_tokenizer
+from retrieval.text.word_pieces import CountByWords, count_pieces
 
 PARAGRAPH = "The kettle whistles before the water boils over. " * 12
 MARKDOWN = f"""# Handbook
@@ -35,7 +33,7 @@ Pay
 
 @pytest.fixture(scope="module")
 def splitter() -> DocumentSplitter:
-    return DocumentSplitter(TokenizerPieces(load_tokenizer(models_dir() / TOKENIZER_FILE)))
+    return DocumentSplitter(count_pieces)
 
 
 def test_chunks_of_markdown_know_their_headings(splitter: DocumentSplitter) -> None:
@@ -118,21 +116,25 @@ def test_sentences_stay_whole(splitter: DocumentSplitter) -> None:
     chunks = splitter.split("".join(sentences), "text")
     assert len(chunks) > 4
     assert all(chunk.text in "".join(sentences) and chunk.text.strip()[-1] == "." for chunk in chunks)
-    assert max(splitter.measure.sizes([chunk.text for chunk in chunks])) <= CHUNK_PIECES + SMALL_PIECES
+    assert max(count_pieces(chunk.text) for chunk in chunks) <= CHUNK_PIECES + SMALL_PIECES
 
 
 def test_pieces_may_be_counted_by_a_function() -> None:
     """As the word pieces of embedders whose tokenizer is their own are."""
-    by_words = DocumentSplitter(CountedPieces(lambda text: len(text.split())), pieces=10)
+    by_words = DocumentSplitter(lambda text: len(text.split()), pieces=10)
     chunks = [chunk.text for chunk in by_words.split("One more sentence of six words. " * 200, "text")]
     assert "".join(chunks) == "One more sentence of six words. " * 200
-    assert max(by_words.measure.sizes(chunks)) <= 10 + SMALL_PIECES
-    assert [by_words.measure.head("one two three", pieces) for pieces in (1, 2, 3, 4)] == [
-        "one", "one two", "one two three", "one two three",
-    ]  # fmt: skip
-    assert by_words.measure.head("", 2) == ""
+    assert max(len(chunk.split()) for chunk in chunks) <= 10 + SMALL_PIECES
 
 
-def test_the_head_of_a_text_has_so_many_pieces(splitter: DocumentSplitter) -> None:
-    assert splitter.measure.head("one two three", 2) == "one two"
-    assert splitter.measure.head("one two", 2) == "one two"
+def test_a_word_is_tokenised_once(splitter: DocumentSplitter) -> None:
+    """However often the splitter looks for the place to cut."""
+    tokenised: list[str] = []
+
+    def count(word: str) -> int:
+        tokenised.append(word)
+        return count_pieces(word)
+
+    chunks = DocumentSplitter(CountByWords(count)).split(MARKDOWN, "markdown")
+    assert chunks == splitter.split(MARKDOWN, "markdown")
+    assert sorted(tokenised) == sorted({*tokenised})
