@@ -19,13 +19,13 @@ from retrieval.documents.splitting import Structure, title_in
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_CHARS
 
-Form = Literal["text", "markdown", "code", "html", "pdf"]
+Form = Literal["text", "markdown", "code", "table", "html", "pdf"]
 
 MEDIA_TYPES: Mapping[str, Form] = {
     "text/plain": "text",
     "text/x-rst": "text",
-    "text/csv": "text",
-    "text/tab-separated-values": "text",
+    "text/csv": "table",
+    "text/tab-separated-values": "table",
     "text/markdown": "markdown",
     "text/x-markdown": "markdown",
     "text/html": "html",
@@ -47,10 +47,13 @@ _DEFAULTS: Mapping[Form, str] = {
     "text": "text/plain",
     "markdown": "text/markdown",
     "code": "text/x-source",
+    "table": "text/csv",
     "html": "text/html",
     "pdf": "application/pdf",
 }
-_STRUCTURES: Mapping[Form, Structure] = {"markdown": "markdown", "html": "markdown", "code": "code"}
+_STRUCTURES: Mapping[Form, Structure] = {
+    "markdown": "markdown", "html": "markdown", "code": "code", "table": "table",
+}  # fmt: skip
 
 _ENCODINGS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
-Structure = Literal["markdown", "text", "code"]
-"""How a text shows its structure: Markdown; paragraphs and underlined headings; indented definitions."""
+Structure = Literal["markdown", "text", "code", "table"]
+"""How a text shows its structure: Markdown; paragraphs and underlined headings; indented definitions; rows."""
 
 CHUNK_PIECES = 144
 """Most word pieces of a chunk; chosen on technical documentation, docs/decisions/0016-documents.md."""
@@ -109,6 +109,8 @@ def headings(text: str, structure: Structure) -> Iterator[Heading]:
     lines = text.splitlines(keepends=True)
     if structure == "markdown":
         return _of_markdown(lines)
+    if structure == "table":
+        return _of_table(lines)
     return _of_code(lines) if structure == "code" else _of_text(lines)
 
 
@@ -185,6 +187,12 @@ def _of_code(lines: Sequence[str]) -> Iterator[Heading]:
         start += len(line)
         if not _ABOVE_DEFINITION.match(line):
             begun = start
+
+
+def _of_table(lines: Sequence[str]) -> Iterator[Heading]:
+    """The names of the columns, which say of each row what its values are."""
+    if lines and lines[0].strip():
+        yield _heading(0, len(lines[0]), 1, lines[0])
 
 
 def _sections(text: str, found: Sequence[Heading]) -> list[str]:

@@ -269,6 +269,17 @@ async def test_bad_documents_are_refused(trivet: Trivet, document: DocumentInput
     assert await trivet.list_namespaces() == []
 
 
+async def test_a_row_of_a_table_is_found_with_the_names_of_its_columns(trivet: Trivet) -> None:
+    rows = "".join(f"{word} lamp,{len(word) * 9},{len(word)}\n" for word in WORDS * 3)
+    table = f"product,price,in stock\n{rows}Bergamot lamp,39,2\n"
+    await trivet.documents.put("n", DocumentInput(id="lamps", text=table, media_type="text/csv"))
+    answer = await trivet.search("n", SearchRequest(query="What is the price of the Bergamot lamp?"))
+    assert "Bergamot lamp,39,2" in answer.results[0].text
+    assert answer.results[0].title == "product,price,in stock"
+    document = await trivet.documents.get("n", "lamps")
+    assert (document.text, document.title) == (table, None)
+
+
 async def test_long_titles_leave_room_for_the_text(trivet: Trivet) -> None:
     """A path of headings that would fill the embedder's window is cut to the document's title and the last heading."""
     deep = "".join(f"{'#' * level} {'heading ' * 20}{level}\n\nText of {level}.\n\n" for level in range(1, 7))

@@ -19,7 +19,7 @@ from retrieval.documents.splitting import (
 from retrieval.installation import models_dir
 from retrieval.text.word_pieces import TOKENIZER_FILE, count_pieces, load_tokenizer
 
-STRUCTURES: list[Structure] = ["markdown", "text", "code"]
+STRUCTURES: list[Structure] = ["markdown", "text", "code", "table"]
 
 PARTS = st.sampled_from(
     [

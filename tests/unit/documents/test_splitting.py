@@ -103,6 +103,14 @@ def test_prose_within_code_is_no_definition() -> None:
     assert [each.title for each in headings(code, "code")] == ["impl Tea", "class Tea"]
 
 
+def test_chunks_of_a_table_know_its_columns(splitter: DocumentSplitter) -> None:
+    rows = "".join(f"Lamp {number},{number * 7},{number % 5}\n" for number in range(90))
+    chunks = splitter.split(f"lamp,price,in stock\n{rows}", "table")
+    assert len(chunks) > 2
+    assert {chunk.headings for chunk in chunks} == {("lamp,price,in stock",)}
+    assert all(chunk.text.endswith("\n") for chunk in chunks)  # rows stay whole
+
+
 def test_short_sections_share_a_chunk(splitter: DocumentSplitter) -> None:
     glossary = "".join(f"## Term {number}\n\nWhat it means.\n\n" for number in range(30))
     chunks = splitter.split(glossary, "markdown")
