@@ -47,12 +47,17 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Page(HTMLParser):
-    """Writes a page as Markdown: headings, list items, table rows and preformatted text; no scripts, no navigation."""
+    """Writes a page as Markdown: headings, list items, table rows and preformatted text; no scripts, no navigation.
+
+    What lies around the main content, where the page marks that, is navigation, too.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.title: str | None = None
         self.parts: list[str] = []
+        self._main_tag: str | None = None
+        self._main_depth = self._main_start = self._main_end = 0  # where in `parts` the main content is
         self._breaks = 0  # line ends to write before the next text
         self._prefix = ""
         self._fence = 0  # where in `parts` the preformatted text begins
@@ -61,6 +66,11 @@ class _Page(HTMLParser):
         self._is_opened = False  # a cell or list item has begun: a paragraph in it begins no line of its own
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if not self._main_depth and (tag == "main" or ("role", "main") in attrs):
+            self._main_start = self._main_start if self._main_tag else len(self.parts)
+            self._main_tag, self._main_depth = tag, 1
+        elif self._main_depth and tag == self._main_tag:
+            self._main_depth += 1
         if self._is_unread(tag):
             self._unread += 1
         elif tag == "title":
@@ -94,11 +104,20 @@ class _Page(HTMLParser):
                 self._end_verbatim()
             self._is_heading = self._is_opened = False
             self._break(1 if tag in _LINES else 2)
+        if tag == self._main_tag and self._main_depth:
+            self._main_depth -= 1
+            self._main_end = len(self.parts)
 
     def close(self) -> None:
         super().close()
         if self._is_verbatim:
             self._end_verbatim()
+
+    @property
+    def text(self) -> str:
+        """The main content of the page if it marks one, else all."""
+        end = len(self.parts) if self._main_depth else self._main_end  # it may never be closed
+        return "".join(self.parts[self._main_start : end]).lstrip() or "".join(self.parts)
 
     def _end_verbatim(self) -> None:
         """Fence the preformatted text by more backticks than are in it."""
@@ -142,7 +161,7 @@ def read_html(content: bytes) -> Reading:
     page.feed(content.decode())
     page.close()
     title = _SPACES.sub(" ", page.title).strip() if page.title else None
-    return Reading(text=_storable("".join(page.parts)), title=_storable(title) if title else None)
+    return Reading(text=_storable(page.text), title=_storable(title) if title else None)
 
 
 def read_pdf(content: bytes) -> Reading:

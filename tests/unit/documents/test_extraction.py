@@ -13,7 +13,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from retrieval.documents import extraction, readers
 from retrieval.documents.extraction import extract
-from retrieval.documents.readers import read_html
+from retrieval.documents.readers import Reading, read_html
 from retrieval.documents.splitting import headings
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_CHARS
@@ -60,6 +60,19 @@ def test_a_page_becomes_markdown() -> None:
         "# Green tea\n\nSteep at 70 degrees,\nnot more.\n\n- Sencha\n- Matcha\n\n| Leaf | Minutes\n| Sencha | 2"
         "\n\n```\na  = 1\n  b\n```\n\nDeep"
     )
+
+
+@pytest.mark.parametrize("main", ["<main>{}</main><p>Next</p>", '<div role="main">{}</div><div>Next</div>', "<main>{}"])
+def test_what_lies_around_the_main_content_is_not_read(main: str) -> None:
+    """Menus are often lists in a plain `div`."""
+    content = main.format("<div><h1>Tea</h1></div><div>Steep it.</div><pre>a</pre>")
+    page = f"<title>Tea - Shop</title><div><pre>b</pre><ul><li>Home<li>Cups</ul></div>{content}"
+    assert read_html(page.encode()) == Reading(text="# Tea\n\nSteep it.\n\n```\na\n```", title="Tea - Shop")
+
+
+def test_a_page_with_an_empty_main_content_is_read_whole() -> None:
+    assert read_html(b"<p>Tea</p><main> </main><p>Cups</p>").text == "Tea\n\nCups"
+    assert read_html(b"<main>Tea</main><p>Cups</p><main>Milk</main>").text == "Tea\n\nCups\n\nMilk"
 
 
 @pytest.mark.parametrize(
