@@ -1,4 +1,4 @@
-"""Mailboxes in mbox format: what each mail says itself, without what it quotes, in threads."""
+"""Mailboxes in mbox format, and single mails: what each mail says itself, without what it quotes, in threads."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ from retrieval.imports.records import (
     source_id,
 )
 
-FILES = ("*.mbox", "mbox")
+FILES = ("*.mbox", "mbox", "*.eml")
 
 MAX_MAIL_BYTES = 64 * 1024**2
 """What a mail has beyond that, attachments as a rule, is not read."""
 
 _MAX_LINE_BYTES, _MAX_FROM_BYTES = 1024 * 1024, 400
+_MAX_HEAD_BYTES = 64 * 1024
+"""Where the headers of a mail end; those of delivery come first."""
+
 _MAX_HEADER_CHARS = 20_000
 _MAX_HTML_CHARS = 1_000_000
 _FROM_LINE = re.compile(rb"From \S.*\d{2}:\d{2}.*\d{4}")
+_HEADER = re.compile(rb"[\w-]+:")
 _MESSAGE_ID = re.compile(r"<[^<>\s]+>")
 _FORWARDED = re.compile(
     r"-{2,} ?((Original|Forwarded) Message|(Ursprüngliche|Weitergeleitete) Nachricht|Message d'origine) ?-{2,}"
@@ -57,10 +61,12 @@ class _MailHead:
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether it begins with a line "From …" and a header."""
+    """Whether it begins with a line "From …" and a header, or with the headers of a mail."""
     for part in source.parts(*FILES):
-        first, _, rest = part.open().read(4_000).lstrip().partition(b"\n")
-        return bool(_FROM_LINE.match(first) and re.match(rb"[\w-]+:", rest))
+        head = part.open().read(_MAX_HEAD_BYTES).lstrip()
+        first, _, rest = head.partition(b"\n")
+        headers = BytesHeaderParser(policy=compat32).parsebytes(head)
+        return bool(_FROM_LINE.match(first) and _HEADER.match(rest)) or ("From" in headers and "Date" in headers)
     return False
 
 
@@ -108,9 +114,12 @@ def _positions(envelopes: list[_MailHead]) -> list[int]:
 
 
 def _mails(source: ImportFile) -> Iterator[tuple[bytes, bytes]]:
-    """The "From " lines and the mails that follow them, of all mailboxes."""
+    """The "From " lines and the mails that follow them, of all mailboxes; a single mail has no such line."""
     for part in source.parts(*FILES):
         from_line, lines, size, blank = b"", list[bytes](), 0, True
+        if _HEADER.match(part.open().read(_MAX_FROM_BYTES)):
+            yield b"", part.open().read(MAX_MAIL_BYTES)
+            continue
         stream = part.open()
         while line := stream.readline(_MAX_LINE_BYTES):
             if blank and _FROM_LINE.match(line[:_MAX_FROM_BYTES]):

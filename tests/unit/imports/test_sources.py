@@ -317,6 +317,23 @@ def test_facts_expire_when_they_were_invalidated() -> None:
     assert memory.expires_at == datetime(2030, 1, 1, tzinfo=UTC)
 
 
+def test_a_single_mail_is_a_mailbox_of_one() -> None:
+    """As mail programs save one, with what its delivery wrote above; no line of it begins another."""
+    headers = (
+        f"{'Received: from mx.example.org by mx.example.org' * 200}\nFrom: Nora <nora@example.org>\nSubject: Tea\n"
+    )
+    one = (
+        f"{headers}Date: Tue, 30 Jan 2024 21:00:00 +0000\n\nFirst.\n\nFrom nora@example.org Tue Jan 30 21:50:07 2024\n"
+    )
+    read = Imported(one)
+    assert read.format == "mbox"
+    assert [(each.title, each.speaker, each.text.count("\n")) for each in read.memories] == [("Tea", "Nora", 2)]
+    reply = one.replace("21:00", "22:00")
+    assert len(Imported(zipped({"a.eml": one.encode(), "b.eml": reply.encode()})).memories) == 2
+    with pytest.raises(InvalidInput, match="none of these formats"):
+        Imported("From: the garden\n\nLetters.")
+
+
 def test_mails_that_are_there_twice_or_in_the_trash_are_skipped() -> None:
     one = MAIL.format(headers="Message-ID: <a@x>\nDate: Tue, 30 Jan 2024 21:00:00 +0000", body="first")
     spam = MAIL.format(headers="Message-ID: <s@x>\nX-Gmail-Labels: Spam,Unread", body="Win a yacht")
