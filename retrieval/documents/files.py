@@ -10,15 +10,21 @@ from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_BYTES, DocumentInput
 
 _MEDIA_TYPES = {
+    ".adoc": "text/plain",
     ".csv": "text/csv",
     ".htm": "text/html",
     ".html": "text/html",
     ".markdown": "text/markdown",
+    ".log": "text/plain",
     ".md": "text/markdown",
+    ".org": "text/plain",
     ".pdf": "application/pdf",
     ".rst": "text/x-rst",
+    ".srt": "text/plain",
+    ".tex": "text/plain",
     ".tsv": "text/tab-separated-values",
     ".txt": "text/plain",
+    ".vtt": "text/plain",
     ".xhtml": "application/xhtml+xml",
 }
 _SOURCE = frozenset(

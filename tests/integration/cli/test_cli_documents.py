@@ -26,3 +26,9 @@ def test_what_is_no_document_is_status_one(database_url: str, tmp_path: Path) ->
     picture.write_bytes(b"\x89PNG")
     assert "no PDF" in trivet("import", str(picture), "--format", "document", status=1).output
     assert "from a file on disk" in trivet("import", "-", "--format", "document", stdin="tea", status=1).output
+
+
+def test_a_file_of_notes_is_a_document_by_its_name(database_url: str, tmp_path: Path) -> None:
+    notes = tmp_path / "garden.org"
+    notes.write_text("* Garden\nWater the roses on Monday.\n", encoding="utf-8")
+    assert "created, chunks: 1" in run(database_url, "import", str(notes), "-n", "home").stdout
