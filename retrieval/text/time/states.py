@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from enum import IntEnum
+from itertools import product
 
 from graph.stopwords import data_lines
 
@@ -37,8 +38,14 @@ def _one_of(phrases: Collection[str]) -> str:
     return f"(?=[{''.join(sorted(firsts))}])(?:{'|'.join(map(re.escape, phrases))})"
 
 
+def _spelled_out(line: str) -> Iterator[str]:
+    """The phrases that a line stands for: "{day,week} before" is "day before" and "week before"."""
+    return map("".join, product(*(part.split(",") for part in re.split("[{}]", line))))
+
+
 _NOW, _BEFORE, _NO_STATE, _OTHER = (
-    _any_of(data_lines(name)) for name in ("asks_for_now", "asks_for_before", "asks_for_no_state", "mean_no_state")
+    _any_of([phrase for line in data_lines(name) for phrase in _spelled_out(line)])
+    for name in ("asks_for_now", "asks_for_before", "asks_for_no_state", "mean_no_state")
 )
 
 
