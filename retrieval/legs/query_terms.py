@@ -22,8 +22,9 @@ _ASKING = word_list("words_of_asking")
 
 _DEICTIC = frozenset(
     words(
-        "a ago an before couple day days few fortnight in last lately month months morning night nights of past "
-        "previous recently several the this today tonight two week weeks weekend weekends year years yesterday"
+        "a afternoon ago an before couple day days earlier evening few fortnight hour hours hr hrs in last lately min "
+        "mins minute minutes month months morning night nights of past previous recently several the this today "
+        "tonight two week weeks weekend weekends wks year years yesterday yrs"
     )
 )
 """Words of purely relative expressions, such as "last week"; "last summer" also contains a word to match."""

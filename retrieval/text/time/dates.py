@@ -7,14 +7,15 @@ from datetime import datetime, timedelta
 
 from graph.dates import MONTHS
 from graph.stopwords import word_list, words
-from retrieval.text.time.tokens import SEASONS, Stretch, TimeTokens, shift, unit_from
+from retrieval.text.time.tokens import HOLIDAYS, SEASONS, Stretch, TimeTokens, shift, unit_from
 
-_WORDS_TOO = frozenset({"may", "march"})  # besides the abbreviations; "dec" and "sep" are also words of programs
+_WORDS_TOO = frozenset({"may", "march"})  # besides the abbreviations
+_SHORT_WORDS_TOO = frozenset({"jan", "mar", "sep", "oct", "dec"})  # a name, and words of programs
 _NAMES_TOO = frozenset({"april", "may", "june", "august", "jan", "mar"})
 _LEADS_TO_NAMES = frozenset(words("in during since until till throughout early mid late between"))
 _LEADS = _LEADS_TO_NAMES | {"from", "before", "after"}
 _LEADS_TO_DAYS = frozenset(words("on by since until till before after from between of the for"))
-_LEADS_TO_YEARS = _LEADS | {"by", "of", "year"}
+_LEADS_TO_YEARS = _LEADS | HOLIDAYS.keys() | {"by", "of", "year", "easter", "eve"}
 _MODAL = frozenset(words("be have not also i we you he she they it never only as well still or"))
 _COUNTED = word_list("counted_nouns")
 _SIGNS = frozenset(words("% $ € £"))
@@ -45,7 +46,9 @@ def _is_month(tokens: TimeTokens, position: int, short: bool) -> bool:
     leads = _LEADS_TO_NAMES if name in _NAMES_TOO or name in _WORDS_TOO else _LEADS
     if next_word == "of" or (lead not in leads and (lead != "of" or tokens.low(position - 2) != "month")):
         return False
-    if not tokens.capital(position) and (short or (name in _WORDS_TOO and (lead == "between" or next_word in _MODAL))):
+    if not tokens.capital(position) and (
+        name in _SHORT_WORDS_TOO or (name in _WORDS_TOO and (lead == "between" or next_word in _MODAL))
+    ):
         return False
     return not (tokens.capital(position) and next_word in _SECOND_NAMES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from retrieval.text.time.dates import date_at
-from retrieval.text.time.relative import DAYS, relative_at
+from retrieval.text.time.relative import DAYS, PARTS_OF_DAY, part_of_day, relative_at, this_unit
 from retrieval.text.time.tokens import UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
 
 _SIDES = {"before": -1, "after": 1}
@@ -30,7 +30,7 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     low, high, after = counted
     side = tokens.low(after + 1)
     is_back = side == "back" and not tokens.low(after + 2).isalnum()  # not "two days back at work"
-    if (side == "ago" or is_back) and not article and unit not in {"weekend", "quarter"}:
+    if (side == "ago" or is_back) and not article and unit != "quarter":
         if tokens.low(position - 1) == "half":
             return _away(now, *_HALVES[unit], after + 2) if unit in _HALVES else None
         if tokens.low(after + 2) in DAYS and unit not in _SLACK and low == high:  # "a year ago today"
@@ -79,13 +79,15 @@ def _beside(tokens: TimeTokens, position: int, now: datetime, unit: str) -> Stre
 
 def _away(base: datetime, unit: str, low: int, high: int, stop: int) -> Stretch:
     """The span between two distances in units; negative numbers lie before `base`."""
+    if unit == "weekend":
+        base = containing(base, unit)
     first, last = shift(base, unit, low), shift(base, unit, high)
     if unit in _SLACK:
         return Stretch(first - _SLACK[unit], last + _SLACK[unit], stop)
-    first, last = midnight(first), shift(midnight(last), "day", 1)
+    first, last = midnight(first), shift(midnight(last), "day", 2 if unit == "weekend" else 1)
     if unit == "year":
         return Stretch(shift(first, "month", -6), shift(last, "month", 6), stop)
-    days = timedelta(days={"day": 0, "week": 3, "month": 15}[unit])
+    days = timedelta(days={"day": 0, "weekend": 0, "week": 3, "fortnight": 7, "month": 15}[unit])
     return Stretch(first - days, last + days, stop)
 
 
@@ -143,24 +145,39 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
 
 
 def _whole(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Stretch | None:
-    return relative_at(tokens, position, now, led=led) or date_at(tokens, position, now, led=led)
+    found = relative_at(tokens, position, now, led=led) or date_at(tokens, position, now, led=led)
+    if found and not tokens.capital(found.stop):  # "yesterday morning", but "Friday Night Dinner"
+        return _in_day(tokens.low(found.stop), found, found.stop + 1) or found
+    return found
+
+
+def _in_day(word: str, day: Stretch, stop: int) -> Stretch | None:
+    """The morning, afternoon, evening or night of what is one day."""
+    if day.start is None or day.end != shift(day.start, "day", 1):
+        return None
+    return part_of_day(word, day.start, stop)
 
 
 def _part(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     """Half of a time ("early", "the end of"), or some of its days, weeks or months ("the last two weeks of")."""
     word = tokens.low(position)
-    if word not in _QUARTERS or tokens.in_title(position):
+    if not (word in _QUARTERS or word in PARTS_OF_DAY) or tokens.in_title(position):
         return None
     if word in {"first", "second", "last"} and tokens.low(position + 1) != "half":
         return _some(tokens, position, now)
     after = tokens.after(position + 1, "half")
     if tokens.low(after) == "of":
-        inner = _whole(tokens, tokens.after(after + 1, "the"), now, led=True)
+        inner_at = tokens.after(after + 1, "the")
+        inner = _whole(tokens, inner_at, now, led=True)
+        if word in {"beginning", "start"} and tokens.is_past(position):  # its end may be that of the last one
+            inner = inner or this_unit(tokens, inner_at, now)
     elif word in _ALONE:
         after = tokens.after(after, "in", "-")
         inner = _whole(tokens, after, now, led=tokens.low(after - 1) == "-")
     else:
         return None
+    if inner and word in PARTS_OF_DAY:
+        return _in_day(word, inner, inner.stop)
     if inner is None or inner.start is None or inner.end is None or inner.end - inner.start < timedelta(days=2):
         return inner
     low, high = _QUARTERS[word]
@@ -173,10 +190,11 @@ def _some(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     word, count = tokens.low(position), tokens.count(position + 1) or (1, 1, position + 1)
     _, number, after = count
     unit = UNITS.get(tokens.low(after), "minute")
-    if word == "second" or unit in {"minute", "hour", "weekend"} or tokens.low(after + 1) != "of":
+    joins = {"of", "in"} if tokens.low(position - 1) == "the" else {"of"}  # "last year in May" is one month
+    if word == "second" or unit in {"minute", "hour"} or tokens.low(after + 1) not in joins:
         return None
     inner = _whole(tokens, tokens.after(after + 2, "the"), now, led=True)
-    if inner is None or inner.start is None or inner.end is None:
+    if inner is None or inner.start is None or inner.end is None or unit == "weekend":
         return inner
     if word == "first":
         return inner._replace(end=min(shift(inner.start, unit, number), inner.end))

@@ -133,7 +133,7 @@ __all__ = ["Period", "find_periods", "period_terms"]
 _TRIGGERS = frozenset(
     {*MONTHS, *SEASONS, *WEEKDAYS, *map(str.lower, SHORT_WEEKDAYS)}
     | {"ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
-    | {"recently", "lately", "earlier", "previous", "weekend", "other", "back"}
+    | {"recently", "lately", "earlier", "previous", "weekend", "other", "back", "beginning", "start"}
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
 _FROM = frozenset({"since", "after"})

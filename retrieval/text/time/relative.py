@@ -9,6 +9,7 @@ from graph.dates import MONTHS
 from graph.stopwords import words
 from retrieval.text.time.dates import date_at
 from retrieval.text.time.tokens import (
+    HOLIDAYS,
     SEASONS,
     SHORT_WEEKDAYS,
     UNITS,
@@ -24,7 +25,9 @@ from retrieval.text.time.tokens import (
 DAYS = {"today": 0, "tonight": 0, "yesterday": -1, "tomorrow": 1}
 """Days from today, by the word for them."""
 
-_PARTS_OF_DAY = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+PARTS_OF_DAY = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+"""First and last hour, from midnight, by the part of the day."""
+
 _STEPS = {"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1}
 _HABITS = frozenset(words("mornings afternoons evenings nights"))
 _NO_MONTH_BEFORE = frozenset(words("of be not have also never"))  # "this May be ..."
@@ -32,6 +35,11 @@ _RECENT_DAYS = 30
 _OTHER_DAYS = 14  # "the other day"
 _DAY_OF_MONTH = re.compile(r"([12]?[0-9]|3[01])(?:st|nd|rd|th)")
 _GOES_ON = frozenset(words("about and at did do for in was were when with"))  # after a day; else it is "the 4th floor"
+_LEADS_TO_DAY = frozenset({"on", "since", "after"})  # "by the 15th" is mostly a day to come
+_LEADS_TO_SEASON = frozenset(words("in over during"))
+_NO_TIME_AFTER = frozenset(
+    words("the a an every each that one and or about for of to from by until till before after with at in than like")
+)  # a weekday that is spoken of
 _MOST_MONTHS = 12
 
 
@@ -58,7 +66,8 @@ def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool =
             return None
         return _rolling(now, "day", -1, _RECENT_DAYS, position + 1)._replace(vague=True)
     if word == "earlier" and (tokens.low(position + 1), tokens.low(position + 2)) == ("in", "the"):
-        return _part_of_day(tokens.low(position + 3), now, position + 4)  # "earlier in the morning" is today's
+        in_day = part_of_day(tokens.low(position + 3), now, position + 4)  # "earlier in the morning" is today's
+        return in_day or this_unit(tokens, position + 3, now)
     return _deictic(tokens, position, now) if word in _STEPS else None
 
 
@@ -70,16 +79,32 @@ def _definite(tokens: TimeTokens, position: int, now: datetime) -> Stretch | Non
         return unit_from(start if start <= now else shift(start, "weekend", -1), "weekend", position + 1)
     if word == "other" and tokens.low(position + 1) == "day":
         return _rolling(now, "day", -1, _OTHER_DAYS, position + 2)._replace(vague=True)
-    if before != "on" or tokens.is_present(position) or date_at(tokens, position, now):  # "on the 3rd and 5th of May"
+    if tokens.is_present(position) or date_at(tokens, position, now):  # "on the 3rd and 5th of May"
         return None
-    return _day_of_month(tokens, position, now)
+    if word in SEASONS and before in _LEADS_TO_SEASON and tokens.is_past(position) and _ends(tokens, position):
+        return _yearly(now, "the", SEASONS[word], "quarter", position + 1)
+    return _day_of_month(tokens, position, now) if before in _LEADS_TO_DAY else None
 
 
-def _part_of_day(word: str, day: datetime, stop: int) -> Stretch | None:
+def this_unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """The week, month, quarter or year that contains now, where a token is its word and no other time follows."""
+    unit = tokens.low(position)
+    if unit not in {"week", "month", "quarter", "year"} or not _ends(tokens, position):
+        return None
+    return unit_from(containing(now, unit), unit, position + 1)
+
+
+def _ends(tokens: TimeTokens, position: int) -> bool:
+    """Whether a time may end with a token: "on the 4th", not "on the 4th floor"."""
+    after = tokens.low(position + 1)
+    return after != "-" and (not after.isalnum() or after in _GOES_ON)
+
+
+def part_of_day(word: str, day: datetime, stop: int) -> Stretch | None:
     """The morning, afternoon, evening or night of a day."""
-    if word not in _PARTS_OF_DAY:
+    if word not in PARTS_OF_DAY:
         return None
-    first, last = _PARTS_OF_DAY[word]
+    first, last = PARTS_OF_DAY[word]
     return Stretch(midnight(day) + timedelta(hours=first), midnight(day) + timedelta(hours=last), stop)
 
 
@@ -103,8 +128,8 @@ def _deictic(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         if which == "this" or unit == "minute" or tokens.low(after + 1) == "of":
             return None
         return _rolling(now, unit, _STEPS[which], number, after + 1)
-    if word in _PARTS_OF_DAY and (which == "this" or (which, word) == ("last", "night")):
-        return _part_of_day(word, shift(now, "day", _STEPS[which]), position + 2)
+    if word in PARTS_OF_DAY and (which == "this" or (which == "last" and word in {"evening", "night"} and not article)):
+        return part_of_day(word, shift(now, "day", _STEPS[which]), position + 2)
     if tokens.low(position + 2) in {"of", "-", "old"} and (word in UNITS or word in WEEKDAYS or article):
         return None
     if word in UNITS:
@@ -118,6 +143,8 @@ def _deictic(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         return _day(now, _days_to(now, WEEKDAYS[word], which == "next"), stop)
     if word in SEASONS:
         return _yearly(now, which, SEASONS[word], "quarter", position + 2)
+    if word in HOLIDAYS and which == "last":
+        return _yearly(now, which, HOLIDAYS[word], "month", position + 2)
     if word in MONTHS and tokens.low(position + 2) not in _NO_MONTH_BEFORE:
         # "this may", "last march" and "next dec" are other words unless capitalised.
         sure = tokens.capital(position + 1) or word in {"june", "july"} or len(word) > 5
@@ -130,13 +157,14 @@ def _unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     which, unit, article = tokens.low(position), tokens.low(position + 1), tokens.low(position - 1) == "the"
     step = _STEPS[which]
     if unit in {"minute", "hour", "day"}:
-        return _rolling(now, unit, step, 1, position + 2) if which == "past" and unit == "day" else None
+        spans_back = (which == "past" and unit == "day") or (step < 0 and article and unit == "hour")
+        return _rolling(now, unit, step, 1, position + 2) if spans_back else None
     if unit == "year" and tokens.low(position + 2) in {"in", "on"}:
         date = date_at(tokens, position + 3, now, year=now.year + step)
         if date is not None and date.start is not None and date.start.year == now.year + step:
             return date
     now, stop = _anchor(tokens, position + 2, now)
-    if unit != "weekend" and (which == "past" or (which == "last" and article)):
+    if unit == "fortnight" or (unit != "weekend" and (which == "past" or (which == "last" and article))):
         return _rolling(now, unit, step, 1, stop)
     start = shift(containing(now, unit), unit, step)
     if unit == "week" and tokens.low(stop) == "on" and tokens.low(stop + 1) in WEEKDAYS:
@@ -182,7 +210,8 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
     named = tokens.after(position + 1, ",")
     if tokens.low(named) == "the" and (found := _day_of_month(tokens, named + 1, now, WEEKDAYS[tokens.low(position)])):
         return found
-    if not (led or (is_on and not tokens.is_present(position))) or _habitual(tokens, position):
+    is_time = led or (is_on and not tokens.is_present(position)) or _is_when(tokens, position)
+    if not is_time or _habitual(tokens, position):
         return None
     date = date_at(tokens, tokens.after(named, "the"), now)
     if date is not None and date.start is not None:
@@ -190,10 +219,18 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
     return _day(now, _days_to(now, WEEKDAYS[tokens.low(position)], after=False), position + 1)
 
 
+def _is_when(tokens: TimeTokens, position: int) -> bool:
+    """Whether a weekday without "on" says when something was: "What did we decide Monday?"."""
+    lead = tokens.low(position - 1)
+    follows = tokens.low(position + 1) in PARTS_OF_DAY or _ends(tokens, position)
+    is_name = not lead.isalpha() or tokens.in_title(position - 1) or lead in _NO_TIME_AFTER
+    return follows and not is_name and tokens.low(position - 2) != "to" and tokens.is_past(position)
+
+
 def _day_of_month(tokens: TimeTokens, position: int, now: datetime, weekday: int | None = None) -> Stretch | None:
     """The last 15th, or the last one that was such a weekday, if no month is named and it does not count a noun."""
-    found, after = _DAY_OF_MONTH.fullmatch(tokens.low(position)), tokens.low(position + 1)
-    if not found or (after.isalnum() and after not in _GOES_ON) or after == "-":
+    found = _DAY_OF_MONTH.fullmatch(tokens.low(position))
+    if not found or not _ends(tokens, position):
         return None
     months = (shift(containing(now, "month"), "month", -back) for back in range(_MOST_MONTHS))
     days = (month + timedelta(days=int(found[1]) - 1) for month in months)
@@ -220,12 +257,15 @@ def _days_to(day: datetime, weekday: int, after: bool) -> int:
 
 
 def _yearly(now: datetime, which: str, month: int, unit: str, stop: int) -> Stretch:
-    """The last such month or season that has ended, the next that begins, or the one nearest to now."""
+    """The last such month or season that has ended or ("the") is half over, the next, or the one nearest to now."""
     starts = [datetime(now.year + step, month, 1) for step in (-2, -1, 0, 1)]
+    middles = {start: start + (shift(start, unit, 1) - start) / 2 for start in starts}
     if which == "this":
-        start = min(starts, key=lambda start: abs(start + (shift(start, unit, 1) - start) / 2 - now))
+        start = min(starts, key=lambda start: abs(middles[start] - now))
     elif which == "next":
         start = next(start for start in starts if start > now)
+    elif which == "the":
+        start = next(start for start in reversed(starts) if middles[start] <= now)
     else:
         start = next(start for start in reversed(starts) if shift(start, unit, 1) <= now)
     return unit_from(start, unit, stop)

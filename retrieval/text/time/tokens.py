@@ -24,12 +24,16 @@ SHORT_WEEKDAYS = {
 SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
 """First months by folded name of the season, as in the northern hemisphere; each lasts three months."""
 
+HOLIDAYS = {"christmas": 12, "halloween": 10, "thanksgiving": 11}
+"""Months by folded name of a holiday in it."""
+
 UNITS = {
     form: unit
-    for unit in ("minute", "hour", "day", "week", "weekend", "month", "quarter", "year")
+    for unit in ("minute", "hour", "day", "week", "weekend", "fortnight", "month", "quarter", "year")
     for form in (unit, unit + "s")
 }
-"""Units of time by word, singular or plural."""
+UNITS |= {"min": "minute", "mins": "minute", "hr": "hour", "hrs": "hour", "nights": "day", "wks": "week", "yrs": "year"}
+"""Units of time by word, singular, plural or abbreviated; nights are counted as days."""
 
 _COUNTS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
@@ -56,10 +60,11 @@ _LENGTHS = {
     "day": timedelta(days=1),
     "week": timedelta(days=7),
     "weekend": timedelta(days=7),  # to the next one
+    "fortnight": timedelta(days=14),
 }
 _VAGUE_COUNTS = {"couple": (2, 2), "few": (2, 5), "several": (3, 8)}
 
-_PRESENT = frozenset(words("am do does doing usually"))
+_PRESENT = frozenset(words("am m do does doing usually will must should can"))  # "m" of "I'm"
 _PAST = frozenset(words("did had was were said told went came met saw happened"))
 _SENTENCE_ENDS = frozenset({".", "!", "?", ""})
 _AROUND = 20
@@ -122,12 +127,19 @@ class TimeTokens:
 
     def is_present(self, position: int) -> bool:
         """Whether the words around a time ask for what is so or planned: "What does she do on the weekend?"."""
+        return not self._around(position).isdisjoint(_PRESENT) and not self.is_past(position)
+
+    def is_past(self, position: int) -> bool:
+        """Whether the words around a time ask for what was: "What did she do over the summer?"."""
+        return not self._around(position).isdisjoint(_PAST)
+
+    def _around(self, position: int) -> set[str]:
         said = set[str]()
         for step in (-1, 1):
             places = range(position + step, position + step * _AROUND, step)
             around = takewhile(lambda place: self[place].text not in _SENTENCE_ENDS, places)
             said.update(self.low(place) for place in around if self.low(place + 1) != "you")
-        return not said.isdisjoint(_PRESENT) and said.isdisjoint(_PAST)
+        return said
 
     def count(self, position: int) -> tuple[int, int, int] | None:
         """Minimum, maximum and the position after a count: "three", "12", "a couple of", "a few"."""
