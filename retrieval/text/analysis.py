@@ -24,6 +24,9 @@ __all__ = ["AUTO", "LANGUAGES", "MAX_COUNT", "SIMPLE", "TermBag", "analyze", "ba
 
 _LONGEST_CACHED = 64
 
+_ACRONYMS_TOO = frozenset({"IT", "WHO"})
+"""English stop words that name something where they are written so."""
+
 MAX_COUNT = 65_535
 """Term frequencies are stored in 16 bits and clipped here, far above where BM25 saturates."""
 
@@ -46,8 +49,9 @@ class TermBag:
 def analyze(text: str, language: str = SIMPLE) -> list[str]:
     """The terms of a text in document order, with repetitions.
 
-    Stop words are dropped unless nothing else remains; emoji are terms only if the text has nothing else. Lone
-    surrogates and control characters are separators. `language` is a name or ISO code of `LANGUAGES`.
+    Stop words are dropped unless nothing else remains, but not "IT" and "WHO" in capitals; emoji are terms only if the
+    text has nothing else. Lone surrogates and control characters are separators. `language` is a name or ISO code of
+    `LANGUAGES`.
 
     Raises:
         InvalidInput: the language is unknown.
@@ -77,7 +81,7 @@ def analyze(text: str, language: str = SIMPLE) -> list[str]:
 def _add(chunk: str, name: str, stops: frozenset[str], terms: list[str], stopped: list[str]) -> None:
     for word in split(chunk):
         term = term_of(word, name)
-        if stops and fold(word) in stops:
+        if stops and fold(word) in stops and chunk not in _ACRONYMS_TOO:
             stopped.append(term)
         elif term:
             terms.append(term)

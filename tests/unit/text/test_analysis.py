@@ -102,6 +102,12 @@ def test_accents_do_not_matter_after_stemming() -> None:
     assert analyze("habitación", "spanish") == analyze("habitacion", "spanish")
 
 
+@pytest.mark.parametrize("language", ["auto", "english"])
+def test_an_acronym_in_capitals_is_no_stop_word(language: str) -> None:
+    assert analyze("Who works in IT at the WHO?", language) == ["work", "it", "who"]
+    assert analyze("It is she who works", language) == ["work"]
+
+
 def test_a_text_of_stop_words_keeps_them() -> None:
     assert analyze("to be or not to be", "english") == ["to", "be", "or", "not", "to", "be"]
 
