@@ -1,7 +1,8 @@
 """Finds the time expressions of a query: "in June 2023", "last week", "since May".
 
 Precision is preferred to recall: a wrong period boosts the wrong memories, while the words of a missed one are still
-searched. English only; seasons of the northern hemisphere; weeks start on Monday.
+searched. English, and of other languages what `graph/data/times.txt` has; seasons of the northern hemisphere; weeks
+start on Monday.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from graph.dates import MONTHS
 from retrieval.text.time.dates import TO, date_at
 from retrieval.text.time.parts import range_at, stretch_at
-from retrieval.text.time.tokens import SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
+from retrieval.text.time.tokens import ENGLISH, SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
 
 MAX_TERMS = 64
 """Maximum number of terms for a period."""
@@ -134,6 +135,7 @@ _TRIGGERS = frozenset(
     {*MONTHS, *SEASONS, *WEEKDAYS, *map(str.lower, SHORT_WEEKDAYS)}
     | {"ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
     | {"recently", "lately", "earlier", "previous", "weekend", "other", "back", "beginning", "start"}
+    | {phrase.split()[0] for phrase in ENGLISH}
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
 _FROM = frozenset({"since", "after"})
@@ -142,7 +144,7 @@ _YEARS = range(2, 9998)  # so that no time zone leads outside the calendar
 
 
 def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
-    """The periods in an English query, in text order, without overlaps.
+    """The periods in a query, in text order, without overlaps.
 
     "Since" and "after" extend to the end of the day of asking; "before" and "until" have no start. A day without a year
     is the last such day, or the next one if that is within a month; "in June" is every June. "Recently" counts only if

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import NamedTuple
 
-from graph.stopwords import words
+from graph.dates import MONTHS
+from graph.stopwords import data_lines, words
 
 WEEKDAYS = {day: number for number, day in enumerate(words("monday tuesday wednesday thursday friday saturday sunday"))}
 """Weekday numbers by folded name; Monday is 0."""
@@ -69,12 +70,37 @@ _PAST = frozenset(words("did had was were said told went came met saw happened")
 _SENTENCE_ENDS = frozenset({".", "!", "?", ""})
 _AROUND = 20
 
+ENGLISH = {
+    phrase: english
+    for english, _, phrases in (line.partition(": ") for line in data_lines("times"))
+    for phrase in phrases.split(", ")
+}
+"""The English for folded times of other languages."""
+
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+
+
+def _expression(phrase: str) -> str:
+    """An expression for a time of another language: whole words, and a month only where a year follows."""
+    if _UNSPACED.match(phrase):
+        return phrase
+    year = r"(?:\s+del?)?(?=\s+[0-9]{4}\b)" if ENGLISH[phrase] in MONTHS else ""
+    capitals = " ".join(f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in phrase.split())
+    return rf"(?<!\w){capitals}(?!\w){year}"
+
+
 _TOKEN = re.compile(
     r"(?<![\w.-])[0-9]{4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,2})?(?!(?!T[0-9])[\w/-])"
     r"|(?<![\w./-])[0-9]{1,2}[-/.][0-9]{1,2}[-/.](?:[0-9]{4}|[0-9]{2})(?![\w/-])"
     r"|(?i:twenty|thirty)[- ](?i:" + "|".join(_UNDER_TWENTY[:9]) + r")\b"
     r"|\w+|[^\w\s]"
 )
+_TOKEN_OF_ANY_LANGUAGE = re.compile(
+    rf"(?P<foreign>{'|'.join(map(_expression, sorted(ENGLISH, key=len, reverse=True)))})"
+    rf"|(?P<han>[0-9]{{4}}年[0-9]{{1,2}}月(?:[0-9]{{1,2}}[日号])?)|{_TOKEN.pattern}"
+)
+_WORD = re.compile(r"\w+")
+_FIRST_WORDS = frozenset(_WORD.findall(phrase)[0] for phrase in ENGLISH)
 
 
 class TimeToken(NamedTuple):
@@ -92,6 +118,20 @@ def _low(text: str) -> str:
     return ORDINALS.get(low) or SHORT_WEEKDAYS.get(text) or SHORT_WEEKDAYS.get(low, low)
 
 
+def _words(found: re.Match[str]) -> list[str]:
+    """What a match stands for, in English; several words where another language has one."""
+    match found.lastgroup:
+        case "foreign":
+            english = ENGLISH[re.sub(r"\s+del?\Z", "", found[0].casefold())]
+            if english in MONTHS:
+                return [english.capitalize()]
+            return [found[0]] if found[0][0].isupper() and found.start() else english.split()  # the philosopher Ayer
+        case "han":
+            return [re.sub("[年月]", "-", found[0]).rstrip("-日号")]
+        case _:
+            return [found[0]]
+
+
 _NOTHING = TimeToken("", "", 0, 0)
 
 
@@ -104,7 +144,10 @@ class TimeTokens:
     """
 
     def __init__(self, text: str) -> None:
-        self.all = [TimeToken(found[0], _low(found[0]), *found.span()) for found in _TOKEN.finditer(text)]
+        # The expression for any language takes five times as long.
+        others = _UNSPACED.search(text) or not _FIRST_WORDS.isdisjoint(_WORD.findall(text.casefold()))
+        found_all = (_TOKEN_OF_ANY_LANGUAGE if others else _TOKEN).finditer(text)
+        self.all = [TimeToken(word, _low(word), *found.span()) for found in found_all for word in _words(found)]
 
     def __getitem__(self, position: int) -> TimeToken:
         return self.all[position] if 0 <= position < len(self.all) else _NOTHING

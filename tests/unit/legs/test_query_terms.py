@@ -18,3 +18,10 @@ def test_words_that_only_name_a_time_are_not_searched(time: str) -> None:
     )
     assert set(timed.terms.values()) <= {*plain.terms.values(), "half"}
     assert timed.dates
+
+
+def test_words_that_only_name_a_time_in_another_language_are_not_searched() -> None:
+    asked_at = datetime(2023, 6, 15, 18, 30, tzinfo=UTC)
+    timed = QueryTerms.from_query("Was haben wir letzte Woche gekocht?", "german", asked_at=asked_at)
+    assert set(timed.terms.values()) == {"gekocht"}
+    assert timed.dates

@@ -201,6 +201,23 @@ ONE_PERIOD = [
     ("What was done by May 31, 2023?", "by May 31, 2023", "../2023-06-01"),
     ("What was done until last week?", "until last week", "../2023-06-12"),
     ("What is to be done by next week?", "by next week", "2023-06-15/2023-06-26"),
+    # In other languages
+    ("Was habe ich gestern gekocht?", "gestern", "2023-06-14/2023-06-15"),
+    ("Gestern war Eve wo?", "Gestern", "2023-06-14/2023-06-15"),
+    ("Was haben wir letzte Woche besprochen?", "letzte Woche", "2023-06-05/2023-06-12"),
+    ("Was fehlte dem Bus im März 2022?", "März 2022", "2022-03-01/2022-04-01"),
+    ("Qu'avons-nous fait l'année dernière ?", "année dernière", "2022-01-01/2023-01-01"),
+    ("¿Qué pasó en noviembre de 2022?", "noviembre de 2022", "2022-11-01/2022-12-01"),
+    ("Che cosa ho fatto l'altro ieri?", "l'altro ieri", "2023-06-13/2023-06-14"),
+    ("O que fizemos no mês passado?", "mês passado", "2023-05-01/2023-06-01"),
+    ("Wat deed ze vorige week?", "vorige week", "2023-06-05/2023-06-12"),
+    ("что нашёл Толик 13 апреля 2022", "13 апреля 2022", "2022-04-13/2022-04-14"),
+    ("حمادة قال ايه امبارح؟", "امبارح", "2023-06-14/2023-06-15"),
+    ("पिछले हफ्ते क्या हुआ", "पिछले हफ्ते", "2023-06-05/2023-06-12"),
+    ("上上个星期谁来了", "上上个星期", "2023-05-29/2023-06-05"),
+    ("2022年6月16号出了什么事", "2022年6月16号", "2022-06-16/2022-06-17"),
+    ("先月どこへ行った", "先月", "2023-05-01/2023-06-01"),
+    ("지난주에 뭐 했어?", "지난주", "2023-06-05/2023-06-12"),
     # A month of every year
     ("Where do they usually go in June?", "June", "--06"),
     ("where do they usually go in may", "may", "--05"),
@@ -315,6 +332,10 @@ NO_PERIOD = [
     "5000 years ago",
     "",
     "東京はどこですか",
+    "Was ist hier passiert?",
+    "What did the philosopher Ayer write?",
+    "Who wrote about mars and mayo to Julio?",
+    "julıo 2022",
 ]
 
 
