@@ -14,7 +14,7 @@ from graph.stopwords import ENGLISH_FUNCTION_WORDS, word_list, words
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.time.periods import Period, find_periods, period_terms
 from retrieval.text.time.sessions import CountedSession, find_session
-from retrieval.text.time.tokens import ENGLISH
+from retrieval.text.time.tokens import ENGLISH, OTHER_NUMBERS
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
@@ -22,13 +22,15 @@ GRACE = timedelta(days=1)
 _WORD = re.compile(r"\w+")
 _ASKING = word_list("words_of_asking")
 
-_DEICTIC = frozenset(
-    words(
+_DEICTIC = {
+    *words(
         "a afternoon ago an before couple day days earlier evening few fortnight hour hours hr hrs in last lately min "
         "mins minute minutes month months morning night nights of past previous recently several the this today "
         "tonight two week weeks weekend weekends wks year years yesterday yrs"
-    )
-) | {word for phrase, english in ENGLISH.items() if english not in MONTHS for word in normalize(phrase).split()}
+    ),
+    *(word for phrase, english in ENGLISH.items() if english not in MONTHS for word in normalize(phrase).split()),
+    *OTHER_NUMBERS,
+}
 """Words of purely relative expressions, such as "last week"; "last summer" also contains a word to match."""
 
 

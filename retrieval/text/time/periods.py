@@ -15,7 +15,16 @@ from datetime import UTC, date, datetime, timedelta
 from graph.dates import MONTHS
 from retrieval.text.time.dates import TO, date_at
 from retrieval.text.time.parts import range_at, stretch_at
-from retrieval.text.time.tokens import ENGLISH, SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
+from retrieval.text.time.tokens import (
+    FIRST_WORDS,
+    SEASONS,
+    SHORT_WEEKDAYS,
+    WEEKDAYS,
+    Stretch,
+    TimeTokens,
+    midnight,
+    shift,
+)
 
 MAX_TERMS = 64
 """Maximum number of terms for a period."""
@@ -135,7 +144,7 @@ _TRIGGERS = frozenset(
     {*MONTHS, *SEASONS, *WEEKDAYS, *map(str.lower, SHORT_WEEKDAYS)}
     | {"ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
     | {"recently", "lately", "earlier", "previous", "weekend", "other", "back", "beginning", "start"}
-    | {phrase.split()[0] for phrase in ENGLISH}
+    | FIRST_WORDS
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
 _FROM = frozenset({"since", "after"})

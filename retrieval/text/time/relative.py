@@ -79,11 +79,13 @@ def _definite(tokens: TimeTokens, position: int, now: datetime) -> Stretch | Non
         return unit_from(start if start <= now else shift(start, "weekend", -1), "weekend", position + 1)
     if word == "other" and tokens.low(position + 1) == "day":
         return _rolling(now, "day", -1, _OTHER_DAYS, position + 2)._replace(vague=True)
-    if tokens.is_present(position) or date_at(tokens, position, now):  # "on the 3rd and 5th of May"
+    if word in SEASONS:
+        is_over = before in _LEADS_TO_SEASON and tokens.is_past(position) and _ends(tokens, position)
+        return _yearly(now, "the", SEASONS[word], "quarter", position + 1) if is_over else None
+    # "on the 3rd and 5th of May" is a date
+    if before not in _LEADS_TO_DAY or tokens.is_present(position) or date_at(tokens, position, now):
         return None
-    if word in SEASONS and before in _LEADS_TO_SEASON and tokens.is_past(position) and _ends(tokens, position):
-        return _yearly(now, "the", SEASONS[word], "quarter", position + 1)
-    return _day_of_month(tokens, position, now) if before in _LEADS_TO_DAY else None
+    return _day_of_month(tokens, position, now)
 
 
 def this_unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:

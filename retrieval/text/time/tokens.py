@@ -75,18 +75,35 @@ ENGLISH = {
     for english, _, phrases in (line.partition(": ") for line in data_lines("times"))
     for phrase in phrases.split(", ")
 }
-"""The English for folded times of other languages."""
+"""The English for folded times of other languages; "N" is a number."""
+
+_SPELLED = (
+    "ein einem einer un una une um uma een один одну",
+    "zwei dos deux due dois duas twee два две दो",
+    "drei tres trois tre três drie три तीन",
+    "vier cuatro quatre quattro quatro четыре चार",
+    "fünf cinco cinq cinque vijf пять",
+    "sechs seis sei zes шесть",
+)
+_HAN_NUMBERS = {sign: number for number, sign in enumerate("一二三四五六七八九十", start=1)} | {"两": 2}
+OTHER_NUMBERS = {word: number for number, line in enumerate(_SPELLED, start=1) for word in line.split()} | _HAN_NUMBERS
+"""Numbers by folded word of another language."""
+
+_HAN = "".join(_HAN_NUMBERS)
+_NUMBER = re.compile(rf"(?:(?<![0-9月{_HAN}])(?:[0-9]{{1,3}}|[{_HAN}])|(?<!\w)(?:{'|'.join(words(*_SPELLED))})(?!\w))")
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
 def _expression(phrase: str) -> str:
     """An expression for a time of another language: whole words, and a month only where a year follows."""
-    if _UNSPACED.match(phrase):
-        return phrase
+    if _UNSPACED.search(phrase):
+        return "(?<![早晚目之以大])" + phrase.replace(
+            "N", _NUMBER.pattern
+        )  # 晚上 before 周 is an evening, no last week
     year = r"(?:\s+del?)?(?=\s+[0-9]{4}\b)" if ENGLISH[phrase] in MONTHS else ""
-    capitals = " ".join(f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in phrase.split())
-    return rf"(?<!\w){capitals}(?!\w){year}"
+    capitals = (f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in phrase.split())
+    return rf"(?<!\w){' '.join(capitals).replace('[NN]', _NUMBER.pattern)}(?!\w){year}"
 
 
 _TOKEN = re.compile(
@@ -97,10 +114,11 @@ _TOKEN = re.compile(
 )
 _TOKEN_OF_ANY_LANGUAGE = re.compile(
     rf"(?P<foreign>{'|'.join(map(_expression, sorted(ENGLISH, key=len, reverse=True)))})"
-    rf"|(?P<han>[0-9]{{4}}年[0-9]{{1,2}}月(?:[0-9]{{1,2}}[日号])?)|{_TOKEN.pattern}"
+    rf"|(?P<han>[0-9]{{4}}年[0-9]{{1,2}}月(?:[0-9]{{1,2}}[日号])?)|{_UNSPACED.pattern}|{_TOKEN.pattern}"
 )
 _WORD = re.compile(r"\w+")
-_FIRST_WORDS = frozenset(_WORD.findall(phrase)[0] for phrase in ENGLISH)
+FIRST_WORDS = frozenset(_WORD.findall(phrase)[-phrase.startswith("N ")] for phrase in ENGLISH)
+"""The words with which times of other languages begin, or end if they begin with a number."""
 
 
 class TimeToken(NamedTuple):
@@ -122,7 +140,11 @@ def _words(found: re.Match[str]) -> list[str]:
     """What a match stands for, in English; several words where another language has one."""
     match found.lastgroup:
         case "foreign":
-            english = ENGLISH[re.sub(r"\s+del?\Z", "", found[0].casefold())]
+            phrase, number = re.sub(r"\s+del?\Z", "", found[0].casefold()), _NUMBER.search(found[0].casefold())
+            if number:
+                count = OTHER_NUMBERS.get(number[0], number[0])
+                return ENGLISH[phrase.replace(number[0], "N", 1)].replace("N", str(count)).split()
+            english = ENGLISH[phrase]
             if english in MONTHS:
                 return [english.capitalize()]
             return [found[0]] if found[0][0].isupper() and found.start() else english.split()  # the philosopher Ayer
@@ -145,7 +167,7 @@ class TimeTokens:
 
     def __init__(self, text: str) -> None:
         # The expression for any language takes five times as long.
-        others = _UNSPACED.search(text) or not _FIRST_WORDS.isdisjoint(_WORD.findall(text.casefold()))
+        others = _UNSPACED.search(text) or not FIRST_WORDS.isdisjoint(_WORD.findall(text.casefold()))
         found_all = (_TOKEN_OF_ANY_LANGUAGE if others else _TOKEN).finditer(text)
         self.all = [TimeToken(word, _low(word), *found.span()) for found in found_all for word in _words(found)]
 
