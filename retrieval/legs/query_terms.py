@@ -12,9 +12,9 @@ from graph.dates import MONTHS
 from graph.names import normalize
 from graph.stopwords import ENGLISH_FUNCTION_WORDS, word_list, words
 from retrieval.text.analysis import analyze, term_id
+from retrieval.text.time.other_languages import ENGLISH, NUMBERS
 from retrieval.text.time.periods import Period, find_periods, period_terms
 from retrieval.text.time.sessions import CountedSession, find_session
-from retrieval.text.time.tokens import ENGLISH, OTHER_NUMBERS
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
@@ -29,7 +29,7 @@ _DEICTIC = {
         "tonight two week weeks weekend weekends wks year years yesterday yrs"
     ),
     *(word for phrase, english in ENGLISH.items() if english not in MONTHS for word in normalize(phrase).split()),
-    *OTHER_NUMBERS,
+    *NUMBERS,
 }
 """Words of purely relative expressions, such as "last week"; "last summer" also contains a word to match."""
 

@@ -14,17 +14,9 @@ from datetime import UTC, date, datetime, timedelta
 
 from graph.dates import MONTHS
 from retrieval.text.time.dates import TO, date_at
+from retrieval.text.time.other_languages import FIRST_WORDS
 from retrieval.text.time.parts import range_at, stretch_at
-from retrieval.text.time.tokens import (
-    FIRST_WORDS,
-    SEASONS,
-    SHORT_WEEKDAYS,
-    WEEKDAYS,
-    Stretch,
-    TimeTokens,
-    midnight,
-    shift,
-)
+from retrieval.text.time.tokens import SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
 
 MAX_TERMS = 64
 """Maximum number of terms for a period."""

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import NamedTuple
 
-from graph.dates import MONTHS
-from graph.stopwords import data_lines, words
+from graph.stopwords import words
+from retrieval.text.time.other_languages import FOREIGN, in_english, may_have_foreign
 
 WEEKDAYS = {day: number for number, day in enumerate(words("monday tuesday wednesday thursday friday saturday sunday"))}
 """Weekday numbers by folded name; Monday is 0."""
@@ -70,55 +70,13 @@ _PAST = frozenset(words("did had was were said told went came met saw happened")
 _SENTENCE_ENDS = frozenset({".", "!", "?", ""})
 _AROUND = 20
 
-ENGLISH = {
-    phrase: english
-    for english, _, phrases in (line.partition(": ") for line in data_lines("times"))
-    for phrase in phrases.split(", ")
-}
-"""The English for folded times of other languages; "N" is a number."""
-
-_SPELLED = (
-    "ein einem einer un una une um uma een один одну",
-    "zwei dos deux due dois duas twee два две दो",
-    "drei tres trois tre três drie три तीन",
-    "vier cuatro quatre quattro quatro четыре चार",
-    "fünf cinco cinq cinque vijf пять",
-    "sechs seis sei zes шесть",
-)
-_HAN_NUMBERS = {sign: number for number, sign in enumerate("一二三四五六七八九十", start=1)} | {"两": 2}
-OTHER_NUMBERS = {word: number for number, line in enumerate(_SPELLED, start=1) for word in line.split()} | _HAN_NUMBERS
-"""Numbers by folded word of another language."""
-
-_HAN = "".join(_HAN_NUMBERS)
-_NUMBER = re.compile(rf"(?:(?<![0-9月{_HAN}])(?:[0-9]{{1,3}}|[{_HAN}])|(?<!\w)(?:{'|'.join(words(*_SPELLED))})(?!\w))")
-
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
-
-
-def _expression(phrase: str) -> str:
-    """An expression for a time of another language: whole words, and a month only where a year follows."""
-    if _UNSPACED.search(phrase):
-        return "(?<![早晚目之以大])" + phrase.replace(
-            "N", _NUMBER.pattern
-        )  # 晚上 before 周 is an evening, no last week
-    year = r"(?:\s+del?)?(?=\s+[0-9]{4}\b)" if ENGLISH[phrase] in MONTHS else ""
-    capitals = (f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in phrase.split())
-    return rf"(?<!\w){' '.join(capitals).replace('[NN]', _NUMBER.pattern)}(?!\w){year}"
-
-
 _TOKEN = re.compile(
     r"(?<![\w.-])[0-9]{4}[-/.][0-9]{1,2}(?:[-/.][0-9]{1,2})?(?!(?!T[0-9])[\w/-])"
     r"|(?<![\w./-])[0-9]{1,2}[-/.][0-9]{1,2}[-/.](?:[0-9]{4}|[0-9]{2})(?![\w/-])"
     r"|(?i:twenty|thirty)[- ](?i:" + "|".join(_UNDER_TWENTY[:9]) + r")\b"
     r"|\w+|[^\w\s]"
 )
-_TOKEN_OF_ANY_LANGUAGE = re.compile(
-    rf"(?P<foreign>{'|'.join(map(_expression, sorted(ENGLISH, key=len, reverse=True)))})"
-    rf"|(?P<han>[0-9]{{4}}年[0-9]{{1,2}}月(?:[0-9]{{1,2}}[日号])?)|{_UNSPACED.pattern}|{_TOKEN.pattern}"
-)
-_WORD = re.compile(r"\w+")
-FIRST_WORDS = frozenset(_WORD.findall(phrase)[-phrase.startswith("N ")] for phrase in ENGLISH)
-"""The words with which times of other languages begin, or end if they begin with a number."""
+_TOKEN_OF_ANY_LANGUAGE = re.compile(f"{FOREIGN}|{_TOKEN.pattern}")
 
 
 class TimeToken(NamedTuple):
@@ -136,24 +94,6 @@ def _low(text: str) -> str:
     return ORDINALS.get(low) or SHORT_WEEKDAYS.get(text) or SHORT_WEEKDAYS.get(low, low)
 
 
-def _words(found: re.Match[str]) -> list[str]:
-    """What a match stands for, in English; several words where another language has one."""
-    match found.lastgroup:
-        case "foreign":
-            phrase, number = re.sub(r"\s+del?\Z", "", found[0].casefold()), _NUMBER.search(found[0].casefold())
-            if number:
-                count = OTHER_NUMBERS.get(number[0], number[0])
-                return ENGLISH[phrase.replace(number[0], "N", 1)].replace("N", str(count)).split()
-            english = ENGLISH[phrase]
-            if english in MONTHS:
-                return [english.capitalize()]
-            return [found[0]] if found[0][0].isupper() and found.start() else english.split()  # the philosopher Ayer
-        case "han":
-            return [re.sub("[年月]", "-", found[0]).rstrip("-日号")]
-        case _:
-            return [found[0]]
-
-
 _NOTHING = TimeToken("", "", 0, 0)
 
 
@@ -166,10 +106,8 @@ class TimeTokens:
     """
 
     def __init__(self, text: str) -> None:
-        # The expression for any language takes five times as long.
-        others = _UNSPACED.search(text) or not FIRST_WORDS.isdisjoint(_WORD.findall(text.casefold()))
-        found_all = (_TOKEN_OF_ANY_LANGUAGE if others else _TOKEN).finditer(text)
-        self.all = [TimeToken(word, _low(word), *found.span()) for found in found_all for word in _words(found)]
+        tokens = (_TOKEN_OF_ANY_LANGUAGE if may_have_foreign(text) else _TOKEN).finditer(text)
+        self.all = [TimeToken(word, _low(word), *found.span()) for found in tokens for word in in_english(found)]
 
     def __getitem__(self, position: int) -> TimeToken:
         return self.all[position] if 0 <= position < len(self.all) else _NOTHING
