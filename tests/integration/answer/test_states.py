@@ -61,6 +61,21 @@ async def test_other_questions_and_a_named_time_are_left_alone(trivet: Trivet) -
     assert named.explanation.time == "the query names a time, so the memories of that time rank higher"
 
 
+async def test_a_time_in_another_language_raises_what_was_told_then(trivet: Trivet) -> None:
+    soups = [
+        MemoryInput(
+            id=str(day), text=f"Suppe Nummer {day} ist gekocht.", created_at=datetime(2023, 6, day, 12, tzinfo=UTC)
+        )
+        for day in range(8, 16)
+    ]
+    await trivet.add(NS, soups)
+    asked_at = datetime(2023, 6, 15, 18, tzinfo=UTC)
+    then = await asked(trivet, "Welche Suppe habe ich vor zwei Tagen gekocht?", query_timestamp=asked_at)
+    assert then.results[0].id == "13"
+    assert then.explanation
+    assert then.explanation.time == "the query names a time, so the memories of that time rank higher"
+
+
 async def test_a_named_time_without_memories_is_no_earlier_state(trivet: Trivet) -> None:
     await trivet.add(NS, STATEMENTS)
     then = await asked(trivet, "What did Maria do the day before yesterday?")
