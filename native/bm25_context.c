@@ -133,7 +133,8 @@ static double in_context(const struct query *query, const struct windows *window
             tf += context->shares[distance - 1] * own[-distance];
         for (int64_t distance = 1; distance <= context->afters; distance++)
             tf += context->shares[context->befores + distance - 1] * own[distance];
-        score += part->weight * (tf * (query->k1 + 1) / (tf + saturated));
+        if (tf > 0) /* both may be 0 where k1 is */
+            score += part->weight * (tf * (query->k1 + 1) / (tf + saturated));
     }
     return score;
 }

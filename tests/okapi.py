@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from retrieval.index.columns import Columns
 from retrieval.legs import bm25_scoring
-from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, K1, TermQuery, length_penalty
+from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, TermQuery
 
 NONE = -1
 
@@ -64,11 +64,11 @@ def link(columns: Columns, session: Sequence[int], *, last: int = NONE) -> None:
 
 def plain_score(query: TermQuery, doc: int) -> float:
     """A memory's score; 0 where it has nothing of the query."""
-    b, score = length_penalty(query.average), 0.0
+    k1, b, score = query.k1, query.b, 0.0
     for postings, idf in query.terms:
         for at in np.flatnonzero(postings.docs == doc).tolist():
             tf, length = float(postings.tfs[at]), float(postings.lengths[at])
-            score += idf * (K1 + 1) * tf / (tf + K1 * (1 - b + b / query.average * length))
+            score += idf * (k1 + 1) * tf / (tf + k1 * (1 - b + b / query.average * length))
     return score + (query.timeliness if doc in query.period_docs else 0.0)
 
 
@@ -76,14 +76,15 @@ def plain_score_in_context(
     query: TermQuery, doc: int, length: int, before: Sequence[int], after: Sequence[int], share: float
 ) -> float:
     """A turn's score given those before and after it, nearest first."""
-    b, score = length_penalty(query.average), 0.0
+    k1, b, score = query.k1, query.b, 0.0
     for postings, idf in query.terms:
         tfs = dict(zip(postings.docs.tolist(), postings.tfs.astype(float).tolist(), strict=True))
         tf = tfs.get(doc, 0.0)
         for turns, shares in ((before, BEFORE_SHARES), (after, AFTER_SHARES)):
             for turn, one_share in zip(turns, shares, strict=False):
                 tf += share * one_share * tfs.get(turn, 0.0)
-        score += idf * (tf * (K1 + 1) / (tf + K1 * (1 - b + b / query.average * length)))
+        if tf:
+            score += idf * (tf * (k1 + 1) / (tf + k1 * (1 - b + b / query.average * length)))
     return score + (query.timeliness if doc in query.period_docs else 0.0)
 
 

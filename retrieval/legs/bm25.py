@@ -19,8 +19,14 @@ class Bm25Retriever:
 
     async def search(self, query: LegQuery) -> LegRanking:
         """The best eligible memories by BM25; none if no term occurs."""
-        query_terms, postings = query.query_terms, query.snapshot.postings
-        term_query = bm25_scoring.weigh(postings, periods=query_terms.dates, period_weight=query.profile.period_weight)
+        query_terms, postings, profile = query.query_terms, query.snapshot.postings, query.profile
+        term_query = bm25_scoring.weigh(
+            postings,
+            k1=profile.bm25_k1,
+            b=profile.bm25_b,
+            periods=query_terms.dates,
+            period_weight=profile.period_weight,
+        )
         details: dict[str, Any] = {
             "terms": {
                 text: int(postings.terms[term].docs.size)
@@ -29,9 +35,11 @@ class Bm25Retriever:
             },
             "memories": postings.memories,
         }
+        if term_query:
+            details |= {"k1": term_query.k1, "b": round(term_query.b, 4)}
         if query_terms.periods:
             details["periods"] = [str(period) for period in query_terms.periods]
-        highest = bm25_scoring.score_upper_bound(postings, query_terms.terms)
+        highest = bm25_scoring.score_upper_bound(postings, query_terms.terms, k1=profile.bm25_k1)
         docs, scores = _scored(query, term_query) if term_query else NO_HITS
         return LegRanking.best(
             docs,

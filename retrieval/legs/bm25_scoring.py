@@ -71,6 +71,8 @@ class TermQuery:
     Attributes:
         terms: those of its terms that occur.
         average: average number of terms of a memory.
+        k1: saturation of term frequency.
+        b: length penalty, in [0, 1].
         period_docs: slots of the memories of the query's period, ascending.
         timeliness: added to the score of a memory of that period.
         layout: the query as `struct query` of native/bm25.h; its pointers are valid as long as the query is.
@@ -78,13 +80,15 @@ class TermQuery:
 
     terms: Sequence[TermWeight]
     average: float
+    k1: float
+    b: float
     period_docs: NDArray[np.int32]
     timeliness: float
     layout: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        b = length_penalty(self.average)
-        parts = [_HEAD.pack(len(self.terms) + (self.period_docs.size > 0), K1, 1 - b, b / self.average)]
+        head = (self.k1, 1 - self.b, self.b / self.average)
+        parts = [_HEAD.pack(len(self.terms) + (self.period_docs.size > 0), *head)]
         for postings, idf in self.terms:
             parts += (postings.layout, _WEIGHT.pack(idf))
         if self.period_docs.size:
@@ -120,11 +124,20 @@ class Coverage(NamedTuple):
     rarest: NDArray[np.float32]
 
 
-def weigh(found: Postings, *, periods: Collection[int] = (), period_weight: float = 0.0) -> TermQuery | None:
+def weigh(
+    found: Postings,
+    *,
+    k1: float = K1,
+    b: float | None = None,
+    periods: Collection[int] = (),
+    period_weight: float = 0.0,
+) -> TermQuery | None:
     """The query's terms with their idf; None if none occurs.
 
     idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
     Framework: BM25 and Beyond", 2009, in the form that cannot be negative.
+
+    A `b` of None is the `length_penalty` of the namespace's average.
 
     `periods` are the terms that stand for a calendar period. They are scored as one term, present or absent, with
     `period_weight` times its idf: having been written then is a preference, not a filter.
@@ -138,9 +151,12 @@ def weigh(found: Postings, *, periods: Collection[int] = (), period_weight: floa
     period_docs = np.unique(np.concatenate(dated)) if dated else _NOTHING
     if not terms and not period_docs.size:
         return None
+    average = max(found.length / found.memories, 1.0)  # memories may have no terms
     return TermQuery(
         terms=terms,
-        average=max(found.length / found.memories, 1.0),  # memories may have no terms
+        average=average,
+        k1=k1,
+        b=length_penalty(average) if b is None else b,
         period_docs=period_docs,
         timeliness=period_weight * _idf(found.memories, period_docs.size) if dated else 0.0,
     )
@@ -151,10 +167,10 @@ def _idf(memories: int, df: int) -> float:
     return float(np.log1p((memories - df + 0.5) / (df + 0.5)))
 
 
-def score_upper_bound(found: Postings, terms: Collection[int]) -> float:
+def score_upper_bound(found: Postings, terms: Collection[int], *, k1: float = K1) -> float:
     """The limit of BM25 for a memory with all these terms, those that no memory has included."""
     known = [found.terms[term].docs.size if term in found.terms else 0 for term in terms]
-    return (K1 + 1) * sum(_idf(found.memories, df) for df in known)
+    return (k1 + 1) * sum(_idf(found.memories, df) for df in known)
 
 
 def coverage(sought: WeightedQuery | None, docs: ArrayLike) -> Coverage:
@@ -184,8 +200,8 @@ def ranked(
     """The eligible memories with the best scores; turns near the best ones are scored in context.
 
     score(d) = sum over terms t of idf(t) * tf * (k1 + 1) / (tf + k1 * (1 - b + b * |d| / avg|d|)),
-    with b of `length_penalty`, plus the query's `timeliness` if the memory is of its period. The terms are added in one
-    order, so that equal memories have equal scores.
+    plus the query's `timeliness` if the memory is of its period. The terms are added in one order, so that equal
+    memories have equal scores.
 
     The best are found with MaxScore (Turtle and Flood, "Query evaluation: strategies and optimizations", IPM 1995,
     doi:10.1016/0306-4573(95)00020-H): once memories that contain only the terms with the lowest bounds cannot be among

@@ -200,7 +200,13 @@ class _Finding(NamedTuple):
         scores of those read so far is not among the best.
         """
         known = self.snapshot.index.memories
-        weigh = partial(bm25_scoring.weigh, periods=self.query_terms.dates, period_weight=self.profile.period_weight)
+        weigh = partial(
+            bm25_scoring.weigh,
+            k1=self.profile.bm25_k1,
+            b=self.profile.bm25_b,
+            periods=self.query_terms.dates,
+            period_weight=self.profile.period_weight,
+        )
         bounding = weigh(self._counted(found))
         if bounding is None:
             return np.empty(0, np.int64)

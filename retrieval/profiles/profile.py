@@ -21,9 +21,13 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Boost = Annotated[float, Meta(ge=0, le=4)]
 Hops = Annotated[int, Meta(ge=0, le=MAX_HOPS)]
 Anchors = Annotated[int, Meta(ge=0, le=32)]
+TermSaturation = Annotated[float, Meta(ge=0, le=100)]
 CosineGap = Annotated[float, Meta(ge=0, le=2)]
 SourceCap = Annotated[int, Meta(ge=1, le=200)]
 ModelName = Annotated[str, Meta(min_length=1, max_length=128)]
+
+_ADDED = {"bm25_k1": 1.2, "bm25_b": None}
+"""Parameters that fingerprints leave out at these values: gate reports from before they existed stay valid."""
 
 _NAME = re.compile(r"[\w.:+\-]{1,100}")
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
@@ -69,6 +73,10 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         learned_share: how far the learned weights replace the intent's weights, in [0, 1].
         rescore: whether to rescore the fused candidates, unless the request says.
         hops: of the graph walk beyond the query's entities, unless the request says.
+        bm25_k1: saturation of term frequency in BM25: the larger, the longer repetitions keep adding to the score; 0
+            counts a term once.
+        bm25_b: how much a memory's length counts against it in BM25, in [0, 1]; None for the namespace's average length
+            over that and 30 terms.
         neighbour_share: scale of the neighbouring turns' contribution to BM25; 1 is the tuned value.
         speaker_boost: BM25 bonus, as a share of the score, for a memory whose speaker the query names.
         asking_share: factor on the BM25 score of a chat turn that only asks a question.
@@ -91,6 +99,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     learned_share: Share = field(default=1.0, name="trust")
     rescore: bool = True
     hops: Hops = 2
+    bm25_k1: TermSaturation = 1.2
+    bm25_b: Share | None = None
     neighbour_share: Boost = 1.0
     speaker_boost: Boost = 0.3
     asking_share: Share = 0.7
@@ -132,7 +142,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the parameters, in hexadecimal; equal for profiles that rank the same."""
-        return hashlib.sha256(msgspec.json.encode(self.parameters, order="sorted")).hexdigest()
+        parameters = {name: value for name, value in self.parameters.items() if (name, value) not in _ADDED.items()}
+        return hashlib.sha256(msgspec.json.encode(parameters, order="sorted")).hexdigest()
 
 
 def check_profile(profile: Profile) -> None:

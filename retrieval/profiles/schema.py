@@ -19,6 +19,7 @@ from retrieval.profiles.profile import (
     Recipe,
     Share,
     SourceCap,
+    TermSaturation,
 )
 from retrieval.store.shadow import ShadowSummary
 from retrieval.types.memory import Zoned
@@ -52,6 +53,8 @@ class ProfileInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     learned_share: Share | UnsetType = field(default=UNSET, name="trust")
     rescore: bool | UnsetType = UNSET
     hops: Hops | UnsetType = UNSET
+    bm25_k1: TermSaturation | UnsetType = UNSET
+    bm25_b: Share | UnsetType | None = UNSET
     neighbour_share: Boost | UnsetType = UNSET
     speaker_boost: Boost | UnsetType = UNSET
     asking_share: Share | UnsetType = UNSET

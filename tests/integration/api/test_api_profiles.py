@@ -232,6 +232,31 @@ async def test_a_namespace_and_a_request_choose(boats: Server) -> None:
     assert (await boats.search())["profile"] == "support@1"
 
 
+async def test_a_profile_has_the_parameters_of_bm25(server: Server) -> None:
+    """By k1 a word said often counts more or less, by b the length of a memory; null follows the average."""
+    boats = {"long": "boat boat boat " + "among the gulls of the grey harbour " * 5, "short": "boat", "other": "a gull"}
+    memories = [{"id": name, "text": text} for name, text in boats.items()]
+    await server.client.post("/v1/namespaces/n/memories", json={"memories": memories})
+    assert (await server.put(SUPPORT, bm25_k1=2, bm25_b=0))["profile"]["bm25_k1"] == 2.0
+    assert (await server.put(SUPPORT, bm25_k1=2, bm25_b=1))["profile"]["bm25_b"] == 1.0
+    third = (await server.put(SUPPORT, bm25_k1=0, bm25_b=None))["profile"]
+    assert (third["bm25_k1"], third["bm25_b"]) == (0.0, None)
+
+    async def ranked(profile: str) -> tuple[list[str], dict[str, Any]]:
+        found = await server.search(query="boat", mode="bm25", profile=profile)
+        return [each["id"] for each in found["results"]], found["explanation"]["legs"]["bm25"]
+
+    ids, explained = await ranked("support@1")
+    assert (ids, explained["k1"], explained["b"]) == (["long", "short"], 2.0, 0.0)
+    ids, explained = await ranked("support@2")
+    assert (ids, explained["k1"], explained["b"]) == (["short", "long"], 2.0, 1.0)
+    explained = (await ranked("default@3"))[1]
+    assert (explained["k1"], 0 < explained["b"] < 1) == (1.2, True)
+    for name, value in (("bm25_k1", -0.1), ("bm25_b", 1.1), ("bm25_k1", None)):
+        refused: Any = problem_of(await server.client.put(SUPPORT, json={name: value}), 422)
+        assert refused["errors"][0]["loc"] == [name]
+
+
 async def test_each_intent_has_its_own_recipe(boats: Server) -> None:
     """Its rrf_k and its fan-out are those that are used; a request's rrf_k wins, `top_k` asks for more if need be."""
     intents = {

@@ -41,8 +41,9 @@ def plain_bm25(texts: Texts, query: str) -> dict[int, float]:
     return scores
 
 
-async def scores(conn: Connection, ns: int, query: str) -> dict[int, float]:
-    weighed = weigh(await live_postings(conn, ns, sorted({term_id(term) for term in analyze(query)})))
+async def scores(conn: Connection, ns: int, query: str, *, k1: float = K1, b: float | None = None) -> dict[int, float]:
+    found = await live_postings(conn, ns, sorted({term_id(term) for term in analyze(query)}))
+    weighed = weigh(found, k1=k1, b=b)
     return {} if weighed is None else dict(zip(*best(weighed, np.ones(1_000, np.bool_), 1_000), strict=True))
 
 
@@ -64,19 +65,20 @@ async def test_scores_equal_the_formula_wherever_the_postings_lie(pool: Pool, pa
             assert await scores(conn, 1, query) == pytest.approx(plain_bm25(texts, query), rel=1e-9)
 
 
-async def test_ranking_equals_bm25s(pool: Pool) -> None:
+@pytest.mark.parametrize(("k1", "b"), [(K1, None), (1.5, 0.75), (0.5, 0.0), (2.0, 1.0)])
+async def test_ranking_equals_bm25s(pool: Pool, k1: float, b: float | None) -> None:
     """bm25s (method lucene) leaves out the constant factor k1 + 1; all else is the same."""
     texts = random_texts(2, 300)
     words = [text.split() for text in texts.values()]
-    b = length_penalty(sum(map(len, words)) / len(words))
-    oracle = bm25s.BM25(method="lucene", k1=K1, b=b, dtype="float64")
+    penalty = length_penalty(sum(map(len, words)) / len(words)) if b is None else b
+    oracle = bm25s.BM25(method="lucene", k1=k1, b=penalty, dtype="float64")
     oracle.index(words, show_progress=False)
     async with pool.connection() as conn:
         await append(conn, 1, texts)
         await compaction.compact(conn, 1)
         for query in ("beno cara", "bara bilu mupe", "gara"):
-            expected = oracle.get_scores(query.split()) * (K1 + 1)
-            found = await scores(conn, 1, query)
+            expected = oracle.get_scores(query.split()) * (k1 + 1)
+            found = await scores(conn, 1, query, k1=k1, b=b)
             assert [found.get(doc, 0.0) for doc in texts] == pytest.approx(expected.tolist(), abs=1e-5)
 
 

@@ -14,6 +14,7 @@ from retrieval.engine import Trivet
 from retrieval.errors import AllLegsFailed
 from retrieval.index import registry, small_namespaces
 from retrieval.legs import partial
+from retrieval.profiles.schema import ProfileInput
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
@@ -31,6 +32,7 @@ REQUESTS = {
     "metadata": SearchRequest(query=QUERY, filters=Filters(metadata={"third": True})),
     "as of": SearchRequest(query=QUERY, as_of=DAY + timedelta(days=60)),
     "superseded": SearchRequest(query=QUERY, include_superseded=True),
+    "another BM25": SearchRequest(query=QUERY, profile="lengthy@1"),
     "no word of it": SearchRequest(query="zzyzx"),
 }
 
@@ -56,6 +58,7 @@ def texts() -> list[MemoryInput]:
 @pytest.fixture
 async def namespace(trivet: Trivet, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> str:
     """One that is large as far as the engine knows, packed for the most part, with some deleted and some altered."""
+    await trivet.profiles.put("lengthy", ProfileInput(bm25_k1=0.4, bm25_b=1.0))
     memories = texts()
     await trivet.add("n", memories[:200])
     await trivet.maintain()

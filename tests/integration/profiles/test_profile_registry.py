@@ -370,3 +370,4 @@ def test_the_fingerprint_is_of_the_numbers_alone() -> None:
     turned = replace(DEFAULT, per_intent=dict(reversed(DEFAULT.per_intent.items())))
     assert whole.fingerprint == point.fingerprint == turned.fingerprint
     assert replace(DEFAULT, hops=1).fingerprint != DEFAULT.fingerprint
+    assert replace(DEFAULT, bm25_k1=1.5).fingerprint != replace(DEFAULT, bm25_b=0.75).fingerprint != DEFAULT.fingerprint

@@ -21,7 +21,7 @@ PERIOD = 9
 """The term that stands for a day."""
 
 
-def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int]) -> TermQuery | None:
+def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], **parameters: Any) -> TermQuery | None:
     """All terms of some memories."""
     terms = {}
     for term in sorted({term for counts in texts.values() for term in counts}):
@@ -31,7 +31,7 @@ def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int]) 
             np.array([texts[doc][term] for doc in docs], np.uint16),
             np.array([lengths[doc] for doc in docs], np.int32),
         )
-    return weigh(Postings(terms, len(texts), sum(lengths.values())), periods=[PERIOD], period_weight=0.7)
+    return weigh(Postings(terms, len(texts), sum(lengths.values())), periods=[PERIOD], period_weight=0.7, **parameters)
 
 
 def first(scores: Mapping[int, float], count: int) -> list[tuple[int, float]]:
@@ -84,7 +84,8 @@ def namespaces(draw: st.DrawFn) -> tuple[Said, TermQuery]:
     lengths = {doc: draw(st.sampled_from([4, 4, 9])) for doc in docs}
     ends = sorted(draw(st.sets(st.integers(1, len(docs)), max_size=3)))
     sessions = [docs[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    query = weighed(texts, lengths)
+    parameters = {"k1": draw(st.sampled_from([1.2, 1.2, 0.0, 3.0])), "b": draw(st.sampled_from([None, None, 0.0, 1.0]))}
+    query = weighed(texts, lengths, **parameters)
     assume(query is not None)
     assert query is not None
     asks = draw(st.lists(st.sampled_from(docs), unique=True, max_size=5))

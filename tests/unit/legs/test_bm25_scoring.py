@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,6 +110,14 @@ def test_scores_in_context_by_hand() -> None:
     assert halved == pytest.approx(IDF_7 * saturated(0.5 * (0.4 + 0.6)) + IDF_8 * saturated(0.5 * 0.6), rel=1e-12)
 
 
+def test_without_saturation_each_term_counts_once() -> None:
+    """With k1 = 0, also in a turn that has nothing of some term, itself or beside it."""
+    query = replace(hand_query(), k1=0.0)
+    assert alone(query) == pytest.approx({1: IDF_7, 3: IDF_8, 4: IDF_7}, rel=1e-12)
+    got = score_in_context(query, dict.fromkeys((1, 2, 3, 4), 10), [[1, 2], [3, 4]], share=1.0)
+    assert got == pytest.approx({1: IDF_7, 2: IDF_7, 3: IDF_7 + IDF_8, 4: IDF_7 + IDF_8}, rel=1e-12)
+
+
 def test_a_turn_s_own_length_counts_and_not_that_of_its_neighbours() -> None:
     by_length = [score_in_context(hand_query(), {2: length}, [[1, 2]], share=1.0)[2] for length in (1, 10, 50)]
     assert by_length == sorted(by_length, reverse=True)
@@ -181,6 +190,8 @@ def with_term(texts: Mapping[int, Mapping[int, int]], doc: int, term: int, query
             for number, each in zip(index(more, padding=padding).terms, changed.terms, strict=True)
         ],
         average=query.average,
+        k1=query.k1,
+        b=query.b,
         period_docs=changed.period_docs,
         timeliness=changed.timeliness,
     )

@@ -54,7 +54,13 @@ def queries(draw: st.DrawFn) -> tuple[TermQuery, int]:
     lengths = {doc: draw(st.sampled_from([5, 6, 40])) for doc in docs}
     counts = st.dictionaries(st.sampled_from(docs), st.sampled_from([1, 1, 2, 9]), max_size=len(docs))
     of_terms = {term: draw(counts) for term in (*range(draw(st.integers(0, 5))), *PERIODS)}
-    query = weigh(postings(of_terms, lengths), periods=PERIODS, period_weight=draw(st.sampled_from([0.0, 0.5, 3.0])))
+    query = weigh(
+        postings(of_terms, lengths),
+        k1=draw(st.sampled_from([1.2, 1.2, 0.0, 3.0])),
+        b=draw(st.sampled_from([None, None, 0.0, 1.0])),
+        periods=PERIODS,
+        period_weight=draw(st.sampled_from([0.0, 0.5, 3.0])),
+    )
     assume(query is not None)
     assert query is not None
     return query, max(docs) + 1
