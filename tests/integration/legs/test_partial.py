@@ -58,7 +58,7 @@ def texts() -> list[MemoryInput]:
 @pytest.fixture
 async def namespace(trivet: Trivet, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> str:
     """One that is large as far as the engine knows, packed for the most part, with some deleted and some altered."""
-    await trivet.profiles.put("lengthy", ProfileInput(bm25_k1=0.4, bm25_b=1.0))
+    await trivet.profiles.put("lengthy", ProfileInput(bm25_k1=50.0, bm25_b=1.0))
     memories = texts()
     await trivet.add("n", memories[:200])
     await trivet.maintain()
