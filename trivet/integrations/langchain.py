@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from trivet import AsyncClient, Client, NotFound, SearchResponse
@@ -17,7 +19,8 @@ with extra("langchain"):
 class TrivetRetriever(BaseRetriever, extra="forbid"):
     """Finds memories; a document's metadata are the memory's own and, over them, its fields, such as `speaker`.
 
-    With a `Client`, `ainvoke` works in a thread; an `AsyncClient` serves that alone. Both raise `TrivetError`.
+    A call may name other fields: `invoke(query, k=3, filters=...)`. With a `Client`, `ainvoke` works in a thread; an
+    `AsyncClient` serves that alone. Both raise `TrivetError`.
     """
 
     client: Client | AsyncClient
@@ -32,26 +35,32 @@ class TrivetRetriever(BaseRetriever, extra="forbid"):
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Other fields of a search, such as `filters`."""
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **fields: Any
+    ) -> list[Document]:
         if not isinstance(self.client, Client):
             raise TypeError("a retriever with an AsyncClient has only asynchronous methods, such as ainvoke")
         try:
-            return _documents(self.client.search(query, **self._fields()))
+            return _documents(self.client.search(query, **self._fields(fields)))
         except NotFound:
             return []
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **fields: Any
     ) -> list[Document]:
         if isinstance(self.client, Client):
-            return await super()._aget_relevant_documents(query, run_manager=run_manager)
+            return await asyncio.to_thread(
+                self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **fields
+            )
         try:
-            return _documents(await self.client.search(query, **self._fields()))
+            return _documents(await self.client.search(query, **self._fields(fields)))
         except NotFound:
             return []
 
-    def _fields(self) -> dict[str, Any]:
-        return {"top_k": self.k, **self.search_kwargs, "namespace": self.namespace}
+    def _fields(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a search: those that a call gives come before those of the retriever."""
+        fields = {"namespace": self.namespace, "k": self.k, **self.search_kwargs, **given}
+        return {"top_k": fields.pop("k"), **fields}
 
 
 def _documents(answer: SearchResponse) -> list[Document]:

@@ -42,6 +42,11 @@ def test_langchain_finds_documents_in_a_chain(client: trivet.Client) -> None:
     assert document.metadata["score"] > 0
     work = TrivetRetriever(client=client, search_kwargs={"filters": {"tags_all": ["work"]}})
     assert [each.id for each in work.invoke(QUESTION)] == ["m2"]
+    assert [each.id for each in retriever.invoke(QUESTION, k=2)] == ["m1", "m2"]
+    assert [each.id for each in retriever.invoke(QUESTION, filters={"tags_all": ["work"]})] == ["m2"]
+    assert work.invoke(QUESTION, namespace="ben") == []
+    with pytest.raises(trivet.InvalidInput, match="fetch_k"):
+        retriever.invoke(QUESTION, fetch_k=5)
     with pytest.raises(ValueError, match="filters"):  # would be of no effect
         TrivetRetriever(client=client, filters={"tags_all": ["work"]})  # type: ignore[call-arg]
     assert TrivetRetriever(client=client, namespace="ben").invoke(QUESTION) == []
@@ -79,7 +84,7 @@ async def test_both_with_either_client(connection: Connection, database_url: str
         await asynchronous.add(MEMORIES)
         with trivet.open(database_url=database_url, namespace="ana") as synchronous:
             for client in (asynchronous, synchronous):
-                [document] = await TrivetRetriever(client=client, k=1).ainvoke(QUESTION)
+                [document] = await TrivetRetriever(client=client).ainvoke(QUESTION, k=1)
                 [node] = await TrivetNodeRetriever(client, similarity_top_k=1).aretrieve(QUESTION)
                 assert document.id == node.node.node_id == "m1"
 
