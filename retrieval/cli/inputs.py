@@ -24,25 +24,28 @@ def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
     """A struct of these fields; those that are None count as not given.
 
     Raises:
-        InvalidInput: names the field.
+        UsageError: names the field.
     """
     given = {name: value for name, value in fields.items() if value is not None}
-    check_storable(given)
-    return converted(given, kind)
+    try:
+        check_storable(given)
+        return converted(given, kind)
+    except InvalidInput as exc:
+        raise click.UsageError(exc.located) from exc
 
 
 def parse_metadata(text: str | None) -> dict[str, Any] | None:
     """The JSON object of an option's value.
 
     Raises:
-        InvalidInput: it is something else.
+        UsageError: it is something else.
     """
     if text is None:
         return None
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeEncodeError) as exc:
-        raise InvalidInput(f"no JSON object: {exc}", loc=("metadata",)) from exc
+        raise click.UsageError(f"metadata: no JSON object: {exc}") from exc
 
 
 def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, float] | None:
