@@ -129,6 +129,7 @@ class Settings:
         embedding_api_key: the provider's key; for its own address also `OPENAI_API_KEY` or `GEMINI_API_KEY`.
         embedding_cache_entries: query embeddings kept.
         embedding_cache_age_s: seconds for which a query embedding is kept.
+        rate_limit: requests that an address may send a server process at once, and again each minute; 0: any number.
         max_body_bytes: longest request body outside the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
         index_bytes: most memory for what a process knows of the namespaces asked for last, about.
@@ -151,6 +152,7 @@ class Settings:
     embedding_api_key: ProviderKey = field(default=None, repr=False)
     embedding_cache_entries: Count = 1_024
     embedding_cache_age_s: Seconds = 600.0
+    rate_limit: Count = 0
     max_body_bytes: BodyBytes = 16 * 1024 * 1024
     bm25_tail_docs: PositiveCount = 500
     index_bytes: IndexBytes = 1024 * 1024 * 1024

@@ -94,7 +94,7 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
     @cache
     def document() -> dict[str, Any]:
         made = app.openapi_schema.to_schema()
-        complete(made, schemas, with_key=with_key)
+        complete(made, schemas, with_key=with_key, with_rate_limit=settings.rate_limit > 0)
         return made
 
     html = Rendered(lambda: page(document()), path="/")

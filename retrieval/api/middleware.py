@@ -19,6 +19,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from retrieval.api.hosts import HostCheck
 from retrieval.api.problems import problem
+from retrieval.api.rate_limit import RateLimit
 from retrieval.api.state import AppState
 from retrieval.api.tokens import token_of
 from retrieval.errors import InvalidInput
@@ -39,7 +40,8 @@ class Gateway(ASGIMiddleware):
     """Wraps the router.
 
     Gives each response an `X-Request-Id` (the caller's, where it sent a plain one), refuses requests
-    to other hosts, from other origins or without the key, keeps the path percent-encoded for the router, and measures.
+    to other hosts, from other origins, too many or without the key, keeps the path percent-encoded for the router, and
+    measures.
     """
 
     scopes = (ScopeType.HTTP,)
@@ -47,6 +49,7 @@ class Gateway(ASGIMiddleware):
     def __init__(self, state: AppState) -> None:
         self._state = state
         self._hosts = HostCheck(state.settings)
+        self._rate = RateLimit(state.settings.rate_limit) if state.settings.rate_limit else None
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Handle one request."""
@@ -71,7 +74,7 @@ class Gateway(ASGIMiddleware):
             await refusal.to_response(request).to_asgi_response(app=None, request=request)(scope, receive, send_with_id)
 
         try:
-            refusal = self._hosts.refusal(scope) or self._unauthorized(scope)
+            refusal = self._hosts.refusal(scope) or self._too_many(scope) or self._unauthorized(scope)
             if refusal is None:
                 await next_app(scope, receive, send_with_id)
             else:
@@ -87,6 +90,10 @@ class Gateway(ASGIMiddleware):
             self._state.metrics.observe_request(method, route, told, seconds)
             if access_log.isEnabledFor(logging.DEBUG):
                 access_log.debug("%s %s %d %.2f ms", scope["method"], route, told, seconds * 1000.0)
+
+    def _too_many(self, scope: HTTPScope) -> ProblemDetailsException | None:
+        """The problem of an address that has sent too many; keys that are guessed count, probes do not."""
+        return None if self._rate is None or is_open(scope["path"]) else self._rate.refusal(scope)
 
     def _unauthorized(self, scope: HTTPScope) -> ProblemDetailsException | None:
         """The problem to refuse with, and its challenge (RFC 6750); None where no key is needed or it is right.

@@ -111,7 +111,7 @@ def config(pages: Sequence[Rendered], server_url: str, *, with_key: bool) -> Ope
     )
 
 
-def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool) -> None:
+def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool, with_rate_limit: bool) -> None:
     """Add what Litestar does not know: the structs' schemas, examples, problems of all operations, the key."""
     document["paths"]["/docs"] = {"get": deepcopy(_DOCS)}
     for path, operation in ((path, one) for path, item in document["paths"].items() for one in item.values()):
@@ -129,7 +129,8 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         if operation["operationId"] == "get_graph":
             operation["responses"]["200"]["content"][GRAPHML_TYPE] = {"schema": {"type": "string"}}
         _add_examples(operation, _TEXTS["examples"].get(operation["operationId"], {}))
-        _complete_responses(operation, needs_key=with_key and not is_open(path))
+        is_closed = not is_open(path)
+        _complete_responses(operation, needs_key=with_key and is_closed, is_limited=with_rate_limit and is_closed)
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
     for kind in (Document, DocumentInfo, Memory, NamespaceInfo, SearchResult):
         components[kind.__name__]["properties"]["created_at"]["format"] = "date-time"
@@ -169,9 +170,10 @@ def _add_examples(operation: Mapping[str, Any], examples: Mapping[str, Any]) -> 
                     body["example"] = examples[key] if media_type == JSON_TYPE else text
 
 
-def _complete_responses(operation: dict[str, Any], *, needs_key: bool) -> None:
+def _complete_responses(operation: dict[str, Any], *, needs_key: bool, is_limited: bool) -> None:
     responses = operation["responses"]
-    for status in (401, 403, 500) if needs_key else (500,):
+    refusals = {401: needs_key, 403: needs_key, 429: is_limited, 500: True}
+    for status in (status for status, may_be in refusals.items() if may_be):
         responses[str(status)] = {"description": TITLES[status]}
     for status, response in responses.items():
         response["headers"] = {_REQUEST_ID: {"$ref": f"#/components/headers/{_REQUEST_ID}"}}

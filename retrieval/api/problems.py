@@ -91,6 +91,7 @@ TITLES: Mapping[int, str] = {
     415: "Unsupported media type",
     421: "Misdirected request",
     422: "Invalid input",
+    429: "Too many requests",
     500: "Internal error",
     503: "Not available",
 }

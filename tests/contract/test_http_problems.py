@@ -7,9 +7,10 @@ import logging
 import re
 from unittest.mock import AsyncMock, Mock
 
+import httpx
 import pytest
 
-from retrieval.api import problems
+from retrieval.api import problems, rate_limit
 from retrieval.api.app import create_app
 from retrieval.errors import AllLegsFailed, Conflict, FusionError, InvalidInput, NotFound, StoreUnavailable, TrivetError
 from retrieval.settings import Settings
@@ -119,6 +120,33 @@ async def test_the_key(database_url: str) -> None:
         right = {"authorization": "bearer open-sesame"}
         for path in ("/metrics", "/docs", "/openapi.json", "/v1/namespaces"):
             assert (await client.get(path, headers=right)).status_code == 200
+
+
+async def test_an_address_that_sends_too_much_is_told_when_to_come_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wrong keys and paths that do not exist count; probes, other addresses and what was refused do not."""
+    now_s = 100.0
+    monkeypatch.setattr(rate_limit, "time", Mock(monotonic_ns=lambda: int(now_s * 1e9)))
+    app = create_app(settings_for(database_url, rate_limit=3, api_key="open-sesame"))
+    right = {"authorization": "Bearer open-sesame"}
+    elsewhere = httpx.ASGITransport(app=app, client=("10.0.0.2", 1))  # type: ignore[arg-type]
+    async with client_of(app) as client, httpx.AsyncClient(transport=elsewhere, base_url="http://localhost") as other:
+        assert [(await client.get(path)).status_code for path in ("/v1/namespaces", "/nothing/here")] == [401, 401]
+        documented = (await client.get("/openapi.json", headers=right)).json()["paths"]
+        assert "429" in documented["/v1/classify"]["post"]["responses"]
+        assert "429" not in documented["/version"]["get"]["responses"]
+        for seconds, wait_s in ((0, "20"), (5.5, "15"), (19.5, "1")):
+            now_s = 100.0 + seconds
+            refused = await client.get("/v1/namespaces", headers=right)
+            problem_of(refused, 429)
+            assert refused.headers["retry-after"] == wait_s
+        assert (await client.get("/version")).status_code == 200
+        assert (await other.get("/v1/namespaces", headers=right)).status_code == 200
+        for seconds, statuses in ((20, [200, 429]), (59, [200, 429]), (500, [200, 200, 200, 429])):
+            now_s = 100.0 + seconds
+            answers = [await client.get("/v1/namespaces", headers=right) for _ in statuses]
+            assert [answer.status_code for answer in answers] == statuses
 
 
 async def test_the_key_is_compared_in_time_that_says_nothing_of_it(

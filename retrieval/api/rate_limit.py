@@ -1,0 +1,41 @@
+"""How many requests one address may send."""
+
+from __future__ import annotations
+
+import time
+
+from cachetools import LRUCache
+from litestar.plugins.problem_details import ProblemDetailsException
+from litestar.types import HTTPScope
+
+from retrieval.api.problems import problem
+
+_MINUTE_NS = 60 * 10**9
+_ADDRESSES = 65_536
+"""Most addresses that are remembered, those heard from last."""
+
+
+class RateLimit:
+    """Lets through so many requests of an address at once, and as many in each minute that follows.
+
+    A leaky bucket as the generic cell rate algorithm keeps it (ITU-T I.371): of an address only the time is known at
+    which its bucket will be empty. What is refused does not count.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._interval_ns = _MINUTE_NS // per_minute
+        self._full_ns = self._interval_ns * per_minute
+        self._empty_at: LRUCache[str, int] = LRUCache(_ADDRESSES)
+
+    def refusal(self, scope: HTTPScope) -> ProblemDetailsException | None:
+        """The problem to refuse a request with, if its address has sent too many."""
+        address = scope["client"][0] if scope["client"] else ""
+        now = time.monotonic_ns()
+        empty_at = max(self._empty_at.get(address, now), now) + self._interval_ns
+        excess_ns = empty_at - now - self._full_ns
+        if excess_ns > 0:
+            wait_s = -(-excess_ns // 10**9)
+            detail = f"Too many requests from this address: TRIVET_RATE_LIMIT allows the next one in {wait_s} s"
+            return problem(429, detail, headers={"retry-after": str(wait_s)})
+        self._empty_at[address] = empty_at
+        return None
