@@ -158,12 +158,18 @@ class AsyncClient:
         return await self._send(Call("GET", self._path(namespace, "memories", id), Memory))
 
     async def get_all(self, *, namespace: str | None = None, **filters: Any) -> AsyncIterator[Memory]:
-        """All memories that meet the filters and have not expired, oldest insertion first; reads page after page."""
+        """All memories that meet the filters and have not expired, oldest insertion first; reads page after page.
+
+        Each comes once, though a change, which is an insertion, takes it to the end: the loop may change what it gets.
+        """
         path, cursor = self._path(namespace, "memories"), None
+        seen: set[str] = set()
         while True:
             page = await self._send(calls.page(path, MemoryPage, {"filters": filters}, cursor))
             for memory in page.memories:
-                yield memory
+                if memory.id not in seen:
+                    seen.add(memory.id)
+                    yield memory
             if (cursor := page.next_cursor) is None:
                 return
 

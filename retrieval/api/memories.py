@@ -103,7 +103,8 @@ class MemoriesController(Controller):
     ) -> MemoryPage:
         """List memories.
 
-        Oldest insertion first, without those that have expired. Follow `next_cursor` until it is null.
+        Oldest insertion first, without those that have expired. Follow `next_cursor` until it is null. A memory that is
+        changed meanwhile comes again at the end.
         """
         given = {
             "kind": kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from threading import Thread
 
@@ -17,6 +17,7 @@ from openai.types.chat.chat_completion_message_function_tool_call import Functio
 import trivet
 from retrieval.types.memory import UpdateReceipt
 from tests.serving import on_a_port, settings_for
+from trivet import calls
 
 MAY = datetime(2025, 5, 20, 18, tzinfo=UTC)
 
@@ -103,6 +104,17 @@ def test_all_pages_are_read(ana: trivet.Client) -> None:
     assert len(list(ana.get_all())) == 201
     with pytest.raises(trivet.InvalidInput):
         ana.delete_all()
+
+
+def test_a_loop_may_change_the_memories_that_it_gets(ana: trivet.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each change takes a memory to the end of the list."""
+    monkeypatch.setattr(calls, "PAGE", 2)
+    ana.add({"id": f"m{number}", "text": "note", "metadata": {"read": 0}} for number in range(5))
+    changed = [
+        ana.update(each.id, metadata={"read": each.metadata["read"] + 1}).id for each in islice(ana.get_all(), 20)
+    ]
+    assert changed == [f"m{number}" for number in range(5)]
+    assert [each.metadata for each in ana.get_all()] == [{"read": 1}] * 5
 
 
 def test_entities_their_neighbours_and_paths(ana: trivet.Client) -> None:
