@@ -82,7 +82,8 @@ class _Tools:
 
             from trivet import AsyncClient
 
-            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)  # type: ignore[arg-type]
+            # No client: what a tool asks for is no request of an address.
+            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False, client=None)  # type: ignore[arg-type]
             async with (
                 AsyncClient(self._settings.address, self._settings.api_key, retries=0, transport=transport) as client,
                 mcp.serving_http(client) as tools,

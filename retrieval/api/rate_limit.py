@@ -29,7 +29,9 @@ class RateLimit:
 
     def refusal(self, scope: HTTPScope) -> ProblemDetailsException | None:
         """The problem to refuse a request with, if its address has sent too many."""
-        address = scope["client"][0] if scope["client"] else ""
+        if scope["client"] is None:  # the server's own, for a tool
+            return None
+        address = scope["client"][0]
         now = time.monotonic_ns()
         empty_at = max(self._empty_at.get(address, now), now) + self._interval_ns
         excess_ns = empty_at - now - self._full_ns

@@ -199,6 +199,13 @@ def test_tools_want_the_key_and_no_page_of_another_origin_reaches_them(database_
         assert call(url, "/mcp/a", Host="evil.example").status_code == 421
 
 
+async def test_what_a_tool_asks_for_is_no_request_of_an_address(database_url: str) -> None:
+    async with served(database_url, rate_limit=1) as client:
+        answer = await client.post("/mcp/ana", json=RECALL, headers=ACCEPTED)
+        assert answer.json()["result"]["isError"] is False, answer.text
+        problem_of(await client.post("/mcp/ana", json=RECALL, headers=ACCEPTED), 429)
+
+
 async def test_a_server_without_the_package_says_what_to_install(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
