@@ -12,7 +12,7 @@ ENGLISH = {
     for english, _, phrases in (line.partition(": ") for line in data_lines("times"))
     for phrase in phrases.split(", ")
 }
-"""The English for folded times of other languages; "N" is a number."""
+"""The English for folded times of other languages; "{}" is a number."""
 
 _SPELLED = (
     "ein einem einer un una une um uma een один одну",
@@ -39,10 +39,12 @@ def _expression(phrase: str) -> str:
     """An expression for a time of another language: whole words, and a month only where a year follows."""
     if _UNSPACED.search(phrase):
         # "晚上" before "周" is an evening and no last week, "目前" before "天" is now.
-        return f"(?<![早晚目之以大]){phrase.replace('N', _NUMBER.pattern)}"
+        return f"(?<![早晚目之以大]){phrase.format(_NUMBER.pattern)}"
     year = r"(?:\s+del?)?(?=\s+[0-9]{4}\b)" if ENGLISH[phrase] in MONTHS else ""
-    capitals = (f"[{word[0]}{word[0].upper()}]{word[1:]}" for word in phrase.split())
-    return rf"(?<!\w){' '.join(capitals).replace('[NN]', _NUMBER.pattern)}(?!\w){year}"
+    either_case = " ".join(
+        f"[{word[0]}{word[0].upper()}]{word[1:]}" if word != "{}" else word for word in phrase.split()
+    )
+    return rf"(?<!\w){either_case.format(_NUMBER.pattern)}(?!\w){year}"
 
 
 FOREIGN = (
@@ -51,7 +53,7 @@ FOREIGN = (
 )
 """An expression for times of other languages; of scripts without spaces, for single characters too."""
 
-FIRST_WORDS = frozenset(_WORD.findall(phrase)[-phrase.startswith("N ")] for phrase in ENGLISH)
+FIRST_WORDS = frozenset(_WORD.findall(phrase)[-phrase.startswith("{}")] for phrase in ENGLISH)
 """The words with which times of other languages begin, or end if they begin with a number."""
 
 
@@ -69,9 +71,8 @@ def in_english(found: re.Match[str]) -> list[str]:
     phrase = _OF_YEAR.sub("", found[0].casefold())
     if english := ENGLISH.get(phrase):
         return [english.capitalize()] if english in MONTHS else english.split()
-    counted = _NUMBER.sub("N", phrase, count=1)
     number = _NUMBER.findall(phrase)[0]
-    return ENGLISH[counted].replace("N", str(NUMBERS.get(number, number))).split()
+    return ENGLISH[_NUMBER.sub("{}", phrase, count=1)].format(NUMBERS.get(number, number)).split()
 
 
 def _is_name(found: re.Match[str]) -> bool:

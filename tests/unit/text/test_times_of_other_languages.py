@@ -20,7 +20,7 @@ def times(text: str) -> list[str]:
 @pytest.mark.parametrize(("phrase", "english"), ENGLISH.items())
 def test_a_time_means_the_english(phrase: str, english: str) -> None:
     before, after = ("", " 2022") if english in MONTHS else ("x ", " x")
-    said, meant = (text.replace("N", "3") for text in (phrase, english))
+    said, meant = (text.format(3) for text in (phrase, english))
     assert times(f"{before}{said}{after}") == times(f"{before}{meant}{after}") != []
     assert times(said.capitalize() + after) == times(meant + after)
 
