@@ -1,4 +1,4 @@
-"""A list of objects in one JSON document: rows with the usual names, memories as the API takes them, or chat turns."""
+"""One JSON document: a list of rows, of memories as the API takes them, of chat messages or conversations; or one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from retrieval.errors import InvalidInput
+from retrieval.imports.chat_messages import is_conversation, is_message, read_conversation, read_message
 from retrieval.imports.columns import USUAL_NAMES, columns_of, has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_of_parts, values_at
-from retrieval.imports.jsonl import memory_in_api_form
+from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.jsonl import are_lines, memory_in_api_form
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -24,13 +25,17 @@ from retrieval.imports.records import (
 
 FILES = ("*.json",)
 
-_SAID_BY = ("user", "human", "assistant", "ai")
+_CONVERSATION = {"messages.item.role", "messages.item.content"}
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether it is a list of objects with a text by one of the usual names, or by the name that the user gives."""
+    """Whether it is a conversation, or a list of them or of objects with a text by a usual name or the one given."""
     names = {context.columns["text"]} if "text" in context.columns else USUAL_NAMES["text"]
-    return any(keys & {f"item.{name}" for name in names} for keys in keys_of_parts(source, FILES, context))
+    texts, listed = {f"item.{name}" for name in names}, {f"item.{name}" for name in _CONVERSATION}
+    found = keys_of_parts(source, FILES, context)
+    return any(keys & texts or keys >= listed for keys in found) or (
+        any(keys >= _CONVERSATION for keys in found) and not are_lines(source, context)
+    )
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -39,11 +44,15 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     for part in source.parts(*FILES):
         session, number, usual = part.name or source.name or "chat", 0, False
         try:
-            for _, value in values_at(part.decoded(context), {"item"}):
+            item = "" if keys_in(part, context) >= _CONVERSATION else "item"
+            for _, value in values_at(part.decoded(context), {item}):
                 number += 1
                 row = mapping_of(value)
                 usual = usual or (number == 1 and (bool(context.columns) or has_usual_names(row)))
                 place = part.place(f"item {number}")
+                if is_conversation(row):
+                    yield from read_conversation(row, place, None, context, ids)
+                    continue
                 yield (
                     _of_row(row, place, session, number, context, ids) if usual else _as_api(row, place, number, ids)
                 )
@@ -54,10 +63,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 def _of_row(
     row: Mapping[str, Any], place: str, session: str, number: int, context: ImportContext, ids: RepeatableIds
 ) -> SourceRecord | SkippedRecord:
-    if {"role", "content"} <= row.keys() and "session_id" not in columns_of(row, context.columns):
-        if row["role"] not in _SAID_BY or not row["content"]:
-            return SkippedRecord(place=place, reason="system and tool messages")
-        row = {**row, "session_id": session, "position": number - 1}
+    if is_message(row) and "session_id" not in columns_of(row, context.columns):
+        return read_message({**row, "session_id": session, "position": number - 1}, place, None, context, ids)
     return memory_of_row(row, place, None, context, ids)
 
 

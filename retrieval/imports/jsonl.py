@@ -1,4 +1,4 @@
-"""JSON lines: memories as the API takes them, rows of an evaluation corpus, or objects with the usual names."""
+"""JSON lines: memories as the API takes them, rows of an evaluation corpus or of the usual names, conversations."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import CORPUS_FIELDS, CorpusReader
+from retrieval.imports.chat_messages import is_conversation, read_conversation
 from retrieval.imports.columns import has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
 from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord
@@ -29,8 +30,11 @@ MAX_LINE_BYTES = 16 * 1024**2
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether half of the first lines are objects by themselves: a text may have some, too."""
-    if source.is_zip and not any(source.parts(*FILES)):
-        return False
+    return not (source.is_zip and not any(source.parts(*FILES))) and are_lines(source, context)
+
+
+def are_lines(source: ImportFile, context: ImportContext) -> bool:
+    """Whether half of its first lines are objects by themselves."""
     head = source.part(*FILES).decoded(context).read(MAX_MEMORY_BYTES)
     lines = [line for line in head.splitlines() if line.strip()][:_FIRST_LINES]
     return 0 < len(lines) <= 2 * sum(_object(line) is not None for line in lines)
@@ -49,6 +53,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
         yield from _read_mapped(source, context)
     elif "namespace" in first and _NOT_OF_A_CORPUS.isdisjoint(first):
         yield from read_corpus(source, context)
+    elif is_conversation(first):
+        yield from _read_conversations(source, context)
     else:
         yield from (_read_mapped if has_usual_names(first) else read_memories)(source, context)
 
@@ -80,6 +86,16 @@ def read_corpus(source: ImportFile, context: ImportContext) -> Records:
         else:
             place, namespace = f"line {number}", row.namespace
             yield SourceRecord(place=place, line=number, memory=row.memory, size=len(raw), namespace=namespace)
+
+
+def _read_conversations(source: ImportFile, context: ImportContext) -> Records:
+    ids = RepeatableIds("jsonl")
+    for number, raw in _lines(source, context):
+        row = _object(raw)
+        if row is None or not is_conversation(row):
+            yield SourceRecord(place=f"line {number}", line=number, memory=InvalidInput("has no messages"))
+        else:
+            yield from read_conversation(row, f"line {number}", number, context, ids)
 
 
 def _read_mapped(source: ImportFile, context: ImportContext) -> Records:

@@ -288,6 +288,38 @@ def test_messages_of_a_chat_model_are_one_session() -> None:
     assert read.skips == dict.fromkeys(("item 1", "item 3"), "system and tool messages")
 
 
+def test_conversations_of_a_chat_model_are_sessions() -> None:
+    """One per line, as for fine-tuning, in a list, or alone in a file; a conversation's id and time are its turns'."""
+    first = {"messages": [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": "My sister is Ines."},
+        {"role": "assistant", "content": "Noted."},
+    ]}  # fmt: skip
+    second = {
+        "id": "c2",
+        "created_at": "2025-05-20T10:00:00Z",
+        "messages": [
+            {"role": "user", "content": "Hello", "name": "Ana"},
+            {"role": "user", "content": "Bye", "timestamp": "2025-05-21T10:00:00Z"},
+        ],
+    }
+    lines = Imported(as_lines(first, {"text": "One"}, first, second))
+    assert (lines.format, lines.errors) == ("jsonl", {"line 2": "has no messages"})
+    turns = [(memory.speaker, memory.text, memory.kind, memory.position) for memory in lines.memories]
+    assert turns[:2] == [("user", "My sister is Ines.", "message", 1), ("assistant", "Noted.", "message", 2)]
+    assert turns[4:] == [("Ana", "Hello", "message", 0), ("user", "Bye", "message", 1)]
+    sessions = [memory.session_id for memory in lines.memories]
+    assert sessions == [sessions[0]] * 2 + [sessions[2]] * 2 + ["c2"] * 2
+    assert sessions[0] != sessions[2]
+    assert [memory.created_at and memory.created_at.day for memory in lines.memories[4:]] == [20, 21]
+    assert lines.skips == dict.fromkeys(("line 1, message 1", "line 3, message 1"), "system and tool messages")
+    for whole in ([first, second], second):
+        read = Imported(json.dumps(whole, indent=2))
+        assert read.format == "json"
+        assert [memory.text for memory in read.memories][-2:] == ["Hello", "Bye"]
+        assert read.memories[-1].session_id == "c2"
+
+
 def test_lines_without_ids_are_the_same_wherever_they_stand() -> None:
     first = Imported(as_lines({"text": "One"}, {"text": "One"})).memories
     later = Imported(as_lines({"text": "New"}, {"text": "One"}, {"text": "One"})).memories

@@ -1,0 +1,59 @@
+"""Messages as they are sent to chat models (`role`, `content`), alone or as the `messages` of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from retrieval.imports.columns import columns_of, memory_of_row
+from retrieval.imports.records import (
+    ImportContext,
+    Records,
+    RepeatableIds,
+    SkippedRecord,
+    SourceRecord,
+    list_of,
+    mapping_of,
+)
+
+_SAID_BY = ("user", "human", "assistant", "ai")
+
+_OF_ALL = ("session_id", "created_at", "tags")
+"""Fields of a conversation that its messages have, too, where they have none of their own."""
+
+
+def is_message(row: Mapping[str, Any]) -> bool:
+    """Whether an object is a message of a chat model."""
+    return {"role", "content"} <= row.keys()
+
+
+def is_conversation(row: Mapping[str, Any]) -> bool:
+    """Whether an object has `messages` of a chat model."""
+    messages = list_of(row.get("messages"))
+    return bool(messages) and is_message(mapping_of(messages[0]))
+
+
+def read_message(
+    row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
+) -> SourceRecord | SkippedRecord:
+    """A turn; what is not said by user or assistant, and what has no text, is skipped."""
+    if row.get("role") not in _SAID_BY or not row.get("content"):
+        return SkippedRecord(place=place, reason="system and tool messages")
+    return memory_of_row(row, place, line, context, ids)
+
+
+def read_conversation(
+    row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
+) -> Records:
+    """The turns of one conversation: a session by its own id, or else by one made of its content."""
+    columns = columns_of(row, {})
+    session = row[columns["session_id"]] if "session_id" in columns else row.get("id")
+    shared = {field: row[columns[field]] for field in _OF_ALL if field in columns}
+    shared["session_id"] = session or ids.next(msgspec.json.encode(row["messages"]).decode())
+    for position, value in enumerate(list_of(row["messages"])):
+        message = mapping_of(value)
+        own = columns_of(message, {})
+        given = {field: known for field, known in {**shared, "position": position}.items() if field not in own}
+        yield read_message({**given, **message}, f"{place}, message {position + 1}", line, context, ids)
