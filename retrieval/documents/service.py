@@ -129,6 +129,7 @@ class DocumentService:
                     headings=_info_of(chunk.metadata).headings,
                     start=end - len(chunk.text),
                     end=end,
+                    superseded_by=chunk.superseded_by,
                 )
                 for position, (chunk, end) in enumerate(zip(chunks, ends, strict=True))
             ],

@@ -8,7 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
 
-from retrieval.store.locking import LOCKED, VERSIONS, LockedMemory, MemoryVersion
+from retrieval.store.locking import LOCKED, SUPERSEDED_BY, VERSIONS, LockedMemory, MemoryVersion
 
 _OF_DOCUMENT: LiteralString = " and m.kind = 'chunk' and m.document_id = %(document_id)s"
 
@@ -17,7 +17,9 @@ _VERSIONS_OF_DOCUMENT = VERSIONS + _OF_DOCUMENT
 _LOCK_DOCUMENT = LOCKED + _OF_DOCUMENT + " order by m.id for update of m"
 
 _CHUNKS: LiteralString = (
-    "select m.id, m.text, m.title, m.created_at, m.tags, m.metadata from memory m where m.ns = %(ns)s"
+    "select m.id, m.text, m.title, m.created_at, m.tags, m.metadata, "
+    + SUPERSEDED_BY
+    + " from memory m where m.ns = %(ns)s"
     + _OF_DOCUMENT
     + """ order by m.position, m.id collate "C" """
 )
@@ -49,6 +51,7 @@ class StoredChunk(NamedTuple):
     created_at: datetime
     tags: list[str]
     metadata: dict[str, Any]
+    superseded_by: list[str]
 
 
 class StoredDocument(NamedTuple):

@@ -36,6 +36,17 @@ SUPERSEDED: LiteralString = """
 """
 """The ids that a memory supersedes."""
 
+# `offset 0` has superseding memories looked up by the index: planned while the table was empty, a join reads all of it
+# for each row.
+SUPERSEDED_BY: LiteralString = """
+    array(
+        select s.id from supersession x
+            cross join lateral (select s.id from memory s where s.ns = x.ns and s.doc = x.doc offset 0) as s
+        where x.ns = m.ns and x.old = m.id order by s.id
+    )
+"""
+"""The ids that supersede a memory."""
+
 VERSIONS: LiteralString = (
     "select m.id, m.fingerprint, " + _SESSION + ", " + SUPERSEDED + " from memory m where m.ns = %(ns)s"
 )

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from postgres.arrays import array_text, text_array
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
 from retrieval.errors import NotFound
-from retrieval.store.locking import SUPERSEDED
+from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
@@ -39,22 +39,16 @@ _INSERT: LiteralString = """
             metadata, entities, relations, fingerprint, length, embedding, traits)
 """
 
-# In the order of `Memory`'s fields, followed by what only the store knows. `offset 0` has superseding memories looked
-# up by the index: planned while the table was empty, a join reads all of it for each row.
+# In the order of `Memory`'s fields, followed by what only the store knows.
 _COLUMNS: LiteralString = (
     """
     m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
     m.expires_at, m.tags, m.metadata, m.entities, m.relations,
     """
     + SUPERSEDED
-    + """ as supersedes,
-    array(
-        select s.id from supersession x
-            cross join lateral (select s.id from memory s where s.ns = x.ns and s.doc = x.doc offset 0) as s
-        where x.ns = m.ns and x.old = m.id order by s.id
-    ) as superseded_by,
-    m.fingerprint, m.doc
-    """
+    + " as supersedes, "
+    + SUPERSEDED_BY
+    + " as superseded_by, m.fingerprint, m.doc"
 )
 
 _GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"

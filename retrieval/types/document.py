@@ -67,6 +67,7 @@ class DocumentChunk(Struct, frozen=True, kw_only=True):
     headings: list[str]
     start: int
     end: int
+    superseded_by: list[str]
 
 
 class Document(Struct, frozen=True, kw_only=True):

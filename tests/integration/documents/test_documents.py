@@ -96,6 +96,15 @@ async def test_a_document_is_its_chunks(trivet: Trivet) -> None:
     assert document.chunks[-1].headings == ["Handbook", "Chapter 5"]
 
 
+async def test_a_document_tells_which_of_its_chunks_are_superseded(trivet: Trivet) -> None:
+    """They are in its text, but no search finds them."""
+    await trivet.documents.put("n", DocumentInput(id="h", text=HANDBOOK))
+    await trivet.add("n", [MemoryInput(id="m", text="Chapter 2 is void.", supersedes="h#2")])
+    document = await trivet.documents.get("n", "h")
+    assert document.text == HANDBOOK
+    assert {chunk.id: chunk.superseded_by for chunk in document.chunks if chunk.superseded_by} == {"h#2": ["m"]}
+
+
 async def test_the_same_content_writes_nothing(trivet: Trivet) -> None:
     document = DocumentInput(id="h", text=HANDBOOK)
     await trivet.documents.put("n", document)
