@@ -128,8 +128,8 @@ class _Page(HTMLParser):
         self._is_verbatim = False
 
     def _is_unread(self, tag: str) -> bool:
-        """Whether a tag's content is left out; a button within a heading is what unfolds its section."""
-        return tag in _UNREAD and not (tag == "button" and self._is_heading)
+        """Whether a tag's content is left out; a button that begins a heading is what unfolds its section."""
+        return tag in _UNREAD and not (tag == "button" and self._is_heading and self._breaks)
 
     def handle_data(self, data: str) -> None:
         if self._is_title:

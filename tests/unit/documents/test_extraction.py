@@ -222,6 +222,10 @@ async def test_paragraphs_in_cells_and_items_begin_no_line() -> None:
 async def test_a_heading_that_unfolds_its_section_is_read() -> None:
     page = b"<html><body><h2><button>May I smoke?</button></h2><p>No.</p><button>Send</button></body></html>"
     assert (await extract(page, None)).text == "## May I smoke?\n\nNo."
+    assert read_html(b"<h1>Struct <b>Kettle</b><button>Copy path</button></h1><p>Boils.").text == (
+        "# Struct Kettle\n\nBoils."
+    )
+    assert read_html(b"<nav><h2><button>Menu</button></h2>Home</nav><p>Tea").text == "Tea"
 
 
 async def test_a_link_of_a_heading_to_itself_is_no_part_of_it() -> None:
