@@ -7,17 +7,18 @@ import logging
 import os
 import threading
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from retrieval.errors import SettingsError
+from retrieval.errors import ModelFileError, SettingsError, StoreError
 from retrieval.settings import EMBEDDED, Settings
 from trivet._async_client import AsyncClient
 from trivet._client import Client
+from trivet.errors import Unavailable
 
 _BASE_URL = "http://localhost"
 
@@ -38,7 +39,7 @@ async def aopen(
 
     Raises:
         SettingsError: both a folder and a URL, or a bad `TRIVET_` variable.
-        TrivetError: the database cannot be started or reached, or a model file is damaged.
+        Unavailable: the database cannot be started or reached, or a model file is damaged.
     """
     async with opened(_settings(data_dir, database_url), namespace) as client:
         yield client
@@ -137,7 +138,11 @@ async def _transport(settings: Settings) -> AsyncIterator[httpx.AsyncBaseTranspo
     from retrieval.engine import Trivet
 
     raised: Exception | None = None
-    async with Trivet.open(settings) as engine:
+    async with AsyncExitStack() as stack:
+        try:
+            engine = await stack.enter_async_context(Trivet.open(settings))
+        except (StoreError, ModelFileError) as exc:  # which a server answers with a 503
+            raise Unavailable(str(exc)) from exc
         app = create_app(settings, engine, is_server=False)
         async with app.lifespan():  # of an error that passed it, its task group would make an ExceptionGroup
             try:

@@ -191,9 +191,9 @@ async def test_a_database_that_refuses_is_one_error_without_its_password(
         "no such role": (database_url.replace("postgres@", f"nobody:{PASSWORD}@"), " at /"),
         "no rights": (without_rights, " at /"),
     }[fault]
-    with pytest.raises(trivet.TrivetError) as synchronous, trivet.open(database_url=url):
+    with pytest.raises(trivet.Unavailable) as synchronous, trivet.open(database_url=url):
         pass
-    with pytest.raises(trivet.TrivetError) as asynchronous:
+    with pytest.raises(trivet.Unavailable) as asynchronous:
         async with trivet.aopen(database_url=url):
             pass
     told = (await asyncio.to_thread(command, url, "search", "boats", status=1)).output
