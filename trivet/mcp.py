@@ -124,13 +124,20 @@ def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_
 
 
 class _Exact(Tool):
-    """A tool that refuses arguments which it does not have; others ignore a misspelt one."""
+    """A tool that refuses arguments which it does not have, where others ignore a misspelt one.
 
-    async def run(self, arguments: dict[str, Any], *others: Any, **named: Any) -> Any:
+    If it writes, it refuses requests that may only read.
+    """
+
+    async def run(self, arguments: dict[str, Any], context: Any, convert_result: bool = False) -> Any:
+        request = context.request_context.request
+        reads = self.annotations is not None and self.annotations.read_only_hint
+        if request is not None and request.scope["state"]["only_reads"] and not reads:
+            raise ToolError(f"{self.name} writes, and the token only reads")
         known = self.parameters["properties"]
         if unknown := ", ".join(sorted(arguments.keys() - known.keys())):
             raise ToolError(f"{self.name} has no argument {unknown}, only {', '.join(known)}")
-        return await super().run(arguments, *others, **named)
+        return await super().run(arguments, context, convert_result)
 
 
 def _telling(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
@@ -158,7 +165,7 @@ async def serve_stdio(
 async def serving_http(client: AsyncClient) -> AsyncIterator[Starlette]:
     """An application that answers at `/`, whatever path the request had before, for the length of a block.
 
-    The server around it has checked the request's key, host and origin, and found its namespace.
+    The server around it has checked the request's key, host and origin, and found its namespace and what it may do.
     """
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     tools = server(client, namespace_of_request)

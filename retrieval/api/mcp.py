@@ -15,7 +15,7 @@ from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from retrieval.api.state import AppState
-from retrieval.api.tokens import check_access
+from retrieval.api.tokens import check_access, token_in
 from retrieval.errors import NotFound
 from retrieval.tasks import cancel
 
@@ -24,10 +24,7 @@ NAMESPACE_HEADER = b"x-trivet-namespace"
 
 @asgi("/mcp", is_mount=True, copy_scope=True)
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
-    """Hand over what is below `/mcp`, with the namespace that it names: by its path or else by a header.
-
-    Tools may write, whatever a token says.
-    """
+    """Hand over what is below `/mcp`, with the namespace that it names, by its path or else by a header."""
     assert scope["type"] == ScopeType.HTTP  # noqa: S101  # for mypy
     tools: ASGIApp | None = scope["litestar_app"].state["api"].tools
     if not scope["path"].startswith("/"):  # as that of /mcpx
@@ -36,8 +33,9 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
         raise NotFound("the Model Context Protocol's package is missing on the server: pip install 'trivet[mcp]'")
     header = next((value.decode("latin-1") for name, value in scope["headers"] if name == NAMESPACE_HEADER), None)
     namespace = unquote(scope["path"].strip("/")) or header
-    check_access(scope, namespace, writes=True)
-    scope["state"]["namespace"] = namespace
+    check_access(scope, namespace, writes=namespace is None)
+    token = token_in(scope)
+    scope["state"] |= {"namespace": namespace, "only_reads": token is not None and token.access == "read"}
     await tools({**scope, "path": "/"}, receive, send)
 
 

@@ -127,12 +127,15 @@ async def test_a_short_key_signs_nothing(database_url: str) -> None:
 
 async def test_tools_are_bound_to_the_token(database_url: str) -> None:
     remember = {"name": "remember", "arguments": {"text": "Ana likes tea"}}
-    called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": remember}
+    recall = {"name": "recall", "arguments": {"query": "tea"}}
+
+    async def answer(path: str, token: Token | str, tool: dict[str, Any], **headers: str) -> httpx.Response:
+        called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
+        accept = {"accept": "application/json, text/event-stream", **headers}
+        return await client.post(path, json=called, headers={**bearer(token), **accept})
 
     async def call(path: str, token: Token | str, **headers: str) -> int:
-        accept = {"accept": "application/json, text/event-stream", **headers}
-        answer = await client.post(path, json=called, headers={**bearer(token), **accept})
-        return answer.status_code
+        return (await answer(path, token, remember, **headers)).status_code
 
     async with served(database_url, api_key=KEY) as client:
         assert await call("/mcp/ana", WRITES) == 200
@@ -142,6 +145,9 @@ async def test_tools_are_bound_to_the_token(database_url: str) -> None:
         assert await call("/mcp/ben", WRITES, **{"x-trivet-namespace": "ana"}) == 403
         assert await call("/mcp", WRITES, **{"x-trivet-namespace": "ben"}) == 403
         assert await call("/mcp", WRITES) == 403
-        assert await call("/mcp/ana", READS) == 403
+        assert "Ana likes tea" in (await answer("/mcp/ana", READS, recall)).text
+        for tool in (remember, {"name": "forget", "arguments": {"id": "m"}}):
+            assert "writes, and the token only reads" in (await answer("/mcp/ana", READS, tool)).text
+        assert (await answer("/mcp/ben", READS, recall)).status_code == 403
         listed = (await client.get("/v1/namespaces", headers=bearer(KEY))).json()["namespaces"]
     assert {one["name"]: one["memories"] for one in listed} == {"ana": 2, "ben": 1}
