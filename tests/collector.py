@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from tests.loopback import Reply, Request, answering
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Collector:
         is_down: every request is a 503.
     """
 
-    url: str
+    url: str = ""
     bodies: list[bytes] = field(default_factory=list)
     is_down: bool = False
 
@@ -57,26 +57,13 @@ def _value(given: AnyValue) -> Any:
 @contextmanager
 def collecting() -> Iterator[Collector]:
     """A running collector."""
+    collector = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            if not collector.is_down:
-                collector.bodies.append(body)
-            self.send_response(503 if collector.is_down else 200)
-            self.send_header("content-length", "0")
-            self.end_headers()
+    def answer(request: Request) -> Reply:
+        if collector.is_down:
+            return Reply(503, b"")
+        collector.bodies.append(request.body)
+        return Reply(200, b"")
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    collector = Collector(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with answering(answer) as collector.url:
         yield collector
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

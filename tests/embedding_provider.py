@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from retrieval.settings import Settings
+from tests.loopback import Reply, Request, answering
 from tests.turns import own_vector
 
 KEY = "sk-of-the-provider-9f8e7d"
@@ -23,7 +22,7 @@ class Received(NamedTuple):
     """A request: its path, its headers in small letters and its body."""
 
     path: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: dict[str, Any]
 
     @property
@@ -32,14 +31,6 @@ class Received(NamedTuple):
         if "requests" in self.body:
             return [one["content"]["parts"][0]["text"] for one in self.body["requests"]]
         return list(self.body["input"])
-
-
-class Reply(NamedTuple):
-    """An answer that is no vectors."""
-
-    status: int
-    content: bytes = b"{}"
-    headers: dict[str, str] = {}
 
 
 @dataclass
@@ -52,7 +43,7 @@ class Provider:
         drift: by which the vectors of a text differ from one request to the next.
     """
 
-    url: str
+    url: str = ""
     dimensions: int = 384
     received: list[Received] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
@@ -101,28 +92,10 @@ def _shaped(path: str, vectors: Sequence[list[float]]) -> dict[str, Any]:
 @contextmanager
 def served() -> Iterator[Provider]:
     """A running server."""
+    provider = Provider()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            reply = provider.answer(Received(self.path, headers, body))
-            self.send_response(reply.status)
-            for name, value in {**reply.headers, "content-length": str(len(reply.content))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(reply.content)
+    def answer(request: Request) -> Reply:
+        return provider.answer(Received(request.path, request.headers, json.loads(request.body)))
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    provider = Provider(f"http://127.0.0.1:{server.server_port}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with answering(answer) as provider.url:
         yield provider
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

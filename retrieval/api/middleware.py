@@ -85,7 +85,7 @@ class Gateway(ASGIMiddleware):
             raise
         finally:
             seconds, told = time.perf_counter() - started, status or 500
-            route = scope.get("path_template", UNROUTED) or MOUNT
+            route = route_of(scope)
             method = OTHER if route == UNROUTED else scope["method"]
             self._state.metrics.observe_request(method, route, told, seconds)
             if access_log.isEnabledFor(logging.DEBUG):
@@ -122,6 +122,11 @@ class Gateway(ASGIMiddleware):
 def is_open(path: str) -> bool:
     """Whether a path answers without the key: probes need none, and the console asks the reader for it."""
     return path.startswith(("/health/", "/console/")) or path in ("/version", "/")
+
+
+def route_of(scope: HTTPScope) -> str:
+    """The template of the route that took a request."""
+    return scope.get("path_template", UNROUTED) or MOUNT
 
 
 def encoded_path(scope: HTTPScope) -> str:

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from retrieval.api.middleware import MOUNT, UNROUTED, encoded_path, is_open
+from retrieval.api.middleware import UNROUTED, encoded_path, is_open, route_of
 from retrieval.installation import installed_version
 from retrieval.types.search import ContextResponse, SearchResponse
 
@@ -96,7 +96,7 @@ class Tracing(ASGIMiddleware):
             try:
                 await next_app(scope, receive, send_and_note)
             finally:
-                route = scope.get("path_template", UNROUTED) or MOUNT
+                route = route_of(scope)
                 if route != UNROUTED:
                     span.update_name(f"{scope['method']} {route}")
                     span.set_attribute("http.route", route)

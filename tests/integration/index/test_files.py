@@ -98,6 +98,14 @@ def saved_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "SAVE_PAUSE_S", 0.0)
 
 
+async def saved(start: Start) -> Keeper:
+    """A process that has written a memory, and its index to a file."""
+    process = await start()
+    await process.ingest.add("n", [memory("a")])
+    await process.save()
+    return process
+
+
 def files_in(folder: Path, pattern: str = "*.index") -> list[Path]:
     return sorted(folder.rglob(pattern))
 
@@ -332,9 +340,7 @@ async def test_a_query_waits_for_a_file_longer_than_for_the_tables(
 async def test_a_file_is_written_again_when_much_has_changed(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    await saved(start)
     before = files_in(tmp_path)
     fresh = await start()
     index = await fresh.loaded()
@@ -396,9 +402,7 @@ async def test_a_worn_index_is_made_anew_once_and_its_file_with_it(
 async def test_a_worn_index_serves_while_another_process_makes_the_file_anew(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    await saved(start)
     process = await start()
     worn = await process.loaded()
     worn.removed = 10**6
@@ -491,18 +495,14 @@ async def test_a_namespace_of_the_same_name_is_another_one(start: Start, tmp_pat
 
 
 async def test_new_vectors_make_a_file_useless(start: Start) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    one = await saved(start)
     async with one.pool.connection() as conn:
         await conn.execute("update namespace set generation = generation + 1")
     assert not (await (await start()).loaded()).file
 
 
 async def test_changes_are_kept_for_a_file_but_not_for_ever(start: Start) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    one = await saved(start)
     await one.ingest.add("n", [memory("b")])
     async with one.pool.connection() as conn:
         await changes.trim(conn, kept_s=0)
@@ -516,9 +516,7 @@ async def test_changes_are_kept_for_a_file_but_not_for_ever(start: Start) -> Non
 
 
 async def test_changes_of_others_do_not_make_a_file_useless(start: Start) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    one = await saved(start)
     await one.ingest.add("other", [memory("b")])
     async with one.pool.connection() as conn:
         await changes.trim(conn, kept_s=0, kept_for_files_s=0)
@@ -526,9 +524,7 @@ async def test_changes_of_others_do_not_make_a_file_useless(start: Start) -> Non
 
 
 async def test_where_too_much_has_changed_everything_is_read(start: Start) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    one = await saved(start)
     async with one.pool.connection() as conn:
         await conn.execute(
             "insert into memory_change (ns, docs) select ns, array(select generate_series(0, 3000)) from namespace"
@@ -544,9 +540,7 @@ async def test_where_too_much_has_changed_everything_is_read(start: Start) -> No
 async def test_a_file_that_cannot_be_used_or_removed_is_left_alone(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    await saved(start)
     [path] = files_in(tmp_path)
     path.unlink()
     path.mkdir()  # nobody can remove it as a file
@@ -600,9 +594,7 @@ async def test_a_damaged_file_is_refused_and_everything_is_read(
 async def test_a_file_of_another_version_is_not_used(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    one = await saved(start)
     with monkeypatch.context() as patch:
         patch.setattr("retrieval.index.files._FORMAT", 0)
         assert not (await (await start()).loaded()).file
@@ -633,9 +625,7 @@ async def test_a_full_disk_is_a_warning(
 
 async def test_an_older_file_in_the_place_of_a_newer_one_is_not_used(start: Start, tmp_path: Path) -> None:
     """What has changed between them need not be known any more."""
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    one = await saved(start)
     [path] = files_in(tmp_path)
     older = path.read_bytes()
     await one.ingest.add("n", [memory("b")])
@@ -652,9 +642,7 @@ async def test_an_older_file_in_the_place_of_a_newer_one_is_not_used(start: Star
 
 async def test_what_a_killed_process_was_writing_is_removed(start: Start, tmp_path: Path) -> None:
     """But not what another process is writing."""
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    one = await saved(start)
     [path] = files_in(tmp_path)
     ns = (await one.loaded()).ns
     part = path.with_suffix(".part")
@@ -670,9 +658,7 @@ async def test_what_a_killed_process_was_writing_is_removed(start: Start, tmp_pa
 async def test_a_start_leaves_alone_what_cannot_be_removed(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = await start()
-    await one.ingest.add("n", [memory("a")])
-    await one.save()
+    await saved(start)
     [path] = files_in(tmp_path)
     stray = path.with_name("1.of-nobody.index")
     stray.mkdir()

@@ -20,7 +20,8 @@ from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceInput, NamespaceSettings
 from retrieval.types.search import ContextRequest, Mode, SearchRequest
-from tests.embedding_provider import KEY, MODELS, Provider, Received, Reply, served
+from tests.embedding_provider import KEY, MODELS, Provider, Received, served
+from tests.loopback import Reply
 from tests.processes import PATIENCE_S
 from tests.serving import client_of, settings_for, until_ready
 

@@ -10,7 +10,8 @@ import pytest
 from retrieval.embedding import remote
 from retrieval.embedding.remote import RemoteEmbedder
 from retrieval.errors import EmbeddingFailed
-from tests.embedding_provider import KEY, MODELS, Provider, Reply, embedded, served
+from tests.embedding_provider import KEY, MODELS, Provider, embedded, served
+from tests.loopback import Reply
 
 
 @pytest.fixture
