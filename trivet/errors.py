@@ -2,7 +2,7 @@
 
 TrivetError
 ├── InvalidInput   the request is refused; `loc` names the field (422, and 400, 415, 421)
-├── Unauthorized   a key is missing or wrong (401, 403)
+├── Unauthorized   a key is missing or wrong (401), or a token does not open this (403)
 ├── NotFound       no such namespace or memory (404 of the API)
 ├── Conflict       it conflicts with what is stored (409)
 ├── BodyTooLarge   the request is larger than the server takes (413)
