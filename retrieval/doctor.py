@@ -13,8 +13,7 @@ from typing import LiteralString
 
 import psycopg
 
-from retrieval.embedding.embedders import embedder_fault
-from retrieval.embedding.remote import RemoteEmbedder
+from retrieval.embedding.embedders import embedder_fault, remote_embedder
 from retrieval.errors import EmbeddingFailed, StoreError
 from retrieval.installation import CHECKSUMS, REMEDY, checksums, fault_of, models_dir
 from retrieval.settings import Settings
@@ -125,7 +124,7 @@ def _embedder(name: EmbedderName, used_by: Sequence[str], server: EmbedderName) 
 
 async def _provider(settings: Settings) -> Finding:
     """Have the embedding provider embed a word."""
-    embedder = RemoteEmbedder(settings)
+    embedder = remote_embedder(settings)
     try:
         await embedder.embed_query("trivet")
     except EmbeddingFailed as exc:

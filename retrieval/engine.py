@@ -31,9 +31,8 @@ from retrieval.doctor import check_database, check_models
 from retrieval.documents.service import DocumentService
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder
-from retrieval.embedding.embedders import Embedders, embedder_fault, multilingual_embedder
+from retrieval.embedding.embedders import Embedders, embedder_fault, multilingual_embedder, remote_embedder
 from retrieval.embedding.onnx import MODEL_FILE, OnnxEmbedder, load_model
-from retrieval.embedding.remote import RemoteEmbedder
 from retrieval.entities.service import EntityService
 from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
 from retrieval.index.files import IndexFiles
@@ -187,7 +186,7 @@ class Trivet:
                 cached(onnx),
                 {
                     multilingual.MODEL_NAME: lambda: cached(multilingual_embedder(document_threads=threads)),
-                    **({settings.embedder: lambda: cached(RemoteEmbedder(settings))} if settings.sends_texts else {}),
+                    **({settings.embedder: lambda: cached(remote_embedder(settings))} if settings.sends_texts else {}),
                 },
                 of_new=settings.embedder,
             )

@@ -13,7 +13,7 @@ from retrieval.embedding.cache import CachedEmbedder, Embedder
 from retrieval.embedding.multilingual import MultilingualEmbedder
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import EmbedderMissing, InvalidInput, ModelFileError
-from retrieval.settings import REMOTE_PROVIDERS
+from retrieval.settings import REMOTE_PROVIDERS, Settings
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 
 _NONE: Mapping[EmbedderName, Callable[[], CachedEmbedder]] = {}
@@ -108,6 +108,13 @@ def multilingual_embedder(*, document_threads: int) -> Embedder:
         return MultilingualEmbedder(document_threads=document_threads)
     except ModelFileError as exc:
         return UnusableEmbedder(multilingual.MODEL_NAME, exc)
+
+
+def remote_embedder(settings: Settings) -> Embedder:
+    """The provider's embedder, for settings that name one."""
+    from retrieval.embedding.remote import RemoteEmbedder  # brings httpx: a tenth of a program's start, and 7 MB
+
+    return RemoteEmbedder(settings)
 
 
 def embedder_fault(name: EmbedderName, server: EmbedderName) -> str | None:
