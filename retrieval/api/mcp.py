@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from urllib.parse import unquote
 
 from litestar import Litestar, asgi
 from litestar.enums import ScopeType
 from litestar.exceptions import NotFoundException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from retrieval.api.parameters import unquoted
 from retrieval.api.state import AppState
 from retrieval.api.tokens import check_access, token_in
 from retrieval.errors import NotFound
@@ -31,8 +31,8 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
         raise NotFoundException
     if tools is None:
         raise NotFound("the Model Context Protocol's package is missing on the server: pip install 'trivet[mcp]'")
-    header = next((value.decode("latin-1") for name, value in scope["headers"] if name == NAMESPACE_HEADER), None)
-    namespace = unquote(scope["path"].strip("/")) or header
+    header = next((value.decode("latin-1") for name, value in scope["headers"] if name == NAMESPACE_HEADER), "")
+    namespace = unquoted(scope["path"].strip("/") or header, "namespace") or None
     check_access(scope, namespace, writes=namespace is None)
     token = token_in(scope)
     scope["state"] |= {"namespace": namespace, "only_reads": token is not None and token.access == "read"}

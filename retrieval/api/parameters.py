@@ -165,7 +165,7 @@ async def check_request(request: Request[Any, Any, Any]) -> Response[None] | Non
         state: AppState = request.app.state.api
         return Response(None, status_code=204, headers={"allow": state.allowed[request.scope["path_template"]]})
     encoded = request.scope["path_params"]  # the router keeps it for the next request
-    names = {part: _decoded(value, _FIELDS[part]) for part, value in encoded.items() if part in _FIELDS}
+    names = {part: unquoted(value, _FIELDS[part]) for part, value in encoded.items() if part in _FIELDS}
     request.scope["path_params"] = {**encoded, **names}
     check_route(request, names.get("ns"))
     if "name" in names:
@@ -201,7 +201,12 @@ def _check_query(request: Request[Any, Any, Any], query_string: bytes) -> None:
     check_storable(given)
 
 
-def _decoded(segment: str, field: str) -> str:
+def unquoted(segment: str, field: str) -> str:
+    """A name in a path or a header; its bytes, if it is not all percent-encoded, are given as Latin-1.
+
+    Raises:
+        InvalidInput: it is not UTF-8.
+    """
     if "%" not in segment and segment.isascii():
         return segment
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -148,6 +150,33 @@ def test_the_namespace_of_a_request_is_its_path_or_a_header(database_url: str) -
         assert "must be 1 to 128 letters" in call(url, "/mcp/ana/ben").text
         assert "Of Ana" in call(url, "//mcp/ana@home").text
         assert call(url, "/mcpana@home").status_code == 404
+
+
+async def asked_in(client: httpx.AsyncClient, header: bytes) -> httpx.Response:
+    """The recall of nothing in the namespace that a header names."""
+    headers = {b"accept": ACCEPTED["Accept"].encode(), b"x-trivet-namespace": header}
+    return await client.post("/mcp", json=RECALL, headers=headers)
+
+
+async def test_a_namespace_in_a_header_may_have_letters_of_any_script(database_url: str) -> None:
+    async with served(database_url) as client:
+        for ns in ("jürgen", "大阪"):
+            await client.post(f"/v1/namespaces/{ns}/memories", json={"memories": [{"text": f"Of {ns}"}]})
+            for sent in (ns.encode(), quote(ns).encode()):
+                assert f"Of {ns}" in (await asked_in(client, sent)).text
+        refused = await asked_in(client, "jürgen".encode("latin-1"))
+        assert problem_of(refused, 422)["detail"] == "namespace: is not percent-encoded UTF-8"
+
+
+async def test_the_log_names_no_memory_that_a_tool_asks_for(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fetch = {**RECALL, "params": {"name": "fetch", "arguments": {"id": "diary-of-ana"}}}
+    async with served(database_url) as client:
+        with caplog.at_level(logging.INFO):
+            answer = await client.post("/mcp/ana", json=fetch, headers=ACCEPTED)
+    assert "there is no" in answer.text
+    assert "diary" not in caplog.text
 
 
 async def test_addresses_begin_as_the_request_or_else_as_the_setting_says(database_url: str) -> None:
