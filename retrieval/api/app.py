@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -84,6 +85,8 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
         async with exporting, opening as opened, _serving(api, opened):
             if is_server:
                 _tune_interpreter()
+                for library in ("httpx", "mcp"):  # they log each request, with the names and ids in its path
+                    logging.getLogger(library).setLevel(logging.WARNING)
                 async with serving_tools(app, api):
                     yield
             else:
