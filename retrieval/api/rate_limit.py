@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from ipaddress import IPv6Address
 
 from cachetools import LRUCache
 from litestar.plugins.problem_details import ProblemDetailsException
@@ -25,13 +26,13 @@ class RateLimit:
     def __init__(self, per_minute: int) -> None:
         self._interval_ns = _MINUTE_NS // per_minute
         self._full_ns = self._interval_ns * per_minute
-        self._empty_at: LRUCache[str, int] = LRUCache(_ADDRESSES)
+        self._empty_at: LRUCache[str | bytes, int] = LRUCache(_ADDRESSES)
 
     def refusal(self, scope: HTTPScope) -> ProblemDetailsException | None:
         """The problem to refuse a request with, if its address has sent too many."""
         if scope["client"] is None:  # the server's own, for a tool
             return None
-        address = scope["client"][0]
+        address = _sender(scope["client"][0])
         now = time.monotonic_ns()
         empty_at = max(self._empty_at.get(address, now), now) + self._interval_ns
         excess_ns = empty_at - now - self._full_ns
@@ -41,3 +42,11 @@ class RateLimit:
             return problem(429, detail, headers={"retry-after": str(wait_s)})
         self._empty_at[address] = empty_at
         return None
+
+
+def _sender(address: str) -> str | bytes:
+    """Who sends from an address; whoever has one of IPv6 has all that share its first 64 bits."""
+    if ":" not in address:
+        return address
+    found = IPv6Address(address)
+    return found.packed[:8] if found.ipv4_mapped is None else str(found.ipv4_mapped)

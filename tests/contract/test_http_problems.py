@@ -149,6 +149,21 @@ async def test_an_address_that_sends_too_much_is_told_when_to_come_again(
             assert [answer.status_code for answer in answers] == statuses
 
 
+async def test_an_ipv6_network_is_one_address(database_url: str) -> None:
+    """A host may send from any of 2**64; an IPv4 address of a socket for both kinds is itself."""
+    app = create_app(settings_for(database_url, rate_limit=1))
+
+    async def status(address: str) -> int:
+        transport = httpx.ASGITransport(app=app, client=(address, 1))  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.get("/v1/namespaces")).status_code
+
+    async with client_of(app):
+        addresses = ("2001:db8::1", "2001:db8::2:1", "2001:db8:0:1::1", "fe80::1%eth0", "::ffff:10.0.0.1")
+        assert [await status(address) for address in addresses] == [200, 429, 200, 200, 200]
+        assert [await status(address) for address in ("10.0.0.1", "::ffff:10.0.0.2", "fe80::2%eth0")] == [429, 200, 429]
+
+
 async def test_the_key_is_compared_in_time_that_says_nothing_of_it(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
