@@ -132,8 +132,8 @@ def headers_of(api_key: str | None) -> dict[bytes, bytes]:
     """The headers of every request; raises InvalidInput for a key that no header can hold, without showing it."""
     headers = {b"Content-Type": b"application/json"}
     if api_key:
-        if not api_key.isprintable():
-            raise InvalidInput("must not contain a line break or another control character", loc=("api_key",))
+        if not api_key.isprintable() or api_key != api_key.strip():
+            raise InvalidInput("must be one line of text with no blanks around it", loc=("api_key",))
         headers[b"Authorization"] = f"Bearer {api_key}".encode()
     return headers
 

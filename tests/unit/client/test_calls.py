@@ -272,9 +272,10 @@ def test_a_batch_of_bad_memories_keeps_no_other_from_being_stored() -> None:
         client(answer).add(["x" * 3_000_000])
 
 
-def test_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
+@pytest.mark.parametrize("key", ["secret-key\n", "secret-key ", " secret-key", "secret\tkey"])
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(trivet.InvalidInput) as raised:
-        trivet.Client(api_key="secret-key\n")
+        trivet.Client(api_key=key)
     assert raised.value.loc == ("api_key",)
     assert "secret" not in f"{raised.value!r}"
 
