@@ -14,6 +14,7 @@ from retrieval.store.namespaces import check_new_name
 
 KEY_BYTES = 32
 DAY_S = 86_400
+MOST_DAYS = 36_525
 
 
 @click.command(
@@ -25,7 +26,7 @@ DAY_S = 86_400
 )
 @click.option("-n", "--namespace", "namespaces", multiple=True, help="A namespace that the token opens; repeatable.")
 @click.option("--read-only", is_flag=True, help="The token searches and reads, and changes nothing.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="After how many days the token expires.")
+@click.option("--days", type=float, help="After how many days the token expires.")
 @json_option
 def command(namespaces: tuple[str, ...], read_only: bool, days: float | None, as_json: bool) -> None:
     """Print a new random API key, or a token for some namespaces.
@@ -47,6 +48,8 @@ def command(namespaces: tuple[str, ...], read_only: bool, days: float | None, as
         click.echo(key)
         click.echo(f"Start the server with {variable} set to it; callers send `Authorization: Bearer KEY`.", err=True)
         return
+    if days is not None and not 0 < days <= MOST_DAYS:  # a range of click takes what is not a number
+        raise click.UsageError(f"--days must be above 0 and at most {MOST_DAYS}.")
     api_key = Settings.from_env().api_key
     if api_key is None:
         raise click.UsageError(f"Set {variable} to the server's key, which signs the token.")

@@ -59,7 +59,7 @@ def test_a_token_is_signed_with_the_servers_key() -> None:
         (["-n", "a b"], "k" * 32, 1, "namespace: must be 1 to 128 letters"),
         (["--read-only"], "k" * 32, 2, "name a --namespace"),
         (["--days", "1"], "k" * 32, 2, "name a --namespace"),
-        (["-n", "a", "--days", "0"], "k" * 32, 2, "--days"),
+        *((["-n", "a", "--days", days], "k" * 32, 2, "--days must be") for days in ("0", "-1", "40000", "inf", "nan")),
     ],
 )
 def test_a_token_that_cannot_be_made(arguments: list[str], key: str, status: int, said: str) -> None:
