@@ -16,6 +16,7 @@ from retrieval.imports.records import (
     SourceRecord,
     list_of,
     mapping_of,
+    text_of_part,
 )
 
 _SAID_BY = ("user", "human", "assistant", "ai")
@@ -39,7 +40,7 @@ def read_message(
     row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
 ) -> SourceRecord | SkippedRecord:
     """A turn; what is not said by user or assistant, and what has no text, is skipped."""
-    if row.get("role") not in _SAID_BY or not row.get("content"):
+    if row.get("role") not in _SAID_BY or _says_nothing(row.get("content")):
         return SkippedRecord(place=place, reason="system and tool messages")
     return memory_of_row(row, place, line, context, ids)
 
@@ -57,3 +58,10 @@ def read_conversation(
         own = columns_of(message, {})
         given = {field: known for field, known in {**shared, "position": position}.items() if field not in own}
         yield read_message({**given, **message}, f"{place}, message {position + 1}", line, context, ids)
+
+
+def _says_nothing(content: Any) -> bool:
+    """Whether it is blank, or all parts are without a text: images, calls of tools, what these answered."""
+    if isinstance(content, list):
+        return not any(text_of_part(part).strip() for part in content)
+    return not str(content or "").strip()

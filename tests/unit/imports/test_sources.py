@@ -280,12 +280,17 @@ def test_messages_of_a_chat_model_are_one_session() -> None:
         {"role": "user", "content": [{"type": "text", "text": "My sister is Ines."}]},
         {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
         {"role": "assistant", "content": "Noted."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "2", "name": "note", "input": {"text": "Ines"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "2", "content": "Done."}]},
+        {"role": "user", "content": [{"type": "image", "source": {}}, {"type": "text", "text": " "}]},
+        {"role": "user", "content": "  "},
     ]
     read = Imported(json.dumps(messages))
     turns = [(memory.speaker, memory.text, memory.kind, memory.position) for memory in read.memories]
     assert turns == [("user", "My sister is Ines.", "message", 1), ("assistant", "Noted.", "message", 3)]
     assert len({memory.session_id for memory in read.memories}) == 1
-    assert read.skips == dict.fromkeys(("item 1", "item 3"), "system and tool messages")
+    skipped = [f"item {number}" for number in (1, 3, 5, 6, 7, 8)]
+    assert (read.skips, read.errors) == (dict.fromkeys(skipped, "system and tool messages"), {})
 
 
 def test_conversations_of_a_chat_model_are_sessions() -> None:
