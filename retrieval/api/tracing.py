@@ -54,7 +54,9 @@ class Tracing(ASGIMiddleware):
 
         What a collector that is away does not take is dropped, and one line in the log says so for each batch.
         """
-        logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # it warns before each of several attempts
+        # They warn before each of several attempts, and of headers, which they quote.
+        for part in ("exporter", "baggage", "trace"):
+            logging.getLogger(f"opentelemetry.{part}").setLevel(logging.ERROR)
         for exporter in self._exporters:
             self._provider.add_span_processor(BatchSpanProcessor(exporter))
         try:

@@ -65,6 +65,18 @@ async def test_a_request_is_a_span_in_the_trace_of_its_caller(database_url: str,
     assert collector.resources[0]["service.name"] == "trivet"
 
 
+async def test_no_header_that_cannot_be_read_is_written_to_the_log(
+    database_url: str, collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the key, whoever sends such headers would fill it."""
+    trace = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "Berenike\x7f=flowerpot"}
+    async with served(database_url, api_key="the-key-of-this-server") as client:
+        for headers in ({"baggage": "user=Berenike," * 1_000}, {"baggage": "no key=Berenike"}, trace):
+            assert (await client.get("/v1/namespaces", headers=headers)).status_code == 401
+    assert "GET" in collector.spans
+    assert "erenike" not in caplog.text
+
+
 async def test_no_text_and_no_key_leaves_the_server(database_url: str, collector: Collector) -> None:
     async with served(database_url, api_key="the-key-of-this-server") as client:
         client.headers["authorization"] = "Bearer the-key-of-this-server"
