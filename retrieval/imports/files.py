@@ -83,7 +83,7 @@ class ImportFile:
     def parts(self, *patterns: str) -> Iterator[FilePart]:
         """The zip's members that match one of the patterns, in order of their names, or the file itself.
 
-        A pattern without a slash is for the last part of a name.
+        A pattern without a slash is for the last part of a name. Case does not count: Windows has `MAIL.EML`.
 
         Raises:
             InvalidInput: the zip is damaged.
@@ -91,8 +91,10 @@ class ImportFile:
         if not self.is_zip:
             yield self._part("")
             return
+        folded = [pattern.lower() for pattern in patterns]
         for name in self.members:
-            if any(fnmatch(name if "/" in pattern else name.rpartition("/")[2], pattern) for pattern in patterns):
+            whole, last = name.lower(), name.lower().rpartition("/")[2]
+            if any(fnmatch(whole if "/" in pattern else last, pattern) for pattern in folded):
                 yield self._part(name, self._archive)
 
     def _part(self, name: str, archive: zipfile.ZipFile | None = None) -> FilePart:

@@ -366,7 +366,7 @@ def test_a_single_mail_is_a_mailbox_of_one() -> None:
     assert read.format == "mbox"
     assert [(each.title, each.speaker, each.text.count("\n")) for each in read.memories] == [("Tea", "Nora", 2)]
     reply = one.replace("21:00", "22:00")
-    assert len(Imported(zipped({"a.eml": one.encode(), "b.eml": reply.encode()})).memories) == 2
+    assert len(Imported(zipped({"a.eml": one.encode(), "mails/B.EML": reply.encode()})).memories) == 2
     with pytest.raises(InvalidInput, match="none of these formats"):
         Imported("From: the garden\n\nLetters.")
 
