@@ -121,9 +121,11 @@ def _is_nested(value: Any) -> bool:
 
 
 def _time(value: Any, context: ImportContext) -> datetime | None:
-    slashed = _SLASHED.fullmatch(value.strip()) if isinstance(value, str) and context.day_first is not None else None
+    slashed = _SLASHED.fullmatch(value.strip()) if isinstance(value, str) else None
     if slashed is None:
         return context.time(value)
+    if context.day_first is None:
+        raise InvalidInput(f"{value!r} begins with the day or the month: say --day-first or --month-first")
     first, second, year, hour, minute, seconds = (int(part or 0) for part in slashed.groups())
     day, month = (first, second) if context.day_first else (second, first)
     try:

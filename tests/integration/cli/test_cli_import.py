@@ -264,6 +264,10 @@ def test_what_cannot_be_told_is_asked_for(trivet: Cli, tmp_path: Path) -> None:
     file.write_text("01/02/2024, 12:00 - Nora: Hello\n02/03/2024, 12:00 - Nora: Again\n")
     assert "--day-first or --month-first" in trivet("import", file, status=1).stderr
     assert "2 created" in trivet("import", file, "--day-first").stdout
+    table = tmp_path / "notes.csv"
+    table.write_text("text;date\nHello;13.02.2025\n")
+    assert "'13.02.2025' begins with the day or the month: say --day-first" in trivet("import", table, status=1).stderr
+    assert "1 created" in trivet("import", table, "--day-first").stdout
 
 
 def test_a_file_of_no_known_format_is_refused_with_their_names(trivet: Cli, tmp_path: Path) -> None:
