@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
 from pathlib import Path
@@ -212,10 +212,10 @@ class Trivet:
             stack.push_async_callback(engine.settle)
             yield engine
 
-    async def list_namespaces(self) -> list[NamespaceInfo]:
-        """All namespaces, sorted by name."""
+    async def list_namespaces(self, names: Collection[str] | None = None) -> list[NamespaceInfo]:
+        """All namespaces, or those of these names, sorted by name."""
         async with self._pool.connection() as conn:
-            return list(await namespaces.describe(conn))
+            return await namespaces.describe(conn, names)
 
     async def put_namespace(self, name: str, settings: NamespaceInput) -> NamespaceInfo:
         """Create a namespace or change its settings.
@@ -237,7 +237,7 @@ class Trivet:
         """A namespace with its counts; raises NotFound if there is none of that name."""
         check_name(name)
         async with self._pool.connection() as conn:
-            described = await namespaces.describe(conn, name)
+            described = await namespaces.describe(conn, [name])
         if not described:
             raise NotFound(f"there is no namespace {name!r}")
         return described[0]

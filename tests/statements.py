@@ -23,7 +23,7 @@ from pglast.parser import ParseError
 from postgres.prepared import PreparedStatement
 
 FOR_ALL_NAMESPACES = {
-    "::text is null or n.name =": "lists them",
+    "::text[] is null or n.name = any(": "lists them",
     "from namespace where settings->>'embedder' <>": "says which embedders are needed",
     "from namespace where next_doc >=": "finds the largest, to read them before anybody asks",
     "count(*) from bm25_tail t join namespace": "tells how much is not compacted, for the state of the server",

@@ -27,8 +27,9 @@ class NamespacesController(Controller):
     @get(opt={READS: True}, responses=problems())
     async def list_namespaces(self, api: Api, request: TypedRequest) -> NamespaceList:
         """List namespaces: with a token those that it opens."""
-        found, token = await api.engine.list_namespaces(), token_in(request.scope)
-        return NamespaceList(namespaces=[one for one in found if token is None or one.name in token.namespaces])
+        token = token_in(request.scope)
+        names = None if token is None else token.namespaces
+        return NamespaceList(namespaces=await api.engine.list_namespaces(names))
 
     @put(ITEM, responses=problems(409, body=True))
     async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceInput]) -> NamespaceInfo:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
@@ -66,7 +66,7 @@ _LIST = """
         (select count(*) from entity e where e.ns = n.ns),
         (select count(*) from mention t where t.ns = n.ns),
         (select count(*) from relation r where r.ns = n.ns)
-    from namespace n where %(name)s::text is null or n.name = %(name)s order by n.name
+    from namespace n where %(names)s::text[] is null or n.name = any(%(names)s) order by n.name
 """
 
 MOST_NAMED = 5
@@ -197,7 +197,7 @@ async def put(
         await conn.execute(
             _CHANGE, {"ns": namespace.ns, "settings": Jsonb({**msgspec.to_builtins(settings), "embedder": chosen})}
         )
-        [described] = await describe(conn, name)
+        [described] = await describe(conn, [name])
         return described
 
 
@@ -238,9 +238,10 @@ async def count_written(conn: AsyncConnection[Any], ns: int, docs: int) -> None:
     await conn.execute(_COUNT_WRITTEN, {"ns": ns, "docs": docs})
 
 
-async def describe(conn: AsyncConnection[Any], name: str | None = None) -> Sequence[NamespaceInfo]:
-    """All namespaces, or the one with that name, with their counts."""
-    rows = await (await conn.execute(_LIST, {"name": name})).fetchall()
+async def describe(conn: AsyncConnection[Any], names: Collection[str] | None = None) -> list[NamespaceInfo]:
+    """All namespaces, or those of these names, with their counts, sorted by name."""
+    valid = None if names is None else [name for name in names if _NAME.fullmatch(name)]  # no other can exist
+    rows = await (await conn.execute(_LIST, {"names": valid})).fetchall()
     fields = NamespaceInfo.__struct_fields__
     return [msgspec.convert(dict(zip(fields, row, strict=True)), NamespaceInfo) for row in rows]
 

@@ -302,6 +302,13 @@ async def test_namespace_settings(trivet: Trivet) -> None:
     assert [info.name for info in await trivet.list_namespaces()] == ["n"]
 
 
+async def test_namespaces_of_some_names_are_listed_without_counting_the_others(trivet: Trivet) -> None:
+    for name in ("a", "b", "c"):
+        await trivet.put_namespace(name, NamespaceSettings())
+    listed = await trivet.list_namespaces(["c", "none", "a", "b\0", "\ud800"])
+    assert [info.name for info in listed] == ["a", "c"]
+
+
 async def test_listing_pages_through_everything_once(trivet: Trivet) -> None:
     """In the order of insertion, by cursor, with filters."""
     memories = [MemoryInput(id=f"m{at}", text=f"text {at}", tags=["even"] if at % 2 == 0 else []) for at in range(7)]

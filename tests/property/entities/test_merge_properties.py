@@ -81,7 +81,7 @@ class Workbench:
         self.ids: dict[str, str] = {}
         async with self._pool.connection() as conn:
             for name in (PLAIN, MERGED):
-                if await namespaces.describe(conn, name):
+                if await namespaces.describe(conn, [name]):
                     await namespaces.delete(conn, name)
                 await namespaces.find_or_create(conn, name)
 
