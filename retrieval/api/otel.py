@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ _EXPORTERS = ("otlp", "console", "none")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _PROTOCOL = "http/protobuf"
+_HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
+_HEADER = re.compile(r"([\w!#$%&'*+.^`|~-]+[ \t]*=[ !#-+\--:<-\[\]-~]*)?", re.ASCII)
+"""What the SDK takes between two commas; of anything else, such as `NAME: KEY`, it logs the key."""
 
 
 def tracing_by(environ: Mapping[str, str]) -> Tracing | None:
@@ -22,7 +26,7 @@ def tracing_by(environ: Mapping[str, str]) -> Tracing | None:
     These variables are read here, all others by OpenTelemetry's SDK.
 
     Raises:
-        SettingsError: an exporter, a protocol or an address that cannot be used, or a package is missing.
+        SettingsError: an exporter, a protocol, an address or a header cannot be used, or a package is missing.
     """
     endpoints = {name: environ[name] for name in _ENDPOINTS if environ.get(name)}
     given = environ.get("OTEL_TRACES_EXPORTER") or ("otlp" if endpoints else "none")
@@ -35,6 +39,9 @@ def tracing_by(environ: Mapping[str, str]) -> Tracing | None:
         for name, address in endpoints.items():
             if not address.startswith(("http://", "https://")):
                 raise SettingsError(f"{name} must start with http:// or https://")
+        for name in _HEADERS:
+            if not all(_HEADER.fullmatch(header.strip()) for header in environ.get(name, "").split(",")):
+                raise SettingsError(f"{name} must be NAME=VALUE, and several of them separated by commas")
         protocol = next((name for name in _PROTOCOLS if environ.get(name)), None)
         if protocol is not None and environ[protocol] != _PROTOCOL:
             raise SettingsError(f"{protocol} must be {_PROTOCOL}, which is also the default, not {environ[protocol]!r}")

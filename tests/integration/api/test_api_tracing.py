@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from opentelemetry.util.re import parse_env_headers
 
 from retrieval.api.otel import tracing_by
 from retrieval.errors import SettingsError
@@ -199,6 +200,11 @@ WRONG = [
         {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
         "OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf.*not 'grpc'",
     ),
+    *(
+        ({"OTEL_TRACES_EXPORTER": "otlp", name: headers}, f"{name} must be NAME=VALUE")
+        for name in ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+        for headers in ("authorization: key@", "a=b,api key=key@", "key@", 'a="key@"', "a=kéy@")
+    ),
 ]
 
 
@@ -207,6 +213,13 @@ def test_what_cannot_be_used_is_refused_at_the_start(environ: dict[str, str], sa
     with pytest.raises(SettingsError, match=said) as refused:
         tracing_by(environ)
     assert "key@" not in str(refused.value)
+
+
+@pytest.mark.parametrize("headers", ["", "a=b", " a = b , authorization=Bearer%20x", "authorization=Bearer x==,,c="])
+def test_headers_that_the_sdk_takes_are_let_through(headers: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert tracing_by({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": headers}) is not None
+    assert len(parse_env_headers(headers, liberal=True)) == headers.count("=") - 2 * headers.count("==")
+    assert caplog.text == ""
 
 
 def test_a_value_that_the_sdk_refuses_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
