@@ -262,7 +262,7 @@ def _name(path: Path) -> str:
     if not file.exists():
         return path.resolve().name
     try:
-        return decode(file.read_bytes(), msgspec.json.Decoder(_Dataset)).name
+        return decode(file.read_bytes().removeprefix(codecs.BOM_UTF8), msgspec.json.Decoder(_Dataset)).name
     except InvalidInput as exc:
         raise InvalidInput(f"{file}: {exc.located}") from exc
 

@@ -45,8 +45,9 @@ def memory(raw: bytes) -> MemoryInput:
 def test_a_byte_order_mark_is_no_part_of_a_row(tmp_path: Path) -> None:
     folder = write(tmp_path, [b"\xef\xbb\xbf" + row()], [QUERY])
     (folder / "qrels.trec").write_bytes(b"\xef\xbb\xbfq1 0 a 2\n")
+    (folder / "dataset.json").write_bytes(b'\xef\xbb\xbf{"name": "toy"}')
     read = read_folder(folder)
-    assert (read.corpus[0].id, dict(read.queries[0].grades)) == ("a", {"a": 2})
+    assert (read.name, read.corpus[0].id, dict(read.queries[0].grades)) == ("toy", "a", {"a": 2})
 
 
 def test_a_chat_turn_becomes_a_message_with_session_and_time() -> None:
