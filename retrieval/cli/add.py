@@ -65,7 +65,7 @@ def _entity(text: str) -> dict[str, str]:
 
 
 def _standard_input() -> str:
-    """All of standard input as text.
+    """All of standard input as text, without a byte-order mark and the end of the last line.
 
     Raises:
         UsageError: it is a terminal or closed, so that nobody piped anything.
@@ -74,6 +74,6 @@ def _standard_input() -> str:
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError("Give TEXT, or pipe it in.")
     try:
-        return sys.stdin.buffer.read().decode().removesuffix("\n")
+        return sys.stdin.buffer.read().decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError as exc:
         raise InvalidInput(f"not UTF-8: {exc}", loc=("text",)) from exc

@@ -133,9 +133,9 @@ def test_add_then_search(trivet: Cli) -> None:
     more = ["--created-at", "2023-05-08T13:56:00Z", "--tag", "chat", "--metadata", '{"channel": "web"}']
     text = "I went to the support group yesterday."
     assert trivet("add", text, *fields, *more, "--entity", "Caroline:person").stdout == "m1 created\n"
-    assert (
-        trivet("add", "-", *fields, *more, "--entity", "Caroline:person", stdin=text + "\n").stdout == "m1 unchanged\n"
-    )
+    for piped in (f"{text}\n", f"\ufeff{text}\r\n"):
+        done = trivet("add", "-", *fields, *more, "--entity", "Caroline:person", stdin=piped)
+        assert done.stdout == "m1 unchanged\n"
     found = json.loads(trivet("search", "support group", "--tag", "chat", "--explain", "--json").stdout)
     (result,) = found["results"]
     assert (result["id"], result["text"], result["speaker"]) == ("m1", text, "Caroline")
