@@ -14,7 +14,8 @@ from typing import Literal
 import msgspec
 
 from retrieval.documents import readers
-from retrieval.documents.readers import MAX_CPU_S, Reading
+from retrieval.documents.readers import MAX_CPU_S
+from retrieval.documents.reading import Reading
 from retrieval.documents.splitting import Structure, title_in
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_CHARS

@@ -13,7 +13,8 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from retrieval.documents import extraction, readers
 from retrieval.documents.extraction import extract
-from retrieval.documents.readers import Reading, read_html
+from retrieval.documents.html import read_html
+from retrieval.documents.reading import Reading
 from retrieval.documents.splitting import headings
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_CHARS

@@ -1,0 +1,140 @@
+"""Reads text from HTML, as Markdown."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from retrieval.documents.reading import Reading, storable
+
+_HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
+_BLOCKS = frozenset({
+    "address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
+    "figcaption", "figure", "footer", "form", "header", "hr", "main", "ol", "p", "pre", "section", "summary", "table",
+    "tbody", "tfoot", "thead", "ul",
+})  # fmt: skip
+_PARAGRAPHS = frozenset({"div", "p"})
+_LINES = frozenset({"br", "li", "tr"})
+_UNREAD = frozenset({"button", "iframe", "nav", "noscript", "object", "script", "select", "style", "svg", "template"})
+_SPACES = re.compile(r"\s+")
+_FENCE = re.compile("`{3,}")
+_PERMALINKS = frozenset({"¶", "§", "🔗", "\u200b"})
+"""What stands in a heading for a link to itself, as documentation has it."""
+
+
+class _Page(HTMLParser):
+    """Writes a page as Markdown: headings, list items, table rows and preformatted text; no scripts, no navigation.
+
+    What lies around the main content, where the page marks that, is navigation, too.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title: str | None = None
+        self.parts: list[str] = []
+        self._main_tag: str | None = None
+        self._main_depth = self._main_start = self._main_end = 0  # where in `parts` the main content is
+        self._breaks = 0  # line ends to write before the next text
+        self._prefix = ""
+        self._fence = 0  # where in `parts` the preformatted text begins
+        self._unread = 0
+        self._is_verbatim = self._is_title = self._is_heading = False
+        self._is_opened = False  # a cell or list item has begun: a paragraph in it begins no line of its own
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if not self._main_depth and (tag == "main" or ("role", "main") in attrs):
+            self._main_start = self._main_start if self._main_tag else len(self.parts)
+            self._main_tag, self._main_depth = tag, 1
+        elif self._main_depth and tag == self._main_tag:
+            self._main_depth += 1
+        if self._is_unread(tag):
+            self._unread += 1
+        elif tag == "title":
+            self._is_title = self.title is None and not self._unread
+        elif tag in ("td", "th"):
+            self._prefix += "| " if self._breaks else " | "
+            self._is_opened = True
+        elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
+            if not self._is_opened or tag not in _PARAGRAPHS:
+                self._break(1 if tag in _LINES else 2)
+                self._prefix = _HEADINGS.get(tag, "- " if tag == "li" else "")
+            self._is_heading, self._is_opened = tag in _HEADINGS, self._is_opened or tag == "li"
+            if tag == "pre" and not self._is_verbatim:
+                self._write("")
+                self._fence = len(self.parts)
+                self._is_verbatim = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._is_unread(tag):
+            self._unread = max(0, self._unread - 1)
+        elif tag == "title":
+            self._is_title = False
+        elif tag in ("td", "th"):
+            if not self._is_opened:
+                self._breaks = 0  # the next cell is of the same line
+            self._is_opened = False
+        elif self._is_opened and tag in _PARAGRAPHS:
+            pass
+        elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
+            if tag == "pre" and self._is_verbatim:
+                self._end_verbatim()
+            self._is_heading = self._is_opened = False
+            self._break(1 if tag in _LINES else 2)
+        if tag == self._main_tag and self._main_depth:
+            self._main_depth -= 1
+            self._main_end = len(self.parts)
+
+    def close(self) -> None:
+        super().close()
+        if self._is_verbatim:
+            self._end_verbatim()
+
+    @property
+    def text(self) -> str:
+        """The main content of the page if it marks one, else all."""
+        end = len(self.parts) if self._main_depth else self._main_end  # it may never be closed
+        return "".join(self.parts[self._main_start : end]).lstrip() or "".join(self.parts)
+
+    def _end_verbatim(self) -> None:
+        """Fence the preformatted text by more backticks than are in it."""
+        runs = _FENCE.findall("".join(self.parts[self._fence :]))
+        fence = "`" * max((len(run) + 1 for run in runs), default=3)
+        self.parts.insert(self._fence, f"{fence}\n")
+        self._write(f"\n{fence}")
+        self._is_verbatim = False
+
+    def _is_unread(self, tag: str) -> bool:
+        """Whether a tag's content is left out; a button that begins a heading is what unfolds its section."""
+        return tag in _UNREAD and not (tag == "button" and self._is_heading and self._breaks)
+
+    def handle_data(self, data: str) -> None:
+        if self._is_title:
+            self.title = f"{self.title or ''}{data}"
+        elif self._is_verbatim:
+            self._write(data)
+        elif not self._unread:
+            words = _SPACES.sub(" ", data)
+            if words.strip() and not (self._is_heading and words.strip() in _PERMALINKS):
+                self._write(words)
+            elif self.parts and not self._breaks:
+                self._prefix = self._prefix or " "
+
+    def _break(self, lines: int) -> None:
+        self._breaks = max(self._breaks, lines)
+        self._prefix = ""
+
+    def _write(self, text: str) -> None:
+        if self._breaks:
+            self.parts.append("\n" * self._breaks if self.parts else "")
+            text = text if self._is_verbatim else text.lstrip()
+        self.parts += (self._prefix, text)
+        self._breaks, self._prefix, self._is_opened = 0, "", False
+
+
+def read_html(content: bytes) -> Reading:
+    """The text of a page in UTF-8."""
+    page = _Page()
+    page.feed(content.decode())
+    page.close()
+    title = _SPACES.sub(" ", page.title).strip() if page.title else None
+    return Reading(text=storable(page.text), title=storable(title) if title else None)

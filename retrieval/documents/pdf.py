@@ -1,0 +1,32 @@
+"""Reads text from PDF; needs pypdf."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+
+from retrieval.documents.reading import Reading, storable
+
+MAX_PAGES = 5_000
+
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
+_LEADER = re.compile(r"(?:\. ?){5,}")
+"""The dots of a table of contents, of which each is a word piece."""
+
+
+def read_pdf(content: bytes) -> Reading:
+    """The text of a PDF, page after page."""
+    from pypdf import PdfReader
+
+    reader = PdfReader(BytesIO(content))
+    if reader.is_encrypted and not reader.decrypt(""):
+        return Reading(error="is encrypted; remove the password first")
+    pages = len(reader.pages)
+    if pages > MAX_PAGES:
+        return Reading(error=f"has {pages:,} pages, more than {MAX_PAGES:,}; split it")
+    text = "\n\n".join(page.extract_text().strip() for page in reader.pages)
+    if not text.strip():
+        return Reading(error=f"has no text: its {pages} pages are pictures, which a program for OCR can read")
+    text = _LEADER.sub("… ", _HYPHENATED.sub("", text))
+    title = reader.metadata.title if reader.metadata is not None else None
+    return Reading(text=storable(text), title=storable(str(title)) if title else None)
