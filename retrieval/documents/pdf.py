@@ -12,6 +12,13 @@ MAX_PAGES = 5_000
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
 _LEADER = re.compile(r"(?:\. ?){5,}")
 """The dots of a table of contents, of which each is a word piece."""
+_NO_TITLE = re.compile(
+    r"\W*|\(?(?:anonymous|no title|untitled|unknown)\)?[\W_]*\d*|(?:document|presentation|slide|layout|book) ?\d+"
+    r"|microsoft (?:word|excel|powerpoint) - .*|powerpoint presentation"
+    r"|.*\.(?:docx?|dvi|indd|odt|pdf|pptx?|qxd|rtf|tex|xlsx?)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What programs write where the author gave no title: that there is none, or the name of a file."""
 
 
 def read_pdf(content: bytes) -> Reading:
@@ -28,5 +35,5 @@ def read_pdf(content: bytes) -> Reading:
     if not text.strip():
         return Reading(error=f"has no text: its {pages} pages are pictures, which a program for OCR can read")
     text = _LEADER.sub("… ", _HYPHENATED.sub("", text))
-    title = reader.metadata.title if reader.metadata is not None else None
-    return Reading(text=storable(text), title=storable(str(title)) if title else None)
+    title = str((reader.metadata and reader.metadata.title) or "").strip()
+    return Reading(text=storable(text), title=None if _NO_TITLE.fullmatch(title) else storable(title))

@@ -262,3 +262,27 @@ async def test_the_dots_of_a_table_of_contents_are_few() -> None:
 )
 async def test_markdown_has_its_own_title(page: str, title: str | None) -> None:
     assert (await extract(page.encode(), "text/markdown")).title == title
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "(anonymous)",
+        "untitled",
+        "Untitled-2",
+        "Microsoft Word - report 3.doc",
+        "PowerPoint Presentation",
+        "Final report.docx",
+        "Slide 1",
+        " ",
+    ],
+)
+async def test_what_a_program_writes_instead_of_a_title_is_none(title: str) -> None:
+    assert (await extract(pdf("Green tea", title=title), None)).title is None
+
+
+@pytest.mark.parametrize(
+    "title", ["Microsoft Word", "An untitled play", "What is robots.txt", "Document 9 of the court"]
+)
+async def test_a_title_that_only_looks_like_that_is_kept(title: str) -> None:
+    assert (await extract(pdf("Green tea", title=title), None)).title == title
