@@ -11,10 +11,12 @@ _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _BLOCKS = frozenset({
     "address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
     "figcaption", "figure", "footer", "form", "header", "hr", "main", "ol", "p", "pre", "section", "summary", "table",
-    "tbody", "tfoot", "thead", "ul",
+    "ul",
 })  # fmt: skip
 _PARAGRAPHS = frozenset({"div", "p"})
-_LINES = frozenset({"br", "li", "tr"})
+_LINES = frozenset({"br", "li", "tbody", "tfoot", "thead", "tr"})
+_IN_CELLS = frozenset({"br", "div", "li", "ol", "p", "ul"})
+"""What begins no line in a cell of a table with a head: its rows are lines."""
 _UNREAD = frozenset({"button", "iframe", "nav", "noscript", "object", "script", "select", "style", "svg", "template"})
 _SPACES = re.compile(r"\s+")
 _FENCE = re.compile("`{3,}")
@@ -25,7 +27,8 @@ _PERMALINKS = frozenset({"¶", "§", "🔗", "\u200b"})
 class _Page(HTMLParser):
     """Writes a page as Markdown: headings, list items, table rows and preformatted text; no scripts, no navigation.
 
-    What lies around the main content, where the page marks that, is navigation, too.
+    What lies around the main content, where the page marks that, is navigation, too. A table whose first row has heads
+    alone is one of Markdown.
     """
 
     def __init__(self) -> None:
@@ -40,6 +43,8 @@ class _Page(HTMLParser):
         self._unread = 0
         self._is_verbatim = self._is_title = self._is_heading = False
         self._is_opened = False  # a cell or list item has begun: a paragraph in it begins no line of its own
+        self._heads = -1  # cells of a table's first row, as long as all are heads
+        self._has_head = self._is_cell = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if not self._main_depth and (tag == "main" or ("role", "main") in attrs):
@@ -54,11 +59,21 @@ class _Page(HTMLParser):
         elif tag in ("td", "th"):
             self._prefix += "| " if self._breaks else " | "
             self._is_opened = True
+            self._is_cell = tag == "th" or self._has_head
+            self._heads = self._heads + 1 if tag == "th" and self._heads >= 0 else -1
+        elif self._is_cell and tag in _IN_CELLS:
+            self._prefix = self._prefix or " "
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
             if not self._is_opened or tag not in _PARAGRAPHS:
                 self._break(1 if tag in _LINES else 2)
                 self._prefix = _HEADINGS.get(tag, "- " if tag == "li" else "")
             self._is_heading, self._is_opened = tag in _HEADINGS, self._is_opened or tag == "li"
+            if tag == "table":
+                self._heads, self._has_head, self._is_cell = 0, False, False
+            elif tag == "tr" and self._heads > 0 and not self._unread:
+                self._write("|---" * self._heads + "|")
+                self._break(1)
+                self._heads, self._has_head = -1, True
             if tag == "pre" and not self._is_verbatim:
                 self._write("")
                 self._fence = len(self.parts)
@@ -72,13 +87,13 @@ class _Page(HTMLParser):
         elif tag in ("td", "th"):
             if not self._is_opened:
                 self._breaks = 0  # the next cell is of the same line
-            self._is_opened = False
-        elif self._is_opened and tag in _PARAGRAPHS:
+            self._is_opened = self._is_cell = False
+        elif tag in (_IN_CELLS if self._is_cell else _PARAGRAPHS if self._is_opened else ()):
             pass
         elif tag in _HEADINGS or tag in _BLOCKS or tag in _LINES:
             if tag == "pre" and self._is_verbatim:
                 self._end_verbatim()
-            self._is_heading = self._is_opened = False
+            self._is_heading = self._is_opened = self._is_cell = False
             self._break(1 if tag in _LINES else 2)
         if tag == self._main_tag and self._main_depth:
             self._main_depth -= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 from typing import Literal, NamedTuple
@@ -79,7 +80,7 @@ class DocumentSplitter:
             for section in _sections(text, found)
         ]
         chunks = self._joined(sections)
-        return [*_located(chunks, found)]
+        return [*_located(chunks, found, _table_bodies(text) if structure == "markdown" else [])]
 
     def _joined(self, sections: Iterable[Sequence[str]]) -> list[str]:
         """The parts of all sections; small and blank ones are joined with a neighbour, rather of their own section."""
@@ -195,14 +196,28 @@ def _of_table(lines: Sequence[str]) -> Iterator[Heading]:
         yield _heading(0, len(lines[0]), 1, lines[0])
 
 
+def _table_bodies(text: str) -> list[Heading]:
+    """Where the rows of Markdown's tables are, below the names of their columns."""
+    bodies: list[Heading] = []
+    start, before = 0, ""
+    for line in text.splitlines(keepends=True):
+        end = start + len(line)
+        if bodies and bodies[-1].end == start and "|" in line:
+            bodies[-1] = bodies[-1]._replace(end=end)
+        elif "|" in before and "|" in line and "-" in line and not line.strip("|:- \t\r\n"):
+            bodies.append(_heading(end, end, 1, before.strip("| \t\r\n")))
+        start, before = end, line
+    return bodies
+
+
 def _sections(text: str, found: Sequence[Heading]) -> list[str]:
     """The text cut before each heading."""
     starts = sorted({0, *(each.start for each in found), len(text)})
     return [text[start:end] for start, end in pairwise(starts)]
 
 
-def _located(chunks: Iterable[str], found: Sequence[Heading]) -> Iterator[TextChunk]:
-    """The chunks with the headings that their first line of text is under."""
+def _located(chunks: Iterable[str], found: Sequence[Heading], tables: Sequence[Heading]) -> Iterator[TextChunk]:
+    """The chunks with the headings that their first line of text is under, or the columns if it is a row of a table."""
     path: list[Heading] = []
     start = passed = 0
     for chunk in chunks:
@@ -213,7 +228,9 @@ def _located(chunks: Iterable[str], found: Sequence[Heading]) -> Iterator[TextCh
             rest = chunk[heading.end - start :] if heading.start >= start else ""
             body = max(body, heading.end + len(rest) - len(rest.lstrip())) if rest.strip() else body
             passed += 1
-        yield TextChunk(chunk, tuple(each.title for each in path[-MAX_HEADINGS:]))
+        begun = bisect_right(tables, body, key=lambda each: each.start)
+        under = path + [each for each in tables[max(0, begun - 1) : begun] if body < each.end and each.title]
+        yield TextChunk(chunk, tuple(each.title for each in under[-MAX_HEADINGS:]))
         start += len(chunk)
         while passed < len(found) and found[passed].start < start:
             heading = found[passed]

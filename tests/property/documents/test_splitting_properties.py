@@ -24,8 +24,9 @@ STRUCTURES: list[Structure] = ["markdown", "text", "code", "table"]
 PARTS = st.sampled_from(
     [
         "# Tea\n", "## Green tea\n\n", "Black tea\n=========\n", "A title\n-------\n", "```\n", "class Tea:\n",
-        "    def brew(self):\n", "\n\n", "\n", " ", "\t", "| a | b |\n", "- item\n", "Steep it for three minutes. ",
-        "word " * 150, "x" * 5_000, "東京タワー", "🎉", "\u2028", "\r\n", "a" * 90 + " ", "--- ", "***\n", "\x0c",
+        "    def brew(self):\n", "\n\n", "\n", " ", "| a | b |\n", "|--|--|\n", "- item\n",
+        "Steep it for three minutes. ", "\t", "word " * 150, "x" * 5_000, "東京タワー", "🎉", "\u2028", "\r\n",
+        "a" * 90 + " ", "--- ", "***\n", "\x0c",
     ]
 )  # fmt: skip
 TEXTS = st.lists(PARTS | st.text(st.characters(codec="utf-8"), max_size=20), max_size=40).map("".join)

@@ -58,8 +58,8 @@ def test_a_page_becomes_markdown() -> None:
     reading = read_html(PAGE)
     assert reading.title == "Tea & time"
     assert reading.text == (
-        "# Green tea\n\nSteep at 70 degrees,\nnot more.\n\n- Sencha\n- Matcha\n\n| Leaf | Minutes\n| Sencha | 2"
-        "\n\n```\na  = 1\n  b\n```\n\nDeep"
+        "# Green tea\n\nSteep at 70 degrees,\nnot more.\n\n- Sencha\n- Matcha\n\n| Leaf | Minutes\n|---|---|\n"
+        "| Sencha | 2\n\n```\na  = 1\n  b\n```\n\nDeep"
     )
 
 
@@ -218,6 +218,19 @@ async def test_paragraphs_in_cells_and_items_begin_no_line() -> None:
     assert (await extract(plain.encode(), None)).text == "| a | b\n| | c"
     unclosed = "<html><body><table><tr><td>a<td></table><p>After.</p></body></html>"
     assert (await extract(unclosed.encode(), None)).text == "| a\n\nAfter."
+
+
+@pytest.mark.parametrize("row", ["<tr>{}</tr>", "<tr>{}"])
+def test_a_table_with_a_head_has_a_line_for_each_row(row: str) -> None:
+    cells = "<th>Leaf<th><p>Time</p><p>in minutes</p>", "<td>Sencha<td>2<br/>or 3", "<th>Matcha<td><ul><li>1</ul>"
+    head, *body = (row.format(each) for each in cells)
+    page = f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table><div>a</div><div>b</div>"
+    assert read_html(page.encode()).text == (
+        "| Leaf | Time in minutes\n|---|---|\n| Sencha | 2 or 3\n| Matcha | 1\n\na\n\nb"
+    )
+    layout = b"<table><tr><th>Tea<td><p>Green</p><p>Black</p></tr><tr><th>Milk<td>No</table>"
+    assert read_html(layout).text == "| Tea | Green\n\nBlack\n\n| Milk | No"
+    assert read_html(b"<nav><table><tr><th>Home<tr><td>Tea</table></nav>Cups").text == "Cups"
 
 
 async def test_a_heading_that_unfolds_its_section_is_read() -> None:

@@ -111,6 +111,20 @@ def test_chunks_of_a_table_know_its_columns(splitter: DocumentSplitter) -> None:
     assert all(chunk.text.endswith("\n") for chunk in chunks)  # rows stay whole
 
 
+def test_chunks_of_a_long_table_in_markdown_know_its_columns(splitter: DocumentSplitter) -> None:
+    """Those after the first, which has them in its text; what follows the table knows nothing of them."""
+    rows = "".join(f"| Lamp {number} | - | {number * 7} |\n| - | - | - |\n" for number in range(60))
+    text = (
+        f"# Lamps\n\n{PARAGRAPH}\n\n| name | note | price |\n|---|:--|--:|\n{rows}\n{PARAGRAPH}\n\n## Pay\n\n| a | b |"
+    )
+    chunks = splitter.split(text, "markdown")
+    assert len(chunks) > 6
+    for chunk in chunks:
+        columns = ("name | note | price",) if chunk.text.startswith("| ") and "name" not in chunk.text else ()
+        assert chunk.headings == ("Lamps", *(("Pay",) if "Pay" in chunk.text else columns))
+    assert sum(len(chunk.headings) > 1 for chunk in chunks) > 4
+
+
 def test_short_sections_share_a_chunk(splitter: DocumentSplitter) -> None:
     glossary = "".join(f"## Term {number}\n\nWhat it means.\n\n" for number in range(30))
     chunks = splitter.split(glossary, "markdown")
