@@ -23,6 +23,8 @@ def import_document(file: Path, namespace: str, settings: Settings, *, as_json: 
         raise InvalidInput("a document is read from a file on disk, which its id follows from")
     document = document_of(file)
     receipt = with_engine(settings, lambda engine: engine.documents.put(namespace, document))
+    if receipt.warning:
+        click.echo(f"{file}: {receipt.warning}", err=True)
     if as_json:
         print_json(receipt)
     else:

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from retrieval.documents.readers import MAX_CPU_S
 from retrieval.documents.reading import Reading
 from retrieval.documents.splitting import Structure, title_in
 from retrieval.errors import InvalidInput
+from retrieval.imports.files import FilePart
 from retrieval.types.document import MAX_DOCUMENT_CHARS
 
 Form = Literal["text", "markdown", "code", "table", "html", "pdf"]
@@ -83,12 +85,13 @@ _SNIFFED_BYTES = 1_024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extract:
-    """The text of a document, how it shows its structure, and its own title if it has one."""
+    """The text of a document, how it shows its structure, its own title if it has one, and what was assumed of it."""
 
     text: str
     structure: Structure
     media_type: str
     title: str | None = None
+    warning: str | None = None
 
 
 async def extract(content: bytes, media_type: str | None) -> Extract:
@@ -100,10 +103,12 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
     """
     form = _form(content, media_type)
     name = (media_type or _DEFAULTS[form]).partition(";")[0].strip().lower()
+    warning = None
     if form == "pdf":
         reading = await _read_apart("pdf", content)
     else:
-        reading = Reading(text=await asyncio.to_thread(_decoded, content, media_type, form))
+        text, warning = await asyncio.to_thread(_decoded, content, media_type, form)
+        reading = Reading(text=text)
         if form == "html":
             reading = await _read_apart("html", reading.text.encode())
     text = reading.text.replace("\r\n", "\n").replace("\r", "\n")
@@ -113,7 +118,7 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
         raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
     structure = _STRUCTURES.get(form, "text")
     title = reading.title or (await asyncio.to_thread(title_in, text) if structure == "markdown" else None)
-    return Extract(text=text, structure=structure, media_type=name, title=title)
+    return Extract(text=text, structure=structure, media_type=name, title=title, warning=warning)
 
 
 def _form(content: bytes, media_type: str | None) -> Form:
@@ -144,21 +149,25 @@ def _refuse_binary(content: bytes) -> None:
             raise InvalidInput(f"cannot be read: it is {what}; what can is text, Markdown, HTML, PDF and source code")
 
 
-def _decoded(content: bytes, media_type: str | None, form: Form) -> str:
-    """The text of a file by its byte order mark, its declared encoding, or else as UTF-8."""
+def _decoded(content: bytes, media_type: str | None, form: Form) -> tuple[str, str | None]:
+    """The text of a file by its byte order mark or its declared encoding, or else as it looks, and a warning then.
+
+    What is not even said to be text is UTF-8.
+    """
     declared = _CHARSET.search(media_type or "")
     if declared is None and (form == "html" or content.startswith(b"<?xml")):
         declared = _DECLARED.search(content[:_SNIFFED_BYTES].decode("latin-1"))
-    encoding = _marked_encoding(content) or (declared[1] if declared else "utf-8")
+    encoding = _marked_encoding(content) or (declared[1] if declared else None if media_type else "utf-8")
+    encoding, errors = (encoding, "strict") if encoding else FilePart(name="", file=BytesIO(content)).encoding
+    told = "convert it to UTF-8, or name its encoding in the media type, as in `text/plain; charset=iso-8859-2`"
     try:
-        text = content.decode(encoding)
+        text = content.decode(encoding, errors)
         text.encode()  # some encodings can say half a surrogate pair
     except (LookupError, UnicodeError) as exc:
-        told = "convert it to UTF-8, or name its encoding in the media type, as in `text/plain; charset=latin-1`"
         raise InvalidInput(f"cannot be read in the encoding {encoding}: {exc}; {told}") from exc
     if "\x00" in text:
         raise InvalidInput("cannot be read: it is binary")
-    return text
+    return text, None if errors == "strict" else f"it is not UTF-8 throughout and was read as {encoding}; {told}"
 
 
 def _marked_encoding(content: bytes) -> str | None:

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from retrieval.documents.extraction import extract
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, TextChunk
@@ -109,7 +110,9 @@ class DocumentService:
         info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
         memories = await asyncio.to_thread(_memories, document_id, document, info, chunks, splitter.count)
         status = await self._ingest.replace_document(namespace, document_id, memories)
-        return DocumentReceipt(document_id=document_id, chunks=len(memories), status=status)
+        return DocumentReceipt(
+            document_id=document_id, chunks=len(memories), status=status, warning=extracted.warning or UNSET
+        )
 
     async def get(self, namespace: str, document_id: str) -> Document:
         """One document with its text; raises NotFound if there is no such namespace or document."""

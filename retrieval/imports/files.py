@@ -169,7 +169,7 @@ class FilePart:
         Raises:
             InvalidInput: as `open`, and while reading.
         """
-        encoding, errors = self._encoding
+        encoding, errors = self.encoding
         stream = self.open()
         if encoding == "utf-8" and errors == "strict":
             return stream
@@ -182,8 +182,8 @@ class FilePart:
         return io.TextIOWrapper(_Unclosed(self.decoded(context)), encoding="utf-8", errors="replace", newline="")
 
     @cached_property
-    def _encoding(self) -> tuple[str, str]:
-        """The encoding and how to treat what is not of it: by byte order mark, by null bytes, by trying.
+    def encoding(self) -> tuple[str, str]:
+        """Its encoding, and how to treat what is not of it: by byte order mark, by null bytes, by trying.
 
         Text that is not UTF-8 is taken as Windows-1252 if more of it is broken than is sound beyond ASCII.
         """

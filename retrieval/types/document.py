@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from retrieval.types.memory import Label, Metadata, Zoned
 
@@ -53,6 +53,7 @@ class DocumentReceipt(Struct, frozen=True, kw_only=True):
     document_id: str
     chunks: int
     status: DocumentStatus
+    warning: Annotated[str | UnsetType, Meta(description="stored, but possibly not as intended")] = UNSET
 
 
 class DocumentChunk(Struct, frozen=True, kw_only=True):

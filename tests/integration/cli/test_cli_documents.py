@@ -32,3 +32,16 @@ def test_a_file_of_notes_is_a_document_by_its_name(database_url: str, tmp_path: 
     notes = tmp_path / "garden.org"
     notes.write_text("* Garden\nWater the roses on Monday.\n", encoding="utf-8")
     assert "created, chunks: 1" in run(database_url, "import", str(notes), "-n", "home").stdout
+
+
+def test_a_table_in_an_older_encoding_is_a_document_that_says_which_one_it_was_read_in(
+    database_url: str, tmp_path: Path
+) -> None:
+    table = tmp_path / "prices.csv"
+    table.write_bytes("Größe;Preis\nKüche;3 €\n".encode("cp1252"))
+    done = run(database_url, "import", str(table), "-n", "home")
+    assert "created, chunks: 1" in done.stdout
+    assert "read as cp1252" in done.stderr
+    again = json.loads(run(database_url, "import", str(table), "-n", "home", "--json").stdout)
+    assert (again["status"], "cp1252" in again["warning"]) == ("unchanged", True)
+    assert "3 €" in run(database_url, "search", "Küche", "-n", "home", "--json").stdout

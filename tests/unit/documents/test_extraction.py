@@ -122,6 +122,23 @@ async def test_each_kind_is_read_as_its_media_type_says() -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "text", "told"),
+    [
+        ("Größe;Preis\nKüche;3 €\n".encode("cp1252"), "Größe;Preis\nKüche;3 €\n", "read as cp1252"),
+        ("café ".encode() * 9 + b"caf\xe9", "café " * 9 + "caf\ufffd", "not UTF-8 throughout and was read as utf-8"),
+        ("café".encode("utf-16-be"), "café", "read as utf-16-be"),
+    ],
+)
+async def test_another_encoding_that_is_not_declared_is_assumed_as_in_imports(
+    content: bytes, text: str, told: str
+) -> None:
+    found = await extract(content, "text/csv")
+    assert found.text == text
+    assert told in (found.warning or "")
+    assert (await extract(text.encode(), "text/csv")).warning is None
+
+
+@pytest.mark.parametrize(
     ("page", "encoding"),
     [
         ('<?xml version="1.0" encoding="ISO-8859-1"?><note size="2">café</note>', "latin-1"),
