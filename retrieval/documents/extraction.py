@@ -22,7 +22,9 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart
 from retrieval.types.document import MAX_DOCUMENT_CHARS
 
-Form = Literal["text", "markdown", "code", "table", "html", "pdf"]
+Form = Literal[
+    "text", "markdown", "code", "table", "html", "notebook", "pdf", "word", "workbook", "slides", "epub"
+]  # fmt: skip
 
 MEDIA_TYPES: Mapping[str, Form] = {
     "text/plain": "text",
@@ -33,7 +35,12 @@ MEDIA_TYPES: Mapping[str, Form] = {
     "text/x-markdown": "markdown",
     "text/html": "html",
     "application/xhtml+xml": "html",
+    "application/x-ipynb+json": "notebook",
     "application/pdf": "pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "workbook",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
+    "application/epub+zip": "epub",
     "application/javascript": "code",
     "application/json": "code",
     "application/sql": "code",
@@ -46,17 +53,27 @@ MEDIA_TYPES: Mapping[str, Form] = {
 }
 """What is read; `text/` with any other name is source code."""
 
-_DEFAULTS: Mapping[Form, str] = {
-    "text": "text/plain",
-    "markdown": "text/markdown",
-    "code": "text/x-source",
-    "table": "text/csv",
-    "html": "text/html",
-    "pdf": "application/pdf",
+_READ = "text, Markdown, HTML, PDF, .docx, .xlsx, .pptx, EPUB, Jupyter notebooks and source code"
+
+_NAMES: Mapping[Form, str] = {
+    "pdf": "a PDF",
+    "word": "a Word document",
+    "workbook": "an Excel workbook",
+    "slides": "a PowerPoint presentation",
+    "epub": "an EPUB",
 }
-_STRUCTURES: Mapping[Form, Structure] = {
-    "markdown": "markdown", "html": "markdown", "code": "code", "table": "table",
-}  # fmt: skip
+"""What is no text."""
+
+_PARTS: Mapping[bytes, Form] = {
+    b"word/": "word",
+    b"xl/": "workbook",
+    b"ppt/": "slides",
+    b"META-INF/container.xml": "epub",
+}
+_PART = re.compile(rb"PK\x01\x02.{42}(" + b"|".join(map(re.escape, _PARTS)) + b")", re.DOTALL)
+"""What a zip archive is, by a name in its list of files, which is at its end, behind those of archives in it."""
+
+_NOTEBOOK = re.compile(rb'\s*\{.*"nbformat"\s*:', re.DOTALL)
 
 _ENCODINGS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
@@ -73,8 +90,8 @@ _MARKDOWN = re.compile(
     r"^(?:#{1,6} \S|```|[ \t]*[-*] \[[^\]\n]+\]\([^)\n]+\)|\|.+\|[ \t]*\r?\n\|[-:| ]+\|)", re.MULTILINE
 )
 _BINARY: Mapping[bytes, str] = {
-    b"PK\x03\x04": "a zip archive, as .docx, .xlsx and .epub files are",
-    b"\xd0\xcf\x11\xe0": "an old Office file",
+    b"PK\x03\x04": "a zip archive of something else, or a damaged one",
+    b"\xd0\xcf\x11\xe0": "an Office file of before 2007 or with a password",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
     b"GIF8": "a picture",
@@ -85,12 +102,19 @@ _SNIFFED_BYTES = 1_024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extract:
-    """The text of a document, how it shows its structure, its own title if it has one, and what was assumed of it."""
+    """The text of a document and how it shows its structure.
+
+    Attributes:
+        title: its own, if it has one.
+        begins_with_title: whether the heading that it begins with is its title where it has no other.
+        warning: what was assumed of it.
+    """
 
     text: str
     structure: Structure
     media_type: str
     title: str | None = None
+    begins_with_title: bool = False
     warning: str | None = None
 
 
@@ -102,51 +126,72 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
             text or too much of it.
     """
     form = _form(content, media_type)
-    name = (media_type or _DEFAULTS[form]).partition(";")[0].strip().lower()
+    name = (
+        (media_type or next(each for each in MEDIA_TYPES if MEDIA_TYPES[each] == form))
+        .partition(";")[0]
+        .strip()
+        .lower()
+    )
     warning = None
-    if form == "pdf":
-        reading = await _read_apart("pdf", content)
+    if form in _NAMES:
+        reading = await _read_apart(form, content)
     else:
-        text, warning = await asyncio.to_thread(_decoded, content, media_type, form)
-        reading = Reading(text=text)
-        if form == "html":
-            reading = await _read_apart("html", reading.text.encode())
+        decoded, warning = await asyncio.to_thread(_decoded, content, media_type, form)
+        is_read = form in ("html", "notebook")
+        reading = await _read_apart(form, decoded.encode()) if is_read else Reading(text=decoded)
     text = reading.text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         raise InvalidInput("has no text")
     if len(text) > MAX_DOCUMENT_CHARS:
         raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
-    structure = _STRUCTURES.get(form, "text")
+    structure: Structure = form if form in ("text", "code", "table") else "text" if form == "pdf" else "markdown"
     title = reading.title or (await asyncio.to_thread(title_in, text) if structure == "markdown" else None)
-    return Extract(text=text, structure=structure, media_type=name, title=title, warning=warning)
+    return Extract(
+        text=text,
+        structure=structure,
+        media_type=name,
+        title=title,
+        begins_with_title=form not in ("code", "table", "workbook", "slides"),
+        warning=warning,
+    )
 
 
 def _form(content: bytes, media_type: str | None) -> Form:
     """How to read a file: as its media type says, if its content can be that."""
-    is_pdf = b"%PDF-" in content[:_SNIFFED_BYTES] and _marked_encoding(content) is None
+    found = _packed_form(content)
     if media_type is None:
-        if is_pdf:
-            return "pdf"
+        if found:
+            return found
         _refuse_binary(content)
         head = content[:100_000].decode(_marked_encoding(content) or "utf-8", "ignore")
         if _HTML.match(head[:_SNIFFED_BYTES]):
             return "html"
+        if _NOTEBOOK.match(content.removeprefix(codecs.BOM_UTF8)):
+            return "notebook"
         return "markdown" if _MARKDOWN.search(head) else "text"
     name = media_type.partition(";")[0].strip().lower()
     form = MEDIA_TYPES.get(name) or ("code" if name.startswith("text/") else None)
     if form is None:
         raise InvalidInput(f"cannot be read; what can is text/* and {', '.join(MEDIA_TYPES)}", loc=("media_type",))
-    if (form == "pdf") != is_pdf:
-        raise InvalidInput(f"the content is {'a' if is_pdf else 'no'} PDF", loc=("media_type",))
-    if not is_pdf:
+    if found is None:
         _refuse_binary(content)
+    if found != form and (found or form in _NAMES):
+        raise InvalidInput(f"the content is {_NAMES[found] if found else f'not {_NAMES[form]}'}", loc=("media_type",))
     return form
+
+
+def _packed_form(content: bytes) -> Form | None:
+    """What a file is that is no text."""
+    if b"%PDF-" in content[:_SNIFFED_BYTES] and _marked_encoding(content) is None:
+        return "pdf"
+    parts = _PART.findall(content) if content.startswith(b"PK\x03\x04") else []
+    return _PARTS[parts[-1]] if parts else None
 
 
 def _refuse_binary(content: bytes) -> None:
     for mark, what in _BINARY.items():
         if content.startswith(mark):
-            raise InvalidInput(f"cannot be read: it is {what}; what can is text, Markdown, HTML, PDF and source code")
+            raise InvalidInput(f"cannot be read: it is {what}; what can is {_READ}")
 
 
 def _decoded(content: bytes, media_type: str | None, form: Form) -> tuple[str, str | None]:

@@ -9,16 +9,21 @@ from uuid import NAMESPACE_URL, uuid5
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_BYTES, DocumentInput
 
+_OFFICE = "application/vnd.openxmlformats-officedocument."
 _MEDIA_TYPES = {
     ".adoc": "text/plain",
     ".csv": "text/csv",
+    ".docx": f"{_OFFICE}wordprocessingml.document",
+    ".epub": "application/epub+zip",
     ".htm": "text/html",
     ".html": "text/html",
+    ".ipynb": "application/x-ipynb+json",
     ".markdown": "text/markdown",
     ".log": "text/plain",
     ".md": "text/markdown",
     ".org": "text/plain",
     ".pdf": "application/pdf",
+    ".pptx": f"{_OFFICE}presentationml.presentation",
     ".rst": "text/x-rst",
     ".srt": "text/plain",
     ".tex": "text/plain",
@@ -26,6 +31,7 @@ _MEDIA_TYPES = {
     ".txt": "text/plain",
     ".vtt": "text/plain",
     ".xhtml": "application/xhtml+xml",
+    ".xlsx": f"{_OFFICE}spreadsheetml.sheet",
 }
 _SOURCE = frozenset(
     {"c", "cc", "cpp", "cs", "css", "go", "h", "hpp", "java", "js", "json", "jsx", "kt", "lua", "mjs", "php", "pl"}
@@ -34,7 +40,7 @@ _SOURCE = frozenset(
 
 
 def is_document(name: str) -> bool:
-    """Whether a file's name is one of a text, page, PDF or source file."""
+    """Whether a file's name is one of a text, page, book, office or source file."""
     suffix = Path(name).suffix.lower()
     return suffix in _MEDIA_TYPES or suffix[1:] in _SOURCE
 

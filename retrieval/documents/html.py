@@ -111,11 +111,8 @@ class _Page(HTMLParser):
         return "".join(self.parts[self._main_start : end]).lstrip() or "".join(self.parts)
 
     def _end_verbatim(self) -> None:
-        """Fence the preformatted text by more backticks than are in it."""
-        runs = _FENCE.findall("".join(self.parts[self._fence :]))
-        fence = "`" * max((len(run) + 1 for run in runs), default=3)
-        self.parts.insert(self._fence, f"{fence}\n")
-        self._write(f"\n{fence}")
+        self._write("")
+        self.parts[self._fence :] = [fenced("".join(self.parts[self._fence :]))]
         self._is_verbatim = False
 
     def _is_unread(self, tag: str) -> bool:
@@ -146,10 +143,16 @@ class _Page(HTMLParser):
         self._breaks, self._prefix, self._is_opened = 0, "", False
 
 
+def fenced(text: str) -> str:
+    """Preformatted text between more backticks than are in it."""
+    fence = "`" * max((len(run) + 1 for run in _FENCE.findall(text)), default=3)
+    return f"{fence}\n{text}\n{fence}"
+
+
 def read_html(content: bytes) -> Reading:
     """The text of a page in UTF-8."""
     page = _Page()
-    page.feed(content.decode())
+    page.feed(content.decode("utf-8-sig"))
     page.close()
     title = _SPACES.sub(" ", page.title).strip() if page.title else None
     return Reading(text=storable(page.text), title=storable(title) if title else None)

@@ -8,18 +8,26 @@ from __future__ import annotations
 import logging
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 
 import msgspec
 
-from retrieval.documents.html import read_html
-from retrieval.documents.pdf import read_pdf
 from retrieval.documents.reading import Reading
 
 MAX_MEMORY_BYTES = 2 * 1024**3
 MAX_CPU_S = 120
 
-READERS: Mapping[str, Callable[[bytes], Reading]] = {"html": read_html, "pdf": read_pdf}
+READERS: Mapping[str, str] = {
+    "epub": "zipped",
+    "html": "html",
+    "notebook": "notebook",
+    "pdf": "pdf",
+    "slides": "zipped",
+    "word": "zipped",
+    "workbook": "zipped",
+}
+"""The module of each reader, which is imported where it reads alone."""
 
 
 def confine() -> None:
@@ -32,15 +40,16 @@ def confine() -> None:
 
 def main() -> None:
     """Read standard input as what the argument says; whatever goes wrong is what is wrong with the file."""
-    content = sys.stdin.buffer.read()
+    name, content = sys.argv[1], sys.stdin.buffer.read()
     try:
-        reading = READERS[sys.argv[1]](content)
+        reader = import_module(f".{READERS[name]}", __package__)
+        reading: Reading = getattr(reader, f"read_{name}")(content)
     except ModuleNotFoundError as exc:
         reading = Reading(error=f"cannot be read here without {exc.name}: pip install 'trivet[documents]'")
     except MemoryError:
         reading = Reading(error=f"takes more than {MAX_MEMORY_BYTES // 1024**3} GiB of memory to read")
     except Exception as exc:
-        reading = Reading(error=f"cannot be read: {str(exc) or type(exc).__name__}")
+        reading = Reading(error=f"cannot be read; it may be damaged: {str(exc) or type(exc).__name__}")
     sys.stdout.buffer.write(msgspec.json.encode(reading))
 
 

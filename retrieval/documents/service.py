@@ -105,8 +105,8 @@ class DocumentService:
             raise InvalidInput(str(exc), loc=exc.loc or (field,)) from exc
         chunks = await asyncio.to_thread(splitter.split, extracted.text, extracted.structure)
         document_id = document.id or uuid7()
-        is_titled = bool(chunks) and extracted.structure in ("markdown", "text")
-        title = document.title or extracted.title or next(iter(chunks[0].headings if is_titled else ()), None)
+        heads = chunks[0].headings if chunks and extracted.begins_with_title else ()
+        title = document.title or extracted.title or next(iter(heads), None)
         info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
         memories = await asyncio.to_thread(_memories, document_id, document, info, chunks, splitter.count)
         status = await self._ingest.replace_document(namespace, document_id, memories)

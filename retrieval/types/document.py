@@ -35,7 +35,11 @@ class DocumentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     media_type: (
         Annotated[
             str,
-            Meta(max_length=128, description="text, Markdown, HTML, PDF or source code; null: told by the content"),
+            Meta(
+                max_length=128,
+                description="text, Markdown, HTML, PDF, Word, Excel, PowerPoint, EPUB, a notebook or source code; "
+                "null: told by the content",
+            ),
         ]
         | None
     ) = None

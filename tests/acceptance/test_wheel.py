@@ -81,6 +81,16 @@ for found in pkgutil.walk_packages(trivet.__path__, "trivet."):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_documents_are_read_by_a_program_of_it(installed: Path, home: Path) -> None:
+    read = """
+import asyncio
+from trivet.retrieval.documents.extraction import extract
+print(asyncio.run(extract(b"<html><p>Tea", None)).text)
+"""
+    done = run(installed, home, "-c", read)
+    assert (done.stdout, done.stderr) == ("Tea\n", "")
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -6,7 +6,10 @@ import json
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.command import trivet as run
+from tests.office import epub, notebook, shape, slides, word, workbook
 
 
 def test_a_file_is_imported_as_a_document_and_again_as_the_same(database_url: str, tmp_path: Path) -> None:
@@ -24,7 +27,7 @@ def test_what_is_no_document_is_status_one(database_url: str, tmp_path: Path) ->
     trivet = partial(run, database_url)
     picture = tmp_path / "scan.pdf"
     picture.write_bytes(b"\x89PNG")
-    assert "no PDF" in trivet("import", str(picture), "--format", "document", status=1).output
+    assert "it is a picture" in trivet("import", str(picture), "--format", "document", status=1).output
     assert "from a file on disk" in trivet("import", "-", "--format", "document", stdin="tea", status=1).output
 
 
@@ -32,6 +35,28 @@ def test_a_file_of_notes_is_a_document_by_its_name(database_url: str, tmp_path: 
     notes = tmp_path / "garden.org"
     notes.write_text("* Garden\nWater the roses on Monday.\n", encoding="utf-8")
     assert "created, chunks: 1" in run(database_url, "import", str(notes), "-n", "home").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("roses.docx", word(("Title", "Garden"), ("", "Water the roses on Monday."))),
+        ("roses.xlsx", workbook(Garden=[["what", "when"], ["Water the roses", "Monday"]])),
+        ("roses.pptx", slides(shape("Garden", "title") + shape("Water the roses on Monday."))),
+        ("roses.epub", epub("Garden", {"a.xhtml": "<p>Water the roses on Monday.</p>"})),
+        ("roses.ipynb", notebook(("markdown", "# Garden\n\nWater the roses on Monday."))),
+    ],
+)
+def test_what_other_programs_write_is_a_document_by_its_name(
+    name: str, content: bytes, database_url: str, tmp_path: Path
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    trivet = partial(run, database_url)
+    assert "created, chunks: 1" in trivet("import", str(file), "-n", "home").stdout
+    assert "Monday" in trivet("search", "When are the roses watered?", "-n", "home", "--json").stdout
+    file.write_bytes(content[: len(content) // 2])
+    assert "cannot be read" in trivet("import", str(file), "-n", "home", status=1).output
 
 
 def test_a_table_in_an_older_encoding_is_a_document_that_says_which_one_it_was_read_in(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
 
 import numpy as np
@@ -15,6 +16,7 @@ from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, Mode, SearchRequest
+from tests.office import workbook
 from tests.turns import HALF_PRECISION, CountingEmbedder, own_vector
 
 HANDBOOK = "# Handbook\n\nFor everyone.\n\n" + "".join(
@@ -287,6 +289,21 @@ async def test_a_row_of_a_table_is_found_with_the_names_of_its_columns(trivet: T
     assert answer.results[0].title == "product,price,in stock"
     document = await trivet.documents.get("n", "lamps")
     assert (document.text, document.title) == (table, None)
+
+
+async def test_a_row_of_a_workbook_is_found_with_the_names_of_its_columns(trivet: Trivet) -> None:
+    """Of its own sheet; the workbook has no title that the first sheet's name would be."""
+    content = workbook(
+        Staff=[["name", "room"], ["Ana", 12]],
+        Lamps=[["product", "price"], *([f"{word} lamp", len(word) * 9] for word in WORDS * 3), ["Bergamot lamp", 39]],
+    )
+    name = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    encoded = base64.b64encode(content).decode()
+    await trivet.documents.put("n", DocumentInput(id="lamps", content_base64=encoded, media_type=name))
+    answer = await trivet.search("n", SearchRequest(query="What is the price of the Bergamot lamp?"))
+    assert "| Bergamot lamp | 39 |" in answer.results[0].text
+    assert answer.results[0].title == "Lamps › product | price"
+    assert (await trivet.documents.get("n", "lamps")).title is None
 
 
 async def test_long_titles_leave_room_for_the_text(trivet: Trivet) -> None:

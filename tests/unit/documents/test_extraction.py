@@ -156,12 +156,12 @@ async def test_xml_is_read_in_the_encoding_that_it_declares(page: str, encoding:
 @pytest.mark.parametrize(
     ("content", "media_type", "reason"),
     [
-        (b"PK\x03\x04 word/document.xml", None, "zip archive"),
+        (b"PK\x03\x04 word/document.xml", None, "zip archive of something else"),
         (b"\x89PNG\r\n", None, "a picture"),
         (b"PK\x03\x04", "text/plain", "zip archive"),
         (b"tea", "image/png", "cannot be read; what can is"),
         (b"tea", "tea", "cannot be read; what can is"),
-        (b"tea", "application/pdf", "the content is no PDF"),
+        (b"tea", "application/pdf", "the content is not a PDF"),
         (pdf("tea"), "text/plain", "the content is a PDF"),
         (b"\xff\xfe\xff", None, "encoding"),
         (b"caf\xe9", None, "utf-8"),
@@ -217,13 +217,19 @@ async def test_a_reader_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPat
         await extract(PAGE, None)
 
 
-def test_without_pypdf_a_pdf_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> None:
+@pytest.mark.parametrize(
+    ("reader", "library"), [("pdf", "pypdf"), ("word", "mammoth"), ("workbook", "python_calamine")]
+)
+def test_a_file_says_what_to_install_for_it(
+    reader: str, library: str, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any
+) -> None:
     """A server without the extra `documents`."""
-    monkeypatch.setitem(sys.modules, "pypdf", None)
-    monkeypatch.setattr(sys, "argv", ["readers", "pdf"])
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr(sys, "argv", ["readers", reader])
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(pdf("tea"))))
     readers.main()
-    assert b"pip install 'trivet[documents]'" in capfdbinary.readouterr().out
+    found = capfdbinary.readouterr().out
+    assert f"without {library}: pip install 'trivet[documents]'".encode() in found
 
 
 async def test_paragraphs_in_cells_and_items_begin_no_line() -> None:

@@ -1,0 +1,175 @@
+"""Reads text, as Markdown, from files that are zip archives of XML: Word, Excel, PowerPoint and EPUB."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
+from zipfile import ZipFile
+
+import msgspec
+
+from retrieval.documents.html import read_html
+from retrieval.documents.reading import Reading, storable
+
+MAX_UNPACKED_BYTES = 256 * 1024**2
+
+_TITLE = re.compile(r'<h1 class="title">(.*?)</h1>')
+_DECK = "ppt/presentation.xml"
+_RELATIONSHIP = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_TITLES = frozenset({"ctrTitle", "title"})
+_FURNITURE = frozenset({"dt", "ftr", "hdr", "sldNum"})
+"""What is the same on each slide: date, footer, header, number."""
+_BESIDE_SLIDES = ("ppt/diagrams/data", "ppt/notesSlides/")
+
+
+def read_word(content: bytes) -> Reading:
+    """Headings, lists and tables of a Word document; needs mammoth."""
+    import mammoth
+
+    _opened(content)
+    page = mammoth.convert_to_html(
+        BytesIO(content),
+        style_map="p[style-name='Title'] => h1.title:fresh",
+        include_embedded_style_map=False,
+        convert_image=lambda image: [],
+        transform_document=mammoth.transforms.element_of_type(mammoth.documents.Table, _with_head),
+    ).value
+    title = _TITLE.search(page)
+    return msgspec.structs.replace(read_html(page.encode()), title=read_html(title[1].encode()).text if title else None)
+
+
+def _with_head(table: Any) -> Any:
+    """A table with its first row as its head: Word seldom says that it is, and Markdown has no other tables."""
+    head, *body = table.children
+    return table.copy(children=[head.copy(is_header=True), *body]) if body and len(head.children) > 1 else table
+
+
+def read_workbook(content: bytes) -> Reading:
+    """The sheets of an Excel workbook as tables, under their names if there are several; needs python-calamine."""
+    from python_calamine import CalamineWorkbook, SheetTypeEnum
+
+    _opened(content)
+    workbook = CalamineWorkbook.from_filelike(BytesIO(content))
+    names = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+    texts = {name: text for name in names if (text := _sheet(workbook.get_sheet_by_name(name).to_python()))}
+    sheets = [f"## {name}\n\n{text}" if len(texts) > 1 else text for name, text in texts.items()]
+    return Reading(text=storable("\n\n".join(sheets)))
+
+
+def _sheet(values: Iterable[Sequence[Any]]) -> str:
+    """What stands alone above the first row of several cells, and the table that begins there."""
+    rows = [row for row in ([*map(_cell, cells)] for cells in values) if any(row)]
+    head = next((number for number, row in enumerate(rows) if sum(map(bool, row)) > 1), 0)
+    return "\n\n".join(["".join(row) for row in rows[:head]] + [_table(rows[head:])])
+
+
+def _cell(value: Any) -> str:
+    """A value as Excel shows it: a whole number without a point, others with the digits that are exact."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown, its first row the head."""
+    lines = ["| " + " | ".join(" ".join(cell.split()).replace("|", r"\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines[:1] + ["|" + "---|" * len(row) for row in rows[:1]] + lines[1:])
+
+
+def read_slides(content: bytes) -> Reading:
+    """The slides of a PowerPoint presentation: title, texts, tables, diagrams and notes."""
+    archive = _opened(content)
+    slides = _related(archive, _DECK)
+    order = [each.get(_RELATIONSHIP, "") for each in _root(archive, _DECK).iterfind("{*}sldIdLst/{*}sldId")]
+    titles, texts = [], []
+    for number, part in enumerate((slides[each] for each in order), 1):
+        blocks = [*_blocks(_root(archive, part))]
+        title = next((" ".join(text.split()) for kind, text in blocks if kind in _TITLES), "")
+        shown = [text for kind, text in blocks if kind not in _TITLES and kind not in _FURNITURE]
+        for path in _related(archive, part).values():
+            if path.startswith(_BESIDE_SLIDES):
+                shown += [text for kind, text in _blocks(_root(archive, path)) if kind in ("", "body")]
+        if title or shown:
+            titles.append(title)
+            texts.append("\n\n".join([f"# {title or f'Slide {number}'}", *shown]))
+    return Reading(text=storable("\n\n".join(texts)), title=storable(next(filter(None, titles), "")) or None)
+
+
+def _blocks(element: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    """The shapes, tables and diagrams' points that have text, and what a shape stands for, such as "title"."""
+    for child in element:
+        match child.tag.rpartition("}")[2]:
+            case "sp" | "pt":
+                place = child.find(".//{*}ph")
+                if text := _text(child):
+                    yield "" if place is None else place.get("type", "body"), text
+            case "tbl":
+                rows = [[_text(cell) for cell in row.iterfind("{*}tc")] for row in child.iterfind("{*}tr")]
+                yield "", _table(rows)
+            case "Fallback":  # the same for programs that do not know the choice beside it
+                pass
+            case _:
+                yield from _blocks(child)
+
+
+def _text(element: ElementTree.Element) -> str:
+    """The paragraphs of a shape, a line each."""
+    lines = ("".join(_runs(paragraph)).strip() for paragraph in element.iterfind(".//{*}p"))
+    return "\n".join(filter(None, lines))
+
+
+def _runs(paragraph: ElementTree.Element) -> Iterator[str]:
+    for node in paragraph.iter():
+        tag = node.tag.rpartition("}")[2]
+        if tag in ("br", "t"):
+            yield " " if tag == "br" else node.text or ""
+
+
+def read_epub(content: bytes) -> Reading:
+    """The pages of a book, in the order in which they are read."""
+    archive = _opened(content)
+    container = _root(archive, "META-INF/container.xml")
+    book = next(each.attrib["full-path"] for each in container.iterfind(".//{*}rootfile"))
+    root = _root(archive, book)
+    pages = {each.get("id"): _path(book, each.attrib["href"]) for each in root.iterfind("{*}manifest/{*}item")}
+    try:
+        texts = [
+            read_html(archive.read(pages[each.get("idref")])).text for each in root.iterfind("{*}spine/{*}itemref")
+        ]
+    except UnicodeDecodeError:
+        return Reading(error="has pages that are no text; it may be locked by its seller")
+    title = " ".join(root.findtext("{*}metadata/{*}title", "").split())
+    return Reading(text="\n\n".join(filter(None, texts)), title=storable(title) or None)
+
+
+def _opened(content: bytes) -> ZipFile:
+    """A zip archive.
+
+    Raises:
+        ValueError: it unpacks to far more than it is.
+    """
+    archive = ZipFile(BytesIO(content))
+    if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
+        raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MiB")
+    return archive
+
+
+def _root(archive: ZipFile, part: str) -> ElementTree.Element:
+    return ElementTree.fromstring(archive.read(part))  # noqa: S314  # in a process with bounded time and memory
+
+
+def _related(archive: ZipFile, part: str) -> dict[str, str]:
+    """The parts that a part of an Office file refers to, by the ids by which it does so."""
+    folder, name = posixpath.split(part)
+    relationships = f"{folder}/_rels/{name}.rels"
+    if relationships not in archive.NameToInfo:
+        return {}
+    return {each.attrib["Id"]: _path(part, each.attrib["Target"]) for each in _root(archive, relationships)}
+
+
+def _path(part: str, target: str) -> str:
+    """Where in an archive a target is that a part names, relative to its own folder or to the archive."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(part), unquote(target))).lstrip("/")
