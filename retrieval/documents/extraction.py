@@ -16,11 +16,10 @@ import msgspec
 
 from retrieval.documents import readers
 from retrieval.documents.readers import MAX_CPU_S
-from retrieval.documents.reading import Reading
+from retrieval.documents.reading import Reading, check_length
 from retrieval.documents.splitting import Structure, title_in
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart
-from retrieval.types.document import MAX_DOCUMENT_CHARS
 
 Form = Literal[
     "text", "markdown", "code", "table", "html", "notebook", "pdf", "word", "workbook", "slides", "epub"
@@ -142,8 +141,7 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
     text = reading.text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         raise InvalidInput("has no text")
-    if len(text) > MAX_DOCUMENT_CHARS:
-        raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
+    check_length(text)
     structure: Structure = form if form in ("text", "code", "table") else "text" if form == "pdf" else "markdown"
     title = reading.title or (await asyncio.to_thread(title_in, text) if structure == "markdown" else None)
     return Extract(

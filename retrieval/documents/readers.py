@@ -13,7 +13,8 @@ from importlib import import_module
 
 import msgspec
 
-from retrieval.documents.reading import Reading
+from retrieval.documents.reading import Reading, check_length
+from retrieval.errors import InvalidInput
 
 MAX_MEMORY_BYTES = 2 * 1024**3
 MAX_CPU_S = 120
@@ -44,6 +45,9 @@ def main() -> None:
     try:
         reader = import_module(f".{READERS[name]}", __package__)
         reading: Reading = getattr(reader, f"read_{name}")(content)
+        check_length(reading.text)  # here, as the server would hold all of it
+    except InvalidInput as exc:
+        reading = Reading(error=str(exc))
     except ModuleNotFoundError as exc:
         reading = Reading(error=f"cannot be read here without {exc.name}: pip install 'trivet[documents]'")
     except MemoryError:

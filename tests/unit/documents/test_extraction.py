@@ -11,7 +11,7 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from retrieval.documents import extraction, readers
+from retrieval.documents import extraction, readers, reading
 from retrieval.documents.extraction import extract
 from retrieval.documents.html import read_html
 from retrieval.documents.reading import Reading
@@ -185,6 +185,17 @@ async def test_what_cannot_be_read_is_refused(content: bytes, media_type: str | 
 async def test_a_longer_text_than_the_limit_is_refused() -> None:
     with pytest.raises(InvalidInput, match="5,000,001 characters"):
         await extract(b"a" * (MAX_DOCUMENT_CHARS + 1), "text/plain")
+
+
+def test_a_reader_does_not_hand_on_a_text_that_is_too_long(monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> None:
+    """A small file may hold one that fills the server's memory."""
+    monkeypatch.setattr(reading, "MAX_DOCUMENT_CHARS", 1_000)
+    monkeypatch.setattr(sys, "argv", ["readers", "html"])
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"<p>" + b"tea " * 300)))
+    readers.main()
+    written = capfdbinary.readouterr().out
+    assert b"has a text of 1,200 characters, more than 1,000" in written
+    assert b"tea tea" not in written
 
 
 async def test_a_pdf_that_unpacks_to_far_more_than_it_is_harms_nobody() -> None:
