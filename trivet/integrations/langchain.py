@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trivet import AsyncClient, Client, NotFound, SearchResponse
+from trivet import AsyncClient, Client, SearchResult
 from trivet.integrations import extra, metadata_of
+from trivet.integrations.either_client import arun, found, run
 
 with extra("langchain"):
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -38,24 +38,12 @@ class TrivetRetriever(BaseRetriever, extra="forbid"):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **fields: Any
     ) -> list[Document]:
-        if not isinstance(self.client, Client):
-            raise TypeError("a retriever with an AsyncClient has only asynchronous methods, such as ainvoke")
-        try:
-            return _documents(self.client.search(query, **self._fields(fields)))
-        except NotFound:
-            return []
+        return _documents(run(self.client, found, query, **self._fields(fields)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **fields: Any
     ) -> list[Document]:
-        if isinstance(self.client, Client):
-            return await asyncio.to_thread(
-                self._get_relevant_documents, query, run_manager=run_manager.get_sync(), **fields
-            )
-        try:
-            return _documents(await self.client.search(query, **self._fields(fields)))
-        except NotFound:
-            return []
+        return _documents(await arun(self.client, found, query, **self._fields(fields)))
 
     def _fields(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of a search: those that a call gives come before those of the retriever."""
@@ -63,5 +51,5 @@ class TrivetRetriever(BaseRetriever, extra="forbid"):
         return {"top_k": fields.pop("k"), **fields}
 
 
-def _documents(answer: SearchResponse) -> list[Document]:
-    return [Document(each.text, id=each.id, metadata=metadata_of(each)) for each in answer.results]
+def _documents(results: Sequence[SearchResult]) -> list[Document]:
+    return [Document(each.text, id=each.id, metadata=metadata_of(each)) for each in results]

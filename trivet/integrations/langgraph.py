@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import operator
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any
 
-from trivet import AddResult, AsyncClient, Client, InvalidInput, NotFound, SearchResponse, SearchResult, StoredMemory
+from trivet import AddResult, AsyncClient, Client, InvalidInput, NotFound, SearchResult, StoredMemory
 from trivet.integrations import extra
+from trivet.integrations.either_client import EitherClient, arun, found, run
 
 with extra("langgraph"):
     from langgraph.store.base import (
@@ -28,7 +28,6 @@ with extra("langgraph"):
         tokenize_path,
     )
 
-T = TypeVar("T")
 Path = tuple[str, ...]
 
 MAX_FOUND = 200
@@ -78,17 +77,13 @@ class TrivetStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations; the results are in their order."""
-        if not isinstance(self._client, Client):
-            raise TypeError("a store with an AsyncClient has only asynchronous methods, such as aget and asearch")
-        return _finished(self._done(_Immediate(self._client), list(ops)))
+        return run(self._client, self._done, list(ops))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do several operations; the results are in their order."""
-        if isinstance(self._client, Client):
-            return await asyncio.to_thread(self.batch, list(ops))
-        return await self._done(self._client, list(ops))
+        return await arun(self._client, self._done, list(ops))
 
-    async def _done(self, client: AsyncClient | _Immediate, ops: Sequence[Op]) -> list[Result]:
+    async def _done(self, client: EitherClient, ops: Sequence[Op]) -> list[Result]:
         results: list[Result] = []
         writes: dict[tuple[Path, str], PutOp] = {}
         for op in ops:
@@ -106,17 +101,17 @@ class TrivetStore(BaseStore):
         await self._write(client, writes.values())
         return results
 
-    async def _get(self, client: AsyncClient | _Immediate, op: GetOp) -> Item | None:
+    async def _get(self, client: EitherClient, op: GetOp) -> Item | None:
         memory = await self._memory_of(client, _memory_id(op.namespace, op.key))
         return None if memory is None else Item(**_fields_of(memory))
 
-    async def _memory_of(self, client: AsyncClient | _Immediate, memory_id: str) -> StoredMemory | None:
+    async def _memory_of(self, client: EitherClient, memory_id: str) -> StoredMemory | None:
         try:
             return await client.get(memory_id, **self._named)
         except NotFound:
             return None
 
-    async def _write(self, client: AsyncClient | _Immediate, ops: Iterable[PutOp]) -> None:
+    async def _write(self, client: EitherClient, ops: Iterable[PutOp]) -> None:
         memories = [self._stored_as(op, op.value) for op in ops if op.value is not None]
         added: list[AddResult] = []
         refusal: InvalidInput | None = None
@@ -148,38 +143,34 @@ class TrivetStore(BaseStore):
             "metadata": {ITEM: {"namespace": op.namespace, "key": op.key}, "value": dict(value)},
         }
 
-    async def _search(self, client: AsyncClient | _Immediate, op: SearchOp) -> list[SearchItem]:
+    async def _search(self, client: EitherClient, op: SearchOp) -> list[SearchItem]:
         wanted = op.filter or {}
         exact = {name: value for name, value in wanted.items() if isinstance(value, str | int | float)}
         filters: dict[str, Any] = {"tags_all": [_tag(op.namespace_prefix)]}
         if exact:
             filters["metadata"] = {"value": exact}
         end = op.offset + op.limit
-        found: list[SearchItem] = []
+        items: list[SearchItem] = []
         if op.query and op.query.strip():
             filters["tags_all"].append(INDEXED)
             top_k = end if exact == wanted else MAX_FOUND
             for memory, score in await self._ranked(client, op.query, filters, max(1, min(top_k, MAX_FOUND))):
                 if _meets(memory.metadata["value"], wanted):
-                    found.append(SearchItem(**_fields_of(memory), score=score))
-            return found[op.offset : end]
+                    items.append(SearchItem(**_fields_of(memory), score=score))
+            return items[op.offset : end]
         async for memory in self._all(client, filters):
-            if len(found) >= end:
+            if len(items) >= end:
                 break
             if _meets(memory.metadata["value"], wanted):
-                found.append(SearchItem(**_fields_of(memory)))
-        return found[op.offset : end]
+                items.append(SearchItem(**_fields_of(memory)))
+        return items[op.offset : end]
 
     async def _ranked(
-        self, client: AsyncClient | _Immediate, query: str, filters: Mapping[str, Any], top_k: int
+        self, client: EitherClient, query: str, filters: Mapping[str, Any], top_k: int
     ) -> list[tuple[SearchResult | StoredMemory, float]]:
         """What a query finds, best first; items that say the same follow the one that stands for them."""
-        try:
-            answer = await client.search(query, top_k=top_k, filters=filters, explain=True, **self._named)
-        except NotFound:
-            return []
         ranked: list[tuple[SearchResult | StoredMemory, float]] = []
-        for result in answer.results:
+        for result in await found(client, query, top_k=top_k, filters=filters, explain=True, **self._named):
             ranked.append((result, result.score))
             for duplicate in result.duplicates or ():
                 memory = await self._memory_of(client, duplicate)
@@ -187,53 +178,20 @@ class TrivetStore(BaseStore):
                     ranked.append((memory, result.score))
         return ranked
 
-    async def _all(self, client: AsyncClient | _Immediate, filters: Mapping[str, Any]) -> AsyncIterator[StoredMemory]:
+    async def _all(self, client: EitherClient, filters: Mapping[str, Any]) -> AsyncIterator[StoredMemory]:
         try:
             async for memory in client.get_all(**self._named, **filters):
                 yield memory
         except NotFound:
             return
 
-    async def _namespaces(self, client: AsyncClient | _Immediate, op: ListNamespacesOp) -> list[Path]:
+    async def _namespaces(self, client: EitherClient, op: ListNamespacesOp) -> list[Path]:
         conditions = op.match_conditions or ()
         known = [each.path for each in conditions if each.match_type == "prefix" and "*" not in each.path]
         filters = {"tags_all": [ITEM, *(_tag(path) for path in known)]}
-        found = {tuple(memory.metadata[ITEM]["namespace"]) async for memory in self._all(client, filters)}
-        met = {path[: op.max_depth] for path in found if all(_matches(each, path) for each in conditions)}
+        paths = {tuple(memory.metadata[ITEM]["namespace"]) async for memory in self._all(client, filters)}
+        met = {path[: op.max_depth] for path in paths if all(_matches(each, path) for each in conditions)}
         return sorted(met)[op.offset : op.offset + op.limit]
-
-
-class _Immediate:
-    """A synchronous client under an asynchronous one's methods: awaiting them never suspends."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def add(self, memories: Iterable[Mapping[str, Any]], **named: Any) -> list[AddResult]:
-        return self._client.add(memories, **named)
-
-    async def search(self, query: str, **fields: Any) -> SearchResponse:
-        return self._client.search(query, **fields)
-
-    async def get(self, id: str, **named: Any) -> StoredMemory:
-        return self._client.get(id, **named)
-
-    async def get_all(self, **filters: Any) -> AsyncIterator[StoredMemory]:
-        for memory in self._client.get_all(**filters):
-            yield memory
-
-    async def delete(self, id: str, **named: Any) -> None:
-        self._client.delete(id, **named)
-
-
-def _finished(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that never suspends."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    raise RuntimeError("a synchronous call was suspended")
 
 
 def text_of(value: Mapping[str, Any], fields: Sequence[str] | None = None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 from typing import Any
 
-from trivet import AsyncClient, Client, NotFound, SearchResponse
+from trivet import AsyncClient, Client, SearchResult
 from trivet.integrations import extra, metadata_of
+from trivet.integrations.either_client import arun, found, run
 
 with extra("llamaindex"):
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -36,23 +37,13 @@ class TrivetNodeRetriever(BaseRetriever):
         self._fields = {"top_k": similarity_top_k, **fields, "namespace": namespace}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not isinstance(self._client, Client):
-            raise TypeError("a retriever with an AsyncClient has only asynchronous methods, such as aretrieve")
-        try:
-            return _nodes(self._client.search(query_bundle.query_str, **self._fields))
-        except NotFound:
-            return []
+        return _nodes(run(self._client, found, query_bundle.query_str, **self._fields))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if isinstance(self._client, Client):
-            return await asyncio.to_thread(self._retrieve, query_bundle)
-        try:
-            return _nodes(await self._client.search(query_bundle.query_str, **self._fields))
-        except NotFound:
-            return []
+        return _nodes(await arun(self._client, found, query_bundle.query_str, **self._fields))
 
 
-def _nodes(answer: SearchResponse) -> list[NodeWithScore]:
+def _nodes(results: Sequence[SearchResult]) -> list[NodeWithScore]:
     return [
         NodeWithScore(
             node=TextNode(
@@ -66,5 +57,5 @@ def _nodes(answer: SearchResponse) -> list[NodeWithScore]:
             ),
             score=result.score,
         )
-        for result in answer.results
+        for result in results
     ]

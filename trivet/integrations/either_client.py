@@ -1,0 +1,78 @@
+"""Work written once for both clients: with a synchronous one it is done at once, with an asynchronous one awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from trivet import AddResult, AsyncClient, Client, NotFound, SearchResponse, SearchResult, StoredMemory
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Immediate:
+    """A synchronous client under an asynchronous one's methods: awaiting them never suspends."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def add(self, memories: Iterable[Mapping[str, Any]], **named: Any) -> list[AddResult]:
+        return self._client.add(memories, **named)
+
+    async def search(self, query: str, **fields: Any) -> SearchResponse:
+        return self._client.search(query, **fields)
+
+    async def get(self, id: str, **named: Any) -> StoredMemory:
+        return self._client.get(id, **named)
+
+    async def get_all(self, **filters: Any) -> AsyncIterator[StoredMemory]:
+        for memory in self._client.get_all(**filters):
+            yield memory
+
+    async def delete(self, id: str, **named: Any) -> None:
+        self._client.delete(id, **named)
+
+
+EitherClient = AsyncClient | _Immediate
+
+
+def run(
+    client: Client | AsyncClient,
+    work: Callable[Concatenate[EitherClient, P], Coroutine[Any, Any, T]],
+    /,
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> T:
+    """The result of work with a synchronous client; raises TypeError for an asynchronous one."""
+    if not isinstance(client, Client):
+        raise TypeError("with an AsyncClient only the asynchronous methods work: their names begin with an a")
+    running = work(_Immediate(client), *arguments, **named)
+    try:
+        running.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise RuntimeError("a synchronous call was suspended")
+
+
+async def arun(
+    client: Client | AsyncClient,
+    work: Callable[Concatenate[EitherClient, P], Coroutine[Any, Any, T]],
+    /,
+    *arguments: P.args,
+    **named: P.kwargs,
+) -> T:
+    """The result of work with either client; with a synchronous one it is done in a thread."""
+    if isinstance(client, Client):
+        return await asyncio.to_thread(run, client, work, *arguments, **named)
+    return await work(client, *arguments, **named)
+
+
+async def found(client: EitherClient, /, query: str, **fields: Any) -> list[SearchResult]:
+    """What a search finds; nothing in a namespace that does not exist yet."""
+    try:
+        return (await client.search(query, **fields)).results
+    except NotFound:
+        return []
