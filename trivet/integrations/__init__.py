@@ -29,3 +29,12 @@ def metadata_of(result: SearchResult) -> dict[str, Any]:
     known: dict[str, Any] = msgspec.to_builtins(result)
     shown = ("title", "kind", "speaker", "session_id", "document_id", "created_at", "tags", "score", "legs")
     return {**result.metadata, **{name: known[name] for name in shown}}
+
+
+def storable(text: str) -> str:
+    r"""A text without what no memory may hold: null bytes, and halves of surrogate pairs.
+
+    >>> storable("tea\x00\ud800 ")
+    'tea '
+    """
+    return text.encode("utf-8", "ignore").decode().replace("\x00", "")

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from trivet import AddResult, AsyncClient, Client, NotFound, SearchResponse, SearchResult, StoredMemory
+from trivet import (
+    AddResult,
+    AsyncClient,
+    Client,
+    ContextResponse,
+    InvalidInput,
+    NotFound,
+    SearchResponse,
+    SearchResult,
+    StoredMemory,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,6 +33,9 @@ class _Immediate:
 
     async def search(self, query: str, **fields: Any) -> SearchResponse:
         return self._client.search(query, **fields)
+
+    async def context(self, **fields: Any) -> ContextResponse:
+        return self._client.context(**fields)
 
     async def get(self, id: str, **named: Any) -> StoredMemory:
         return self._client.get(id, **named)
@@ -68,6 +81,15 @@ async def arun(
     if isinstance(client, Client):
         return await asyncio.to_thread(run, client, work, *arguments, **named)
     return await work(client, *arguments, **named)
+
+
+async def add(client: EitherClient, memories: Sequence[Mapping[str, Any]], /, **named: Any) -> list[str]:
+    """Add memories, and return their ids; raises InvalidInput if some were refused, while the others are stored."""
+    results = await client.add(memories, **named)
+    for number, result in enumerate(results, start=1):
+        if result.status == "rejected":
+            raise InvalidInput(f"text {number} of {len(results)} was not stored: {result.error}")
+    return [str(result.id) for result in results]
 
 
 async def found(client: EitherClient, /, query: str, **fields: Any) -> list[SearchResult]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
-from trivet import AsyncClient, Client, InvalidInput, NotFound, SearchResult, StoredMemory
+from trivet import AsyncClient, Client, NotFound, SearchResult, StoredMemory
 from trivet.integrations import extra, metadata_of
-from trivet.integrations.either_client import EitherClient, arun, found, run
+from trivet.integrations.either_client import EitherClient, add, arun, found, run
 
 with extra("langchain"):
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -135,7 +135,7 @@ class TrivetVectorStore(VectorStore):
             InvalidInput: some were refused; the others are stored.
             ValueError: there are more or fewer `metadatas` or `ids` than texts.
         """
-        return run(self._client, _add, _memories(texts, metadatas, ids, fields), **self._named)
+        return run(self._client, add, _memories(texts, metadatas, ids, fields), **self._named)
 
     async def aadd_texts(
         self,
@@ -146,7 +146,7 @@ class TrivetVectorStore(VectorStore):
         **fields: Any,
     ) -> list[str]:
         """As `add_texts`."""
-        return await arun(self._client, _add, _memories(texts, metadatas, ids, fields), **self._named)
+        return await arun(self._client, add, _memories(texts, metadatas, ids, fields), **self._named)
 
     def delete(self, ids: list[str] | None = None, **named: Any) -> bool:
         """Delete documents, of which some may not exist; raises ValueError without ids."""
@@ -227,14 +227,6 @@ def _memories(
         {**shared, "text": text, "metadata": metadata, "id": each}
         for text, metadata, each in zip(texts, metadatas or [{}] * len(texts), ids or [None] * len(texts), strict=True)
     ]
-
-
-async def _add(client: EitherClient, memories: Sequence[Mapping[str, Any]], /, **named: Any) -> list[str]:
-    results = await client.add(memories, **named)
-    for number, result in enumerate(results, start=1):
-        if result.status == "rejected":
-            raise InvalidInput(f"text {number} of {len(results)} was not stored: {result.error}")
-    return [str(result.id) for result in results]
 
 
 async def _delete(client: EitherClient, ids: Sequence[str] | None, /, **named: Any) -> bool:

@@ -1,4 +1,4 @@
-"""LlamaIndex: a retriever whose nodes are memories."""
+"""LlamaIndex: a retriever whose nodes are memories, and the long-term memory of agents."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from trivet import AsyncClient, Client, SearchResult
-from trivet.integrations import extra, metadata_of
-from trivet.integrations.either_client import arun, found, run
+from trivet.integrations import extra, metadata_of, storable
+from trivet.integrations.either_client import add, arun, found, run
 
 with extra("llamaindex"):
     from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.base.llms.types import ChatMessage, MessageRole
+    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.memory import BaseMemoryBlock
     from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+
+MOST_MESSAGES = 1_000
+"""Most messages of a conversation that a context pack is made for."""
 
 
 class TrivetNodeRetriever(BaseRetriever):
@@ -59,3 +65,47 @@ def _nodes(results: Sequence[SearchResult]) -> list[NodeWithScore]:
         )
         for result in results
     ]
+
+
+class TrivetMemoryBlock(BaseMemoryBlock[str], extra="forbid"):
+    """The long-term part of a `Memory`: a context pack for the conversation, from all sessions of a namespace.
+
+    What users and assistants say becomes messages of their session when it leaves the short-term memory. The pack has
+    none of what is still there. With a `Client` this works in a thread. All methods raise `TrivetError`.
+    """
+
+    name: str = "RetrievedMemories"
+    """Of the tag that is around the pack in the prompt."""
+
+    client: Client | AsyncClient
+    """Of a server or in process; it is not closed."""
+
+    namespace: str | None = None
+    """None for the client's. One that does not exist yet has no memories."""
+
+    context_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Fields of a context pack, such as `max_tokens` and `filters`."""
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        talk = [{"role": each.role.value, "content": text} for each in messages or () if (text := _text(each))]
+        if not talk:
+            return ""
+        fields = {"messages": talk[-MOST_MESSAGES:], "namespace": self.namespace, **self.context_kwargs}
+        return (await arun(self.client, lambda client: client.context(**fields))).context
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        memories = [
+            {
+                "text": text,
+                "kind": "message",
+                "speaker": each.role.value,
+                "session_id": each.additional_kwargs.get("session_id"),
+            }
+            for each in messages
+            if each.role in (MessageRole.USER, MessageRole.ASSISTANT) and (text := _text(each))
+        ]
+        await arun(self.client, add, memories, namespace=self.namespace)
+
+
+def _text(message: ChatMessage) -> str:
+    return storable(message.content or "").strip()

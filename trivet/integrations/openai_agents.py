@@ -10,7 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from trivet import AsyncClient, NotFound, StoredMemory
-from trivet.integrations import extra
+from trivet.integrations import extra, storable
 
 with extra("openai-agents"):
     from agents import SessionSettings, TResponseInputItem
@@ -133,4 +133,4 @@ def said_in(item: Mapping[str, Any] | TResponseInputItem) -> str:
         return ""
     content: str | Sequence[Mapping[str, Any]] = fields.get("content") or ""
     parts = [content] if isinstance(content, str) else [part.get("text") or "" for part in content]
-    return "\n".join(part for part in parts if part).encode("utf-8", "ignore").decode().replace("\x00", "")
+    return storable("\n".join(part for part in parts if part))
