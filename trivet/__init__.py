@@ -24,6 +24,7 @@ from trivet.errors import (
     Unavailable,
     Unreachable,
 )
+from trivet.fusion import weighted_rrf
 from trivet.in_process import aopen
 from trivet.in_process import open_ as open
 
@@ -51,4 +52,5 @@ __all__ = [
     "Unreachable",
     "aopen",
     "open",
+    "weighted_rrf",
 ]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import trivet
 from retrieval.ranking.fusion import RankingSlice, fuse
 from retrieval.types.search import Leg
 from tests.rankings import weighted_rrf
@@ -72,6 +73,8 @@ def test_a_score_is_the_sum_rounded_once(rankings: Rankings, weights: Weights, k
     }
     fused = weighted_rrf(rankings, weights, rrf_k=k)
     assert [(one.id, one.score) for one in fused] == sorted(scores.items(), key=lambda one: (-one[1], one[0]))
+    own = trivet.weighted_rrf([*rankings.values()], [weights[leg] for leg in rankings], rrf_k=k)
+    assert [*own.items()] == fused
 
 
 @given(st.lists(st.integers(-2, 6), max_size=8), st.integers(0, 6), st.tuples(st.integers(-1, 9), st.integers(-1, 9)))
