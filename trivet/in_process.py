@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures.thread  # noqa: F401 - so that its end comes after ours
 import logging
 import os
 import threading
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -19,6 +21,8 @@ from retrieval.settings import EMBEDDED, Settings
 from trivet._async_client import AsyncClient
 from trivet._client import Client
 from trivet.errors import Unavailable
+
+T = TypeVar("T")
 
 _BASE_URL = "http://localhost"
 
@@ -49,10 +53,36 @@ async def aopen(
 async def opened(settings: Settings, namespace: str | None = None) -> AsyncIterator[AsyncClient]:
     """`aopen` with all settings."""
     async with (
-        _transport(settings) as transport,
+        _in_a_task(_transport(settings)) as transport,
         AsyncClient(_BASE_URL, namespace=namespace, retries=0, transport=transport) as client,
     ):
         yield client
+
+
+@asynccontextmanager
+async def _in_a_task(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """Enter and leave a context in one task, as it has to be, though two may enter and leave this one.
+
+    So it is in the fixtures of pytest-asyncio and in the cells of a notebook.
+    """
+    entered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    over = asyncio.Event()
+
+    async def hold() -> None:
+        async with context as value:
+            entered.set_result(value)
+            await over.wait()
+
+    task = asyncio.create_task(hold())
+    try:
+        await asyncio.wait((task, entered), return_when=asyncio.FIRST_COMPLETED)
+        if entered.done():
+            yield entered.result()
+    finally:
+        if not entered.done():
+            task.cancel()
+        over.set()
+        await task
 
 
 def open_(
@@ -137,20 +167,14 @@ async def _transport(settings: Settings) -> AsyncIterator[httpx.AsyncBaseTranspo
     from retrieval.api.app import create_app  # brings all of Litestar
     from retrieval.engine import Trivet
 
-    raised: Exception | None = None
     async with AsyncExitStack() as stack:
         try:
             engine = await stack.enter_async_context(Trivet.open(settings))
         except (StoreError, ModelFileError) as exc:  # which a server answers with a 503
             raise Unavailable(str(exc)) from exc
         app = create_app(settings, engine, is_server=False)
-        async with app.lifespan():  # of an error that passed it, its task group would make an ExceptionGroup
-            try:
-                yield _WholeAnswers(app)  # type: ignore[arg-type]
-            except Exception as exc:
-                raised = exc
-    if raised is not None:
-        raise raised
+        async with app.lifespan():
+            yield _WholeAnswers(app)  # type: ignore[arg-type]
 
 
 def _settings(data_dir: Path | str | None, database_url: str | None) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import socket
 import subprocess
 import sys
 import weakref
@@ -41,6 +42,29 @@ async def test_the_asynchronous_one(database_url: str) -> None:
     async with trivet.aopen(database_url=database_url) as memory:
         await memory.add("The kettle is copper.", namespace="ana")
         assert [result.text async for result in memory.get_all(namespace="ana")] == ["The kettle is copper."]
+
+
+async def test_one_task_may_open_it_and_another_close_it(database_url: str) -> None:
+    """As fixtures of pytest-asyncio do."""
+    opening = trivet.aopen(database_url=database_url, namespace="ana")
+    memory = await asyncio.create_task(opening.__aenter__())
+    await memory.add("The kettle is copper.")
+    await asyncio.create_task(opening.__aexit__(None, None, None))
+    with pytest.raises(RuntimeError):
+        await memory.search("kettle")
+
+
+async def test_an_error_leaves_the_block_as_it_is(database_url: str) -> None:
+    with pytest.raises(KeyError):
+        async with trivet.aopen(database_url=database_url):
+            raise KeyError("kettle")
+
+
+async def test_opening_may_be_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/trivet"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(trivet.aopen(database_url=url).__aenter__(), 0.5)
 
 
 @pytest.mark.parametrize("pieces", [0, 1])
