@@ -27,7 +27,9 @@ def extra(name: str) -> Iterator[None]:
 def metadata_of(result: SearchResult) -> dict[str, Any]:
     """What is known of a memory besides its text, as JSON has it."""
     known: dict[str, Any] = msgspec.to_builtins(result)
-    shown = ("title", "kind", "speaker", "session_id", "document_id", "created_at", "tags", "score", "legs")
+    shown = (
+        "title", "kind", "speaker", "session_id", "document_id", "created_at", "tags", "score", "relevance", "legs",
+    )  # fmt: skip
     return {**result.metadata, **{name: known[name] for name in shown}}
 
 

@@ -40,6 +40,7 @@ def test_langchain_finds_documents_in_a_chain(client: trivet.Client) -> None:
     assert document.metadata["channel"] == "web"
     assert document.metadata["created_at"] == "2025-05-20T18:00:00Z"
     assert document.metadata["score"] > 0
+    assert 0 < document.metadata["relevance"] < 1
     work = TrivetRetriever(client=client, search_kwargs={"filters": {"tags_all": ["work"]}})
     assert [each.id for each in work.invoke(QUESTION)] == ["m2"]
     assert [each.id for each in retriever.invoke(QUESTION, k=2)] == ["m1", "m2"]
@@ -68,6 +69,7 @@ def test_llamaindex_finds_nodes(client: trivet.Client) -> None:
     assert (found.node.node_id, found.text) == ("m1", "My sister Ines moved to Porto.")
     assert found.score
     assert found.metadata["channel"] == "web"
+    assert 0 < found.metadata["relevance"] < 1
     shown = found.node.get_content(MetadataMode.LLM)
     assert "speaker: Ana" in shown
     assert "2025-05-20" in shown
