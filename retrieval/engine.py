@@ -340,14 +340,19 @@ class Trivet:
         check_storable(memory_id, ("id",))
         await self._ingest.delete(namespace, memory_id)
 
-    async def delete_matching(self, namespace: str, filters: Filters) -> int:
-        """Delete all memories that match the filters, and return their number.
+    async def delete_many(self, namespace: str, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS) -> int:
+        """Delete the memories of these ids, or all that match the filters; returns how many there were.
 
-        Raises NotFound if there is no such namespace, InvalidInput for empty filters.
+        Raises NotFound if there is no such namespace, InvalidInput if neither is given or both are.
         """
         check_name(namespace)
+        check_storable(ids, ("ids",))
         check_storable(filters, ("filters",))
-        return await self._ingest.delete_matching(namespace, filters)
+        if not ids:
+            return await self._ingest.delete_matching(namespace, filters)
+        if not filters.is_empty:
+            raise InvalidInput("give either ids or filters", loc=("ids",))
+        return await self._ingest.delete_ids(namespace, ids)
 
     async def search(self, namespace: str, request: SearchRequest) -> SearchResponse:
         """Ranked memories for a query.

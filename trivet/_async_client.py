@@ -182,8 +182,7 @@ class AsyncClient:
     ) -> UpdateReceipt:
         """Set fields of the memories of these ids, or of all that meet the filters, in one transaction."""
         path = self._path(namespace, "memories", "update")
-        listed = ids if isinstance(ids, str) else list(ids)  # a text, which is refused, is no list of its letters
-        body = {"ids": listed, "filters": filters, "set": set}
+        body = {"ids": calls.listed(ids), "filters": filters, "set": set}
         call = Call("POST", path, UpdateReceipt, body, is_repeatable=False, extra_s=LONG_WORK_S)
         return await self._send(call)
 
@@ -191,9 +190,14 @@ class AsyncClient:
         """Delete one memory."""
         await self._send(Call("DELETE", self._path(namespace, "memories", id), type(None), is_repeatable=False))
 
-    async def delete_all(self, *, namespace: str | None = None, **filters: Any) -> int:
-        """Delete all memories that meet the filters, of which there must be one; returns how many."""
-        path, body = self._path(namespace, "memories", "delete"), {"filters": filters}
+    async def delete_all(self, *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Any) -> int:
+        """Delete the memories of these ids, or all that meet the filters; returns how many there were.
+
+        Raises:
+            InvalidInput: neither is given, or both are.
+        """
+        path = self._path(namespace, "memories", "delete")
+        body = {"ids": calls.listed(ids), "filters": filters}
         call = Call("POST", path, Deleted, body, is_repeatable=False, extra_s=LONG_WORK_S)
         return (await self._send(call)).deleted
 

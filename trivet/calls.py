@@ -254,6 +254,11 @@ def update(path: str, fields: Mapping[str, Any]) -> Call[Memory]:
     return Call("PATCH", path, Memory, body, extra_s=len(body) / EMBEDDED_BYTES_PER_S)
 
 
+def listed(ids: Iterable[str]) -> str | list[str]:
+    """Ids as JSON has them; a text, which the server refuses, is no list of its letters."""
+    return ids if isinstance(ids, str) else list(ids)
+
+
 def page(path: str, answer: type[T], fields: Mapping[str, Any], cursor: str | None) -> Call[T]:
     """Read one page of a list."""
     params = {"limit": str(PAGE), **params_of(fields)} | ({} if cursor is None else {"cursor": cursor})

@@ -41,9 +41,10 @@ _filters_decoder = msgspec.json.Decoder(Filters)
 
 
 class DeleteRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which memories to delete; at least one filter must be given."""
+    """Which memories to delete, by `ids` or by `filters`."""
 
-    filters: Filters
+    ids: Annotated[list[MemoryId], Meta(max_length=MOST_UPDATED)] = []
+    filters: Filters = Filters()
 
 
 class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -154,11 +155,12 @@ class MemoriesController(Controller):
 
     @post("/delete", status_code=200, responses=problems(404, body=True))
     async def delete_memories(self, api: Api, ns: NamespaceName, data: JSONBody[DeleteRequest]) -> Deleted:
-        """Delete all memories that meet the filters.
+        """Delete many memories.
 
-        Empty filters are refused: to delete everything, delete the namespace.
+        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`. Neither is
+        refused: to delete everything, delete the namespace.
         """
-        return Deleted(deleted=await api.engine.delete_matching(ns, data.filters))
+        return Deleted(deleted=await api.engine.delete_many(ns, ids=data.ids, filters=data.filters))
 
 
 def parsed_filters(document: str | None, given: dict[str, Any]) -> Filters:

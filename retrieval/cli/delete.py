@@ -48,7 +48,7 @@ def command(
         if everything:
             return (await engine.delete_namespace(namespace)).deleted["memories"]
         if not ids:
-            return await engine.delete_matching(namespace, wanted)
+            return await engine.delete_many(namespace, filters=wanted)
         for memory_id in ids:
             try:
                 await engine.delete(namespace, memory_id)

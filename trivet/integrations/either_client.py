@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from trivet import (
@@ -17,6 +18,7 @@ from trivet import (
     SearchResult,
     StoredMemory,
 )
+from trivet.calls import BATCH
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,8 +46,8 @@ class _Immediate:
         for memory in self._client.get_all(**filters):
             yield memory
 
-    async def delete(self, id: str, **named: Any) -> None:
-        self._client.delete(id, **named)
+    async def delete_all(self, *, ids: Iterable[str], **named: Any) -> int:
+        return self._client.delete_all(ids=ids, **named)
 
 
 EitherClient = AsyncClient | _Immediate
@@ -90,6 +92,13 @@ async def add(client: EitherClient, memories: Sequence[Mapping[str, Any]], /, **
         if result.status == "rejected":
             raise InvalidInput(f"text {number} of {len(results)} was not stored: {result.error}")
     return [str(result.id) for result in results]
+
+
+async def delete(client: EitherClient, ids: Sequence[str], /, **named: Any) -> None:
+    """Delete memories, of which some, and the namespace, may not exist."""
+    for start in range(0, len(ids), BATCH):
+        with suppress(NotFound):
+            await client.delete_all(ids=ids[start : start + BATCH], **named)
 
 
 async def found(client: EitherClient, /, query: str, **fields: Any) -> list[SearchResult]:

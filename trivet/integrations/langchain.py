@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from trivet import AsyncClient, Client, NotFound, SearchResult, StoredMemory
 from trivet.integrations import extra, metadata_of
-from trivet.integrations.either_client import EitherClient, add, arun, found, run
+from trivet.integrations.either_client import EitherClient, add, arun, delete, found, run
 
 with extra("langchain"):
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -232,9 +232,7 @@ def _memories(
 async def _delete(client: EitherClient, ids: Sequence[str] | None, /, **named: Any) -> bool:
     if ids is None:
         raise ValueError("name the ids of what to delete; to delete all, delete the namespace by the client")
-    for each in ids:
-        with suppress(NotFound):
-            await client.delete(each, **named)
+    await delete(client, ids, **named)
     return True
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from trivet import AddResult, AsyncClient, Client, InvalidInput, NotFound, SearchResult, StoredMemory
 from trivet.integrations import extra
-from trivet.integrations.either_client import EitherClient, arun, found, run
+from trivet.integrations.either_client import EitherClient, arun, delete, found, run
 
 with extra("langgraph"):
     from langgraph.store.base import (
@@ -120,12 +120,7 @@ class TrivetStore(BaseStore):
                 added = await client.add(memories, **self._named)
         except InvalidInput as exc:  # all of them are bad; deletions are good
             refusal = exc
-        for op in ops:
-            if op.value is None:
-                try:
-                    await client.delete(_memory_id(op.namespace, op.key), **self._named)
-                except NotFound:
-                    continue
+        await delete(client, [_memory_id(op.namespace, op.key) for op in ops if op.value is None], **self._named)
         if refusal is not None:
             raise refusal
         for memory, result in zip(memories, added, strict=True):

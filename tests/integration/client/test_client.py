@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import islice, pairwise
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import msgspec
 import pytest
@@ -104,6 +105,13 @@ def test_all_pages_are_read(ana: trivet.Client) -> None:
     assert len(list(ana.get_all())) == 201
     with pytest.raises(trivet.InvalidInput):
         ana.delete_all()
+    assert ana.delete_all(ids=(id for id in ("m000", "none", "m002"))) == 2
+    assert [memory.id for memory in ana.get_all()][:2] == ["m004", "m006"]
+    refused: list[dict[str, Any]] = [{"ids": ["m004"], "tags_all": ["odd"]}, {"ids": "m004"}, {"ids": []}]
+    for which in refused:
+        with pytest.raises(trivet.InvalidInput):
+            ana.delete_all(**which)
+    assert len(list(ana.get_all())) == 199
 
 
 def test_a_loop_may_change_the_memories_that_it_gets(ana: trivet.Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ async def _live(engine: Trivet, name: str) -> None:
     await engine.patch(name, "f05", MemoryPatch(text="Ines lives in Porto.", supersedes="f42"))
     await engine.add(name, [MemoryInput(text="Bruno prefers tea.", session_id="s2")])  # with an id and time of its own
     await engine.delete(name, "s1-10")
-    await engine.delete_matching(name, Filters(tags_all=["t2"], document_id=["notes"]))
+    await engine.delete_many(name, filters=Filters(tags_all=["t2"], document_id=["notes"]))
     ids = {entity.name: entity.id for entity in (await engine.entities.list(name, limit=1_000)).entities}
     await engine.entities.merge(name, ids["Tomasz"], ids["Bruno"])
     await engine.entities.merge(name, ids["Bruno"], ids["Ines"])

@@ -131,7 +131,7 @@ async def test_a_delete_leaves_nothing(trivet: Trivet, database_url: str) -> Non
         await trivet.get("n", "m0")
     with pytest.raises(NotFound):
         await trivet.delete("n", "m0")
-    assert await trivet.delete_matching("n", Filters(speaker=["Bartholomew"])) == 5
+    assert await trivet.delete_many("n", filters=Filters(speaker=["Bartholomew"])) == 5
     assert set(rows_of(database_url).values()) == {0}
 
 
@@ -139,8 +139,8 @@ async def test_delete_by_filter_wants_a_filter(trivet: Trivet) -> None:
     """An empty filter would delete everything."""
     await add(trivet, MemoryInput(id="a", text="tea", tags=["x"]), MemoryInput(id="b", text="tea", tags=["y"]))
     with pytest.raises(InvalidInput, match="empty"):
-        await trivet.delete_matching("n", Filters())
-    assert await trivet.delete_matching("n", Filters(tags_any=["x"])) == 1
+        await trivet.delete_many("n", filters=Filters())
+    assert await trivet.delete_many("n", filters=Filters(tags_any=["x"])) == 1
     assert await ids(trivet, "tea") == ["b"]
 
 

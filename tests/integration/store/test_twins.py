@@ -268,13 +268,12 @@ class House:
         await engine.delete(name, "m5")
         await engine.delete(name, "t3")
         yield "deleted", await self.ask()
-        yield "matching", await engine.delete_matching(name, Filters(tags_any=["f0"], metadata={"part": 0}))
+        yield "matching", await engine.delete_many(name, filters=Filters(tags_any=["f0"], metadata={"part": 0}))
         await self.compact()
         await engine.add(name, [MemoryInput(id="n1", text="Nothing of the kind.", created_at=DAY)])
         await self.compact()  # before any query has seen it
         yield "packed", await self.ask()
-        for memory_id in ("m1", "m20", "t0", "t1", "t5"):
-            await engine.delete(name, memory_id)
+        yield "by id", await engine.delete_many(name, ids=["m1", "m20", "t0", "t1", "t5"])
         yield "packed and deleted", await self.ask()
         await self.compact()
         await engine.add(name, [MemoryInput(id="n2", text="Nor of this.", created_at=DAY)])
