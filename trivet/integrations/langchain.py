@@ -61,9 +61,9 @@ def _documents(results: Sequence[SearchResult]) -> list[Document]:
 class TrivetVectorStore(VectorStore):
     """Documents in a namespace of Trivet, which embeds them and queries by itself.
 
-    They come back with the metadata that they were added with. Searches take any field of Trivet's, such as `filters`;
-    of documents that say the same, one is found. There is no search by a vector. With a `Client` the asynchronous
-    methods work in a thread; an `AsyncClient` serves those alone.
+    They come back with the metadata that they were added with, as JSON has it. Searches take any field of
+    Trivet's, such as `filters`; of documents that say the same, one is found. There is no search by a vector. With a
+    `Client` the asynchronous methods work in a thread; an `AsyncClient` serves those alone.
 
     Raises (all methods):
         TrivetError: the server refuses or fails.
