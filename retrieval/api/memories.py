@@ -157,8 +157,8 @@ class MemoriesController(Controller):
     async def delete_memories(self, api: Api, ns: NamespaceName, data: JSONBody[DeleteRequest]) -> Deleted:
         """Delete many memories.
 
-        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`. Neither is
-        refused: to delete everything, delete the namespace.
+        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`. One of the two
+        must be given: to delete everything, delete the namespace.
         """
         return Deleted(deleted=await api.engine.delete_many(ns, ids=data.ids, filters=data.filters))
 

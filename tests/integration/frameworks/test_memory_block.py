@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.memory import Memory
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 import trivet
 from tests.connections import Connection, connections
@@ -45,7 +46,7 @@ async def test_what_a_conversation_no_longer_holds_is_found_in_all(connection: C
         assert [each.content for each in active] == [each.content for each in SAID[3:]]
         assert "[1] user: My sister Ines moved to Porto." in str(system.content)
 
-        await block.aput(active, session_id="s1")
+        await block.aput(await memory.aget_all(status=MessageStatus.ACTIVE), session_id="s1")
         assert "boat" not in str((await memory.aget(QUESTION))[0].content)  # the conversation still holds it
         [system] = await memory_of("s2", block).aget(QUESTION)
         assert "boat" in str(system.content)
