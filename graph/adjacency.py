@@ -17,9 +17,9 @@ from psycopg import AsyncConnection
 
 from graph.forward_chaining import Stated
 from graph.merges import Roots, unified
-from graph.named_arrays import named, part_of
-from graph.relation_index import RelationIndex, RelationTable
-from graph.segments import MOST_SEGMENTS, NO_SEGMENT, EdgeSegment, GraphLayout, NarrowEdges
+from graph.persistent import Persistent, named, part_of
+from graph.relation_index import RelationIndex
+from graph.segments import MOST_SEGMENTS, NO_EDGES, NO_SEGMENT, EdgeSegment, GraphLayout, NarrowEdges
 from native import Array, address, function
 from postgres.arrays import array_text
 
@@ -45,48 +45,43 @@ _RELATIONS: LiteralString = "select source, type, target, doc from relation wher
 _mentions = function("trivet_graph_mentions", Array, Array, ctypes.c_int64, ctypes.c_int64, Array)
 
 
-class Adjacency:
+class Adjacency(Persistent):
     """The graph of one namespace. Removed memories stay in it; callers mask them out.
 
     Attributes:
         relations: those that the memories state, without those of removed ones.
     """
 
-    def __init__(self, edges: NarrowEdges, relations: Iterable[Stated]) -> None:
+    PARTS = ("_home", "relations")
+    COPIED = ("_home",)
+
+    def __init__(self, edges: NarrowEdges = NO_EDGES, relations: Iterable[Stated] = ()) -> None:
         """Load the initial edges and relations."""
         loaded = EdgeSegment(edges)
-        home = np.full(int(loaded.memories.max(initial=-1)) + 1, NO_SEGMENT, np.uint8)
-        home[loaded.memories] = 0
-        self._take([loaded], home, RelationIndex())
+        self._segments = [loaded]
+        self._home = np.full(int(loaded.memories.max(initial=-1)) + 1, NO_SEGMENT, np.uint8)
+        self._home[loaded.memories] = 0
+        self._layout: GraphLayout | None = None
+        self.relations = RelationIndex()
         self.relations.add(relations)
 
-    def _take(self, segments: list[EdgeSegment], home: NDArray[np.uint8], relations: RelationIndex) -> None:
-        self._segments = segments
-        self._home = home
-        self._layout: GraphLayout | None = None
-        self.relations = relations
+    def arrays(self) -> dict[str, Any]:
+        """Those of its segments too, by their numbers."""
+        segments = [named(segment.arrays(), str(number)) for number, segment in enumerate(self._segments)]
+        return super().arrays() | {name: array for each in segments for name, array in each.items()}
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Adjacency:
-        """The graph whose `arrays` these are, which it uses from now on."""
-        segments = list[EdgeSegment]()
-        while part := part_of(arrays, str(len(segments))):
-            segments.append(EdgeSegment.from_arrays(part))
-        graph = cls.__new__(cls)
-        graph._take(segments, arrays["home"], RelationIndex(RelationTable(part_of(arrays, "relations"))))
-        return graph
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that there is to it; large arrays are those in use, all others are copies."""
-        found = {"home": self._home.copy(), **named(self.relations.arrays(), "relations")}
-        for number, segment in enumerate(self._segments):
-            found |= named(segment.arrays(), str(number))
-        return found
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the `arrays` of another graph."""
+        super().restore(arrays)
+        self._segments.clear()
+        while part := part_of(arrays, str(len(self._segments))):
+            self._segments.append(EdgeSegment())
+            self._segments[-1].restore(part)
 
     @property
     def nbytes(self) -> int:
         """Approximate memory of the graph, in bytes."""
-        return self._home.nbytes + sum(segment.nbytes for segment in self._segments) + self.relations.nbytes
+        return super().nbytes + sum(segment.nbytes for segment in self._segments)
 
     @property
     def is_fragmented(self) -> bool:

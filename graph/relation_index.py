@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.forward_chaining import Stated
+from graph.persistent import Persistent
 
 
 class RelationTable:
@@ -95,15 +96,15 @@ def _order(column: NDArray[np.int64]) -> NDArray[np.int64]:
 _NONE = RelationTable.from_rows(np.empty((0, 4), np.int64), [])
 
 
-class RelationIndex:
+class RelationIndex(Persistent):
     """The relations of a graph: a table, and what was added and removed since.
 
     The relations of an entity become lists when it is first asked for or when one of them changes; from then on these
     are right and the table is not.
     """
 
-    def __init__(self, table: RelationTable = _NONE) -> None:
-        self._table = table
+    def __init__(self) -> None:
+        self._table = _NONE
         self._removed: set[int] = set()
         """Memories whose relations in the table do not count any more."""
         self._added: dict[int, list[Stated]] = {}
@@ -120,6 +121,10 @@ class RelationIndex:
         new = [(stated.source, number_of[stated.relation], stated.target, stated.doc) for stated in added]
         rows = np.concatenate([former, np.array(new, np.int64).reshape(-1, 4)])
         return dict(RelationTable.from_rows(rows, types).arrays)
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the `arrays` of another index as its table."""
+        self._table = RelationTable(arrays)
 
     @property
     def is_consistent(self) -> bool:

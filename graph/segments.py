@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.persistent import Persistent
 from native import address
 
 NarrowEdges = tuple[NDArray[np.int64], NDArray[np.integer[Any]], NDArray[np.floating[Any]]]
 """Entities, memories and weights, one each per edge; any precision, as a namespace has many edges."""
+
+NO_EDGES: NarrowEdges = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
 
 LEVELS = 256
 """Distinct weights stored exactly (extraction produces a dozen); others are rounded to the nearest of these."""
@@ -27,17 +30,20 @@ _HASHED_AT_ONCE = 1 << 18
 
 
 _ARRAYS = ("entities", "entity_starts", "docs", "doc_weights", "memories", "memory_starts", "codes", "code_weights",
-           "levels")  # fmt: skip
+           "levels", "gone")  # fmt: skip
 """What a segment consists of, in the order of `trivet_segment` of `native/graph.h`."""
 
 
-class EdgeSegment:
+class EdgeSegment(Persistent):
     """Edges of some memories, indexed by entity (latest memory first) and by memory (greatest weight first).
 
     Immutable except for the count of removed edges: readers skip memories that are removed or in a later segment.
     """
 
-    def __init__(self, edges: NarrowEdges) -> None:
+    PARTS = _ARRAYS
+    COPIED = ("gone",)
+
+    def __init__(self, edges: NarrowEdges = NO_EDGES) -> None:
         """Index the edges; each (entity, memory) pair occurs once."""
         numbers, docs, weights = edges
         self.entities, codes = np.unique(numbers, return_inverse=True)
@@ -55,25 +61,6 @@ class EdgeSegment:
         self.memory_starts = _starts(places, len(self.memories))
         self.codes, self.code_weights = codes[order], level[order]
         self.gone: NDArray[np.int32] | None = None
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> EdgeSegment:
-        """The segment whose `arrays` these are, which it uses from now on."""
-        segment = cls.__new__(cls)
-        for name in _ARRAYS:
-            setattr(segment, name, arrays[name])
-        segment.gone = arrays.get("gone")
-        return segment
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that there is to it; the arrays in use, but for a copy of the count of removed edges."""
-        gone = {} if self.gone is None else {"gone": self.gone.copy()}
-        return {name: getattr(self, name) for name in _ARRAYS} | gone
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return sum(array.nbytes for array in self._arrays()) + (0 if self.gone is None else self.gone.nbytes)
 
     def __len__(self) -> int:
         """The number of edges."""
@@ -123,18 +110,16 @@ class EdgeSegment:
     @cached_property
     def described(self) -> SegmentLayout:
         """The addresses of its arrays, valid while the segment lives and until the first removal."""
-        gone = None if self.gone is None else address(self.gone)
-        return SegmentLayout(*map(address, self._arrays()), gone, len(self.entities), len(self.memories), len(self))
-
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        return tuple(getattr(self, name) for name in _ARRAYS)
+        arrays = (getattr(self, name) for name in _ARRAYS)
+        addresses = (None if array is None else address(array) for array in arrays)
+        return SegmentLayout(*addresses, len(self.entities), len(self.memories), len(self))
 
 
 class SegmentLayout(ctypes.Structure):
     """`trivet_segment` of `native/graph.h`."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in (*_ARRAYS, "gone")),
+        *((name, ctypes.c_void_p) for name in _ARRAYS),
         *((name, ctypes.c_int64) for name in ("n_entities", "n_memories", "n_edges")),
     )  # fmt: skip
 

@@ -65,7 +65,7 @@ class Extended(NamedTuple):
         """Bytes of the array in the file."""
         return math.prod(self.shape) * self.array.itemsize
 
-    def copied(self) -> Extended:
+    def copy(self) -> Extended:
         """The same with a copy of the array."""
         return self._replace(array=self.array.copy())
 

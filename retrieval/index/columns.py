@@ -16,9 +16,8 @@ from psycopg import AsyncConnection
 
 import native
 from classifier.traits import pack_traits
-from graph.named_arrays import named, part_of
+from graph.persistent import Persistent
 from postgres.arrays import array_text
-from retrieval.index.array_file import FileArray
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.normalized_text import without_speaker
@@ -83,7 +82,7 @@ _ARRAYS = ("alive", "length", "created", "expires", "superseded", "traits", "ask
 _INTERNED = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
 
 
-class Columns:
+class Columns(Persistent):
     """The memories of a namespace; deleted ones keep their slots but are not alive.
 
     Attributes:
@@ -98,6 +97,8 @@ class Columns:
         names: those of the speakers, to be found in queries.
         count, total_length: of the memories that are alive.
     """
+
+    PARTS = ("slots", *_ARRAYS, *_INTERNED, "ids", "names")
 
     def __init__(self, slots: Slots | None = None) -> None:
         self.slots = slots or Slots()
@@ -129,37 +130,11 @@ class Columns:
         self._addressed: list[int] = []
         self._layout = b""
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that they take, approximately."""
-        strings = sum(column.values.nbytes for column in self._interned) + self.names.nbytes
-        return sum(column.nbytes for column in self._arrays) + strings + self.ids.nbytes + self.slots.nbytes
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Columns:
-        """The columns whose `arrays` these are, which they use from now on."""
-        columns = cls(Slots.from_arrays(part_of(arrays, "slots")))
-        for name in _ARRAYS:
-            getattr(columns, name).values = arrays[name]
-        for name in _INTERNED:
-            getattr(columns, name).restore(part_of(arrays, name))
-        columns.ids.restore(part_of(arrays, "ids"))
-        columns.names.restore(part_of(arrays, "names"))
-        columns.count = int(np.count_nonzero(columns.alive.values))
-        columns.total_length = int(columns.length.values[columns.alive.values].sum())
-        return columns
-
-    def arrays(self) -> dict[str, FileArray]:
-        """All that there is to them; the arrays in use, not copies."""
-        arrays: dict[str, FileArray] = {name: getattr(self, name).roomy for name in _ARRAYS}
-        for name in _INTERNED:
-            arrays |= named(getattr(self, name).arrays(), name)
-        return {
-            **arrays,
-            **named(self.ids.arrays(), "ids"),
-            **named(self.names.arrays(), "names"),
-            **named(self.slots.arrays(), "slots"),
-        }
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the `arrays` of others from now on."""
+        super().restore(arrays)
+        self.count = int(np.count_nonzero(self.alive.values))
+        self.total_length = int(self.length.values[self.alive.values].sum())
 
     def take(
         self, row: Sequence[Any], links: Sequence[Any], unread: Iterable[tuple[int, str, str | None]]

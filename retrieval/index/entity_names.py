@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.merges import Roots
-from graph.named_arrays import named, part_of
 from graph.names import entity_id, name_tokens
+from graph.persistent import Persistent
 from graph.resolution import EntityCandidate
 from graph.spellings import Spellings
-from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.entity_rows import ALIASES, Aliases, Entities, NameRow, one_row, read_kept
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
@@ -43,12 +42,13 @@ MOST_UNNAMED = 1_024
 _FORGOTTEN = -2
 """In the place of the memory that gives an alias: nobody gives it any more."""
 
-REPLACED = ("are_names", "names.starts", "names.sizes", "aliases.docs")
-"""The arrays in which an entity that is described anew, or an alias that is taken away, replaces something."""
 
-
-class EntityNames:
+class EntityNames(Persistent):
     """Names by code, in the order in which they came; none is removed, but one that no memory mentions is not found."""
+
+    PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases", "_count")
+    COPIED = ("_are_names.values", "_names._starts.values", "_names._sizes.values", "_aliases._docs.values")
+    """Those in which an entity that is described anew, or an alias that is taken away, replaces something."""
 
     def __init__(self) -> None:
         self._ids = GrowableArray(np.int64, 0)
@@ -60,35 +60,14 @@ class EntityNames:
         self._aliases = _AliasTable()
         self._count = 0
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> EntityNames:
-        """The names whose `arrays` these are, which they use from now on."""
-        names = cls()
-        names._ids.values, names._are_names.values = arrays["ids"], arrays["are_names"]
-        for name, part in names._parts().items():
-            part.restore(part_of(arrays, name))
-        names._unnamed.update(arrays["unnamed"].tolist())
-        [names._count] = arrays["count"].tolist()
-        return names
+    def arrays(self) -> dict[str, Any]:
+        """All that there is to them."""
+        return super().arrays() | {"unnamed": np.array([*self._unnamed], np.int64)}
 
-    def arrays(self) -> dict[str, FileArray]:
-        """All that there is to them; arrays in use, but copies of those in which something may be replaced."""
-        arrays: dict[str, FileArray] = {
-            "ids": self._ids.roomy, "are_names": self._are_names.roomy, "count": np.array([self._count]),
-            "unnamed": np.array([*self._unnamed], np.int64),
-        }  # fmt: skip
-        for name, part in self._parts().items():
-            arrays |= named(part.arrays(), name)
-        return arrays | {name: Extended.of(arrays[name]).copied() for name in REPLACED}
-
-    def _parts(self) -> dict[str, StringColumn | HashIndex | _AliasTable]:
-        return {"keys": self._keys, "names": self._names, "by_id": self._by_id, "by_word": self._by_word,
-                "aliases": self._aliases}  # fmt: skip
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that they take, approximately."""
-        return self._ids.nbytes + self._are_names.nbytes + sum(part.nbytes for part in self._parts().values())
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the `arrays` of others from now on."""
+        super().restore(arrays)
+        self._unnamed.update(arrays["unnamed"].tolist())
 
     def put(self, given: Entities, roots: Collection[int] = ()) -> None:
         """Add entities, each once, or say anew what they are called; one that is gone is called nothing.
@@ -257,8 +236,10 @@ class EntityNames:
         return {entity: [*dict.fromkeys(keys)] for entity, keys in named_so.items()}
 
 
-class _AliasTable:
+class _AliasTable(Persistent):
     """Aliases by number, in the order in which they came."""
+
+    PARTS = ("_keys", "_entities", "_docs", "_by_key", "_count")
 
     def __init__(self) -> None:
         self._keys = StringColumn()
@@ -266,25 +247,6 @@ class _AliasTable:
         self._docs = GrowableArray(np.int32, _FORGOTTEN)
         self._by_key = HashIndex()
         self._count = 0
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the `arrays` of another instance."""
-        self._keys.restore(part_of(arrays, "keys"))
-        self._by_key.restore(part_of(arrays, "by_key"))
-        self._entities.values, self._docs.values = arrays["entities"], arrays["docs"]
-        [self._count] = arrays["count"].tolist()
-
-    def arrays(self) -> dict[str, FileArray]:
-        """All that there is to them; some of the arrays are in use."""
-        return {
-            **named(self._keys.arrays(), "keys"), **named(self._by_key.arrays(), "by_key"),
-            "entities": self._entities.roomy, "docs": self._docs.roomy, "count": np.array([self._count]),
-        }  # fmt: skip
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that they take, approximately."""
-        return self._keys.nbytes + self._entities.nbytes + self._docs.nbytes + self._by_key.nbytes
 
     def put(self, keys: Sequence[str], entities: NDArray[np.int64], docs: NDArray[np.int64]) -> None:
         """Add aliases with their entities and the slots of the memories that give them, or `BY_HAND`."""

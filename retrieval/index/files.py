@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from graph.named_arrays import named
+from graph.persistent import named
 from retrieval.ids import uuid7
 from retrieval.index import array_file, namespace_index, packed_postings, rows
 from retrieval.index.array_file import DamagedFile
@@ -28,7 +28,7 @@ from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.pool import Connection, Pool
 
-_FORMAT = 7
+_FORMAT = 8
 """Raised when the arrays of an index, or the meaning of one, change."""
 
 log = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ class IndexFiles:
             try:
                 async with pool.connection() as conn, namespace_index.one_snapshot(conn):
                     packed = await packed_postings.pack(conn, index.ns, index.memories.slots, known, self._folder)
-                arrays = index.arrays() | named(packed.arrays(), "postings")
+                arrays = index.arrays() | named(packed._asdict(), "postings")
                 await asyncio.to_thread(array_file.write, part, about, arrays)
                 async with pool.connection() as conn:
                     if not await index_files.record(conn, self._origin, token, index.ns, snapshot.transactions):

@@ -10,6 +10,7 @@ import numpy as np
 import xxhash
 from numpy.typing import DTypeLike, NDArray
 
+from graph.persistent import Persistent
 from native import Array, address, function
 
 Numbers = NDArray[np.signedinteger[Any]]
@@ -31,7 +32,7 @@ def hashes_of(strings: Collection[str]) -> NDArray[np.uint64]:
     return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), np.uint64, len(strings))
 
 
-class HashIndex:
+class HashIndex(Persistent):
     """Numbers by hash, several for some; different strings may have the same one.
 
     What is added goes into arrays of its own, which are merged into the others now and then, so that these are seldom

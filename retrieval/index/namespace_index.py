@@ -21,10 +21,9 @@ from psycopg import AsyncConnection
 from graph.adjacency import Adjacency, read_edges
 from graph.forward_chaining import Stated
 from graph.merges import moved, read_roots, unified
-from graph.named_arrays import named, part_of
+from graph.persistent import Persistent, part_of
 from graph.segments import NarrowEdges
 from retrieval.index import columns
-from retrieval.index.array_file import FileArray
 from retrieval.index.columns import Columns, ordinals_of
 from retrieval.index.entity_names import EntityNames, read_names
 from retrieval.index.packed_postings import PackedPostings
@@ -65,8 +64,8 @@ class IndexState:
         self.next: IndexState | None = None
 
 
-@dataclass(slots=True)
-class NamespaceIndex:
+@dataclass
+class NamespaceIndex(Persistent):
     """The in-memory index of a namespace.
 
     Attributes:
@@ -85,6 +84,8 @@ class NamespaceIndex:
         filed_at: when that file was written, Unix time.
         serial: unique within the process.
     """
+
+    PARTS = ("memories", "graph", "vectors", "names", "changed", "removed")
 
     ns: int
     snapshot: DatabaseSnapshot
@@ -116,32 +117,23 @@ class NamespaceIndex:
         cls, arrays: Mapping[str, NDArray[Any]], ns: int, snapshot: DatabaseSnapshot, generation: int
     ) -> NamespaceIndex:
         """The index whose `arrays` these are, with its packed `postings`, all of which it uses from now on."""
-        memories = Columns.from_arrays(part_of(arrays, "memories"))
-        graph = Adjacency.from_arrays(part_of(arrays, "graph"))
-        vectors = QuantizedVectors.from_arrays(part_of(arrays, "vectors"))
-        names = EntityNames.from_arrays(part_of(arrays, "names"))
-        graph.remove(arrays["leaving"].tolist())
-        vectors.forget(arrays["leaving"])
-        changed, removed = arrays["changed_removed"].tolist()
         roots = dict(arrays["roots"].tolist())
-        index = cls(ns, snapshot, generation, memories, graph, vectors, names, roots, changed=changed, removed=removed)
-        index.terms = TermCache(memories, PackedPostings.from_arrays(part_of(arrays, "postings")))
+        index = cls(ns, snapshot, generation, Columns(), Adjacency(), QuantizedVectors(0), EntityNames(), roots)
+        index.restore(arrays)
+        index.graph.remove(arrays["leaving"].tolist())
+        index.vectors.forget(arrays["leaving"])
+        index.terms = TermCache(index.memories, PackedPostings(**part_of(arrays, "postings")))
         return index
 
-    def arrays(self) -> dict[str, FileArray]:
+    def arrays(self) -> dict[str, Any]:
         """All that there is to it but postings.
 
         Large arrays are those in use: a memory that changes while they are written may be written in part, and
         whoever reads them calls `withdraw` for all that has changed since `snapshot`.
         """
-        return {
-            **named(self.memories.arrays(), "memories"),
-            **named(self.graph.arrays(), "graph"),
-            **named(self.vectors.arrays(), "vectors"),
-            **named(self.names.arrays(), "names"),
+        return super().arrays() | {
             "leaving": np.array([doc for _, docs in self._leaving for doc in docs], np.int64),
             "roots": np.array([*self.roots.items()], np.int64).reshape(-1, 2),
-            "changed_removed": np.array([self.changed, self.removed]),
         }
 
     def withdraw(self, ordinals: Sequence[int]) -> None:
@@ -155,8 +147,7 @@ class NamespaceIndex:
     @property
     def nbytes(self) -> int:
         """Bytes that it takes, approximately."""
-        parts = self.memories, self.graph, self.terms, self.vectors, self.names
-        return sum(part.nbytes for part in parts) + OBJECTS_NBYTES
+        return super().nbytes + self.terms.nbytes + OBJECTS_NBYTES
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> NDArray[np.int64] | None:
         """Slots of the memories with this metadata; None if that has not been looked up since the last change."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,8 +19,7 @@ from retrieval.store.bm25.ranges import read_all
 _TERMS_AT_ONCE = 50_000
 
 
-@dataclass(frozen=True)
-class PackedPostings:
+class PackedPostings(NamedTuple):
     """Postings by term, then slot, of the memories that were there when they were packed.
 
     They may include memories that have been deleted since. What is packed never changes.
@@ -38,15 +36,6 @@ class PackedPostings:
     starts: NDArray[np.int64]
     docs: NDArray[np.int32]
     tfs: NDArray[np.uint16]
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PackedPostings:
-        """The postings whose `arrays` these are, which they use from now on."""
-        return cls(**arrays)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that there is to them."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def of(self, terms: Sequence[int]) -> Iterator[PostingArrays]:
         """The postings of each of some terms, by slot."""

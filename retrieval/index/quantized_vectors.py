@@ -16,17 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.features import EMBEDDING_DIM
-from graph.named_arrays import named, part_of
+from graph.persistent import Persistent
 from native import Array, address, function
 from native.worker_pool import WorkerPool
-from retrieval.index.array_file import Extended, FileArray
+from retrieval.index.array_file import Extended
 from retrieval.index.slots import GrowableArray, with_room
 
 NO_ROW = -1
 
 _MASKS_KEPT = 4
-
-_ROW_ARRAYS = ("high", "low", "signs", "scales")
 
 _NONE = np.empty(0, np.int64)
 
@@ -55,13 +53,16 @@ class EligibleRows(NamedTuple):
     missing: NDArray[np.int64]
 
 
-class QuantizedVectors:
+class QuantizedVectors(Persistent):
     """The context vectors of memories by slot, and the text vectors of turns.
 
     Attributes:
         version: incremented when vectors are dropped; vectors read from the database before that may be outdated.
         count: memories whose vectors are in memory.
     """
+
+    PARTS = ("_context", "_text", "_text_row", "_known")
+    COPIED = ("_text_row.values", "_known.values")
 
     def __init__(self, slots: int, dimensions: int = EMBEDDING_DIM) -> None:
         """Reserve address space for an expected number of slots and some more; pages are allocated as they are used.
@@ -73,38 +74,20 @@ class QuantizedVectors:
         self._text_row = GrowableArray(np.int32, NO_ROW)
         self._known = GrowableArray(np.bool_, False)
         self._forgotten_in = GrowableArray(np.int32, 0)
-        self._text_rows = 0
         self._masks: deque[tuple[NDArray[np.bool_], EligibleRows]] = deque(maxlen=_MASKS_KEPT)
         self.version = 0
         self.count = 0
 
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> QuantizedVectors:
-        """The vectors whose `arrays` these are, which they use from now on."""
-        vectors = cls(0, arrays["context.high"].shape[1])
-        vectors._context.restore(part_of(arrays, "context"))
-        vectors._text.restore(part_of(arrays, "text"))
-        vectors._text_row.values, vectors._known.values = arrays["text_row"], arrays["known"]
-        [vectors._text_rows] = arrays["text_rows"].tolist()
-        vectors.count = int(np.count_nonzero(vectors._known.values))
-        return vectors
-
-    def arrays(self) -> dict[str, FileArray]:
-        """All that there is to them; large arrays are those in use, small ones copies."""
-        context_rows = max(self._context.rows, with_room(self._context.needed))
-        return {
-            **named(self._context.named(context_rows), "context"),
-            **named(self._text.named(with_room(self._text_rows)), "text"),
-            "text_row": self._text_row.roomy.copied(),
-            "known": self._known.roomy.copied(),
-            "text_rows": np.array([self._text_rows]),
-        }
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Use the `arrays` of others from now on."""
+        super().restore(arrays)
+        self.count = int(np.count_nonzero(self._known.values))
 
     @property
     def nbytes(self) -> int:
         """Bytes that they take, approximately."""
         by_slot = self._text_row.nbytes + self._known.nbytes + self._forgotten_in.nbytes
-        text = self._text.nbytes * self._text_rows // max(self._text.rows, 1)
+        text = self._text.nbytes * self._text.needed // max(self._text.rows, 1)
         return self._context.nbytes + text + by_slot
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -168,13 +151,12 @@ class QuantizedVectors:
             self._text.copy(self._text_rows_of(turns), former._text, text_rows)
 
     def _text_rows_of(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows for the text vectors of turns, new ones where they have none."""
+        """The rows for the text vectors of turns, which are put there next; new ones where they have none."""
         self._text_row.ensure(int(turns.max()) + 1)
         rows = self._text_row.values[turns].astype(np.int64)
         new = np.flatnonzero(rows == NO_ROW)
-        rows[new] = np.arange(self._text_rows, self._text_rows + new.size)
+        rows[new] = np.arange(self._text.needed, self._text.needed + new.size)
         self._text_row.put(turns, rows)
-        self._text_rows += new.size
         return rows
 
     def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:
@@ -250,7 +232,7 @@ class QuantizedVectors:
         if workers is None:
             submit(None, 0)
         else:  # larger arrays may replace those of the context vectors meanwhile
-            await workers.run(submit, (context.arrays, eligible, rows, products, size))
+            await workers.run(submit, (context.in_use, eligible, rows, products, size))
         found = int(size[0])
         return rows[:found], products[:found]
 
@@ -263,41 +245,34 @@ class QuantizedVectors:
         return rounded
 
 
-class _Rows:
-    """Quantized vectors by row, in the format of native/vectors.c."""
+class _Rows(Persistent):
+    """Quantized vectors by row, in the format of native/vectors.c, of which `needed` are in use."""
+
+    PARTS = ("needed", "high", "low", "signs", "scales")
 
     def __init__(self, rows: int, dimensions: int, *, is_searched: bool) -> None:
-        self.dimensions, self._is_searched, self.needed = dimensions, is_searched, 0
-        signs = np.zeros((rows, -(-dimensions // 64)), np.uint64) if is_searched else None  # only used in searches
-        self._keep(
-            np.zeros((rows, dimensions), np.int8), np.zeros((rows, dimensions // 2), np.uint8), signs,
-            np.ones(rows, np.float32),
-        )  # fmt: skip
+        self.needed, self._is_searched = 0, is_searched
+        self.high, self.low = np.zeros((rows, dimensions), np.int8), np.zeros((rows, dimensions // 2), np.uint8)
+        self.signs = np.zeros((rows, -(-dimensions // 64)), np.uint64) if is_searched else None
+        self.scales = np.ones(rows, np.float32)
+        self._lay_out()
 
-    def _keep(
-        self,
-        high: NDArray[np.int8],
-        low: NDArray[np.uint8],
-        signs: NDArray[np.uint64] | None,
-        scales: NDArray[np.float32],
-    ) -> None:
-        """Use these arrays; `layout`, valid as long as they are, is the `struct kept` of native/vectors.c."""
-        self.arrays, self.rows = (high, low, signs, scales), len(scales)
-        addresses = [0 if array is None else address(array) for array in self.arrays]
+    def _lay_out(self) -> None:
+        """Set `layout`, the `struct kept` of native/vectors.c, which is valid as long as the arrays are."""
+        self.rows, self.dimensions = self.high.shape
+        self.in_use = (self.high, self.low, self.signs, self.scales)
+        addresses = [0 if array is None else address(array) for array in self.in_use]
         self.layout = _LAYOUT.pack(*addresses, self.rows, self.dimensions)
 
-    def named(self, rows: int) -> dict[str, Extended]:
-        """The arrays by name, of that many rows."""
-        arrays = zip(_ROW_ARRAYS, self.arrays, strict=True)
-        return {name: Extended(array, rows, 0) for name, array in arrays if array is not None}
+    def arrays(self) -> dict[str, Any]:
+        """Those in use, with room for some more rows than are needed."""
+        rows, parts = with_room(self.needed), super().arrays()
+        return {name: part if name == "needed" else Extended(part, rows, 0) for name, part in parts.items()}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Use the arrays of another instance, by name."""
-        self._keep(arrays["high"], arrays["low"], arrays.get("signs"), arrays["scales"])
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays if array is not None)
+        """Use the `arrays` of another instance from now on."""
+        super().restore(arrays)
+        self._lay_out()
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Store vectors, replacing those in the same rows."""
@@ -312,7 +287,7 @@ class _Rows:
     def copy(self, rows: NDArray[np.int64], other: _Rows, other_rows: NDArray[np.int64]) -> None:
         """Copy rows of another instance."""
         self._ensure(int(rows.max()) + 1)
-        for array, source in zip(self.arrays, other.arrays, strict=True):
+        for array, source in zip(self.in_use, other.in_use, strict=True):
             if array is not None and source is not None:
                 array[rows] = source[other_rows]
 
@@ -321,7 +296,8 @@ class _Rows:
         before, self.needed = self.rows, max(self.needed, length)
         if length > before:
             grown = _Rows(with_room(length), self.dimensions, is_searched=self._is_searched)
-            for array, larger in zip(self.arrays, grown.arrays, strict=True):
+            for array, larger in zip(self.in_use, grown.in_use, strict=True):
                 if array is not None and larger is not None:
                     larger[:before] = array
-            self._keep(*grown.arrays)
+            self.high, self.low, self.signs, self.scales = grown.in_use
+            self._lay_out()

@@ -6,12 +6,13 @@ Arrays are by slot instead. Slots ascend with ordinals, so that sorting by one s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from graph.persistent import Persistent
 from retrieval.index.array_file import Extended
 from retrieval.store.vectors import Stored
 
@@ -21,12 +22,14 @@ LATE_ORDINALS = 1_024
 """The latest ordinals all get slots: a transaction that was issued one of them may still be running."""
 
 
-class Slots:
+class Slots(Persistent):
     """The slots of a namespace's ordinals as of its loading, and of all ordinals issued later.
 
     A slot is its ordinal minus an offset. Only if fewer than half of the ordinals are in use, the early ones are listed
     explicitly, and those not in use get no slot.
     """
+
+    PARTS = ("_listed", "_offset", "count")
 
     def __init__(self, ordinals: NDArray[np.int64] | None = None, *, given_out: int = 0) -> None:
         """Assign slots to ascending ordinals and to all from `given_out` on; without any, slots are ordinals."""
@@ -42,23 +45,6 @@ class Slots:
         self._listed = ordinals[ordinals < start]
         self._offset = start - self._listed.size
         self.count = given_out - self._offset
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> Slots:
-        """The slots whose `arrays` these are."""
-        slots = cls()
-        slots._listed = arrays["listed"]
-        slots._offset, slots.count = arrays["offset_count"].tolist()
-        return slots
-
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """All that there is to them."""
-        return {"listed": self._listed, "offset_count": np.array([self._offset, self.count])}
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that they take."""
-        return self._listed.nbytes
 
     @property
     def are_ordinals(self) -> bool:
@@ -105,8 +91,10 @@ def with_room(length: int) -> int:
     return length + length // 8
 
 
-class GrowableArray:
+class GrowableArray(Persistent):
     """An array whose unset slots all have the same value."""
+
+    PARTS = ("values",)
 
     def __init__(self, dtype: DTypeLike, unset: Any) -> None:
         self._unset = unset
@@ -114,15 +102,9 @@ class GrowableArray:
         """By slot; longer than needed."""
         self._needed = 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
-        return self.values.nbytes
-
-    @property
-    def roomy(self) -> Extended:
+    def arrays(self) -> dict[str, Extended]:
         """It with room for what is put after it was written to a file."""
-        return Extended(self.values, max(len(self.values), 1 + with_room(self._needed)), self._unset)
+        return {"values": Extended(self.values, max(len(self.values), 1 + with_room(self._needed)), self._unset)}
 
     def __getitem__(self, positions: Any) -> Any:
         return self.values[positions]

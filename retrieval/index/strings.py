@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.named_arrays import named, part_of
-from retrieval.index.array_file import FileArray
+from graph.persistent import Persistent
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray
 from retrieval.text.speakers import plain_name
@@ -21,30 +20,16 @@ NONE = -1
 _CODES_KEPT = 16_384
 
 
-class StringColumn:
+class StringColumn(Persistent):
     """A column of distinct strings, concatenated as UTF-8."""
+
+    PARTS = ("_text", "_starts", "_sizes", "_end")
 
     def __init__(self) -> None:
         self._text = GrowableArray(np.uint8, 0)
         self._end = 0
         self._starts = GrowableArray(np.int64, 0)
         self._sizes = GrowableArray(np.int32, 0)
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the `arrays` of another column."""
-        self._text.values = arrays["text"]
-        self._starts.values, self._sizes.values = arrays["starts"], arrays["sizes"]
-        [self._end] = arrays["end"].tolist()
-
-    def arrays(self) -> dict[str, FileArray]:
-        """All that there is to it; the arrays in use, not copies."""
-        return {"text": self._text.roomy, "starts": self._starts.roomy, "sizes": self._sizes.roomy,
-                "end": np.array([self._end])}  # fmt: skip
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
-        return self._text.nbytes + self._starts.nbytes + self._sizes.nbytes
 
     def put(self, docs: NDArray[np.int64], text: bytes, sizes: NDArray[np.int32]) -> None:
         """Set the strings of some memories, given as concatenated UTF-8 and their sizes in bytes."""
@@ -72,8 +57,10 @@ class StringColumn:
         return [str(text[start:end], "utf-8") for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-class StringTable:
+class StringTable(Persistent):
     """Distinct strings by code, in the order in which they came; none is ever removed."""
+
+    PARTS = ("_strings", "_index", "_count")
 
     def __init__(self) -> None:
         self._strings = StringColumn()
@@ -82,20 +69,10 @@ class StringTable:
         self._recent: dict[str | None, int] = {None: NONE}
         """Codes of strings that were put lately: most are put again."""
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the `arrays` of another table."""
-        self._strings.restore(arrays)
-        self._index.restore(arrays)
-        [self._count] = arrays["count"].tolist()
-
-    def arrays(self) -> dict[str, FileArray]:
-        """All that there is to it; the arrays in use, in which the strings up to its count do not change."""
-        return {**self._strings.arrays(), **self._index.arrays(), "count": np.array([self._count])}
-
     @property
     def nbytes(self) -> int:
         """Bytes that it takes, approximately."""
-        return self._strings.nbytes + self._index.nbytes + 150 * len(self._recent)
+        return super().nbytes + 150 * len(self._recent)
 
     def __len__(self) -> int:
         return self._count
@@ -135,21 +112,14 @@ class StringTable:
         self._count += len(strings)
 
 
-class CategoryColumn:
+class CategoryColumn(Persistent):
     """A column of strings with few distinct values, stored as codes."""
+
+    PARTS = ("values", "codes")
 
     def __init__(self) -> None:
         self.values = StringTable()
         self.codes = GrowableArray(np.int32, NONE)
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the `arrays` of another column."""
-        self.codes.values = arrays["codes"]
-        self.values.restore(part_of(arrays, "strings"))
-
-    def arrays(self) -> dict[str, FileArray]:
-        """All that there is to it; the arrays in use, not copies."""
-        return {"codes": self.codes.roomy, **named(self.values.arrays(), "strings")}
 
     def put(self, docs: NDArray[np.int64], strings: Sequence[str | None]) -> None:
         """Set the strings of some memories."""
@@ -173,11 +143,13 @@ def cut(text: bytes, sizes: Sequence[int]) -> list[str | None]:
     return [text[end - size : end].decode() if size >= 0 else None for size, end in zip(sizes, ends, strict=True)]
 
 
-class NameMatcher:
+class NameMatcher(Persistent):
     """Finds names of a table that a text mentions by the words of the text, not by trying every name.
 
     The index has the code of each name by its normal form; and by the first word of several, their number below zero.
     """
+
+    PARTS = ("_index",)
 
     def __init__(self, names: StringTable) -> None:
         self._names = names
@@ -185,18 +157,9 @@ class NameMatcher:
         self._index = HashIndex()
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the `arrays` of another instance, which had read all of the names."""
-        self._index.restore(arrays)
+        """Use the `arrays` of another instance, which had read all of the names."""
+        super().restore(arrays)
         self._read = len(self._names)
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that there is to it."""
-        return self._index.arrays()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes."""
-        return self._index.nbytes
 
     def read(self) -> None:
         """Index the names added since the last call."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from graph.adjacency import Adjacency, edges_of
+from graph.adjacency import Adjacency
 from postgres.arrays import array_text
 from retrieval.errors import NotFound
 from retrieval.index import columns
@@ -141,7 +141,7 @@ async def _begin(
         snapshot,
         namespace.generation,
         known,
-        Adjacency(edges_of(None, None, None), ()),
+        Adjacency(),
         QuantizedVectors(0),
         EntityNames(),
     )

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.index import array_file, entity_names, namespace_index, packed_postings, registry, small_namespaces
+from retrieval.index import array_file, namespace_index, packed_postings, registry, small_namespaces
 from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.comparison import check_files
 from retrieval.index.files import IndexFiles
@@ -193,7 +193,7 @@ def turn(number: int) -> MemoryInput:
 def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
     """The arrays of an index that grow with its memories, but for those of which `arrays` gives copies."""
     found = {name: each.array for name, each in index.arrays().items() if isinstance(each, Extended)}
-    copies = {"vectors.known", "vectors.text_row", *(f"names.{name}" for name in entity_names.REPLACED)}
+    copies = {f"vectors.{name}" for name in index.vectors.COPIED} | {f"names.{name}" for name in index.names.COPIED}
     return {name: array for name, array in found.items() if name not in copies}
 
 

@@ -112,7 +112,8 @@ def test_it_says_what_a_dictionary_says(
             graph.remove(what)
             plain.remove(what)
         elif action == "keep in a file":
-            graph = Adjacency.from_arrays({name: array.copy() for name, array in graph.arrays().items()})
+            graph, former = Adjacency(), graph
+            graph.restore({name: array.copy() for name, array in former.arrays().items()})
         else:
             relations = stated(what, related_later)
             graph.add(edges_of(what), [each for some in relations.values() for each in some], list(what))

@@ -80,7 +80,8 @@ def test_one_that_is_described_anew(monkeypatch: pytest.MonkeyPatch, most_unname
         assert found(names, "Who is Zoë Bo?", mentioned) == {("exact", shown)}
         assert found(names, "Who is Zoë?", mentioned) == by_word
         assert names.is_consistent
-        names = EntityNames.from_arrays(copied(names.arrays()))
+        names, former = EntityNames(), names
+        names.restore(copied(former.arrays()))
 
 
 @pytest.mark.parametrize("query", ["Who is José Muñoz?", "Who is Jose Munoz?", "where did munoz go", "José?"])
@@ -119,7 +120,9 @@ def test_what_is_said_again_takes_no_room() -> None:
         names.put(porto, porto.ids.tolist())
         names.put_by_hand(by_hand, Slots())
         arrays = names.arrays()
-        sizes.append([getattr(array, "rows", array) for array in (arrays["names.text"], arrays["aliases.count"])])
+        sizes.append(
+            [getattr(array, "rows", array) for array in (arrays["_names._text.values"], arrays["_aliases._count"])]
+        )
         assert found(names, "Where is Invicta?", graph("porto")) == {("alias", "Porto")}
     assert sizes[0] == sizes[1] == sizes[2]
 
