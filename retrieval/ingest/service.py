@@ -24,7 +24,7 @@ from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.transaction import Written
 from retrieval.store import documents, locking, memories, namespaces, turns, vectors
-from retrieval.store.locking import MemoryVersion
+from retrieval.store.locking import MemoryVersion, Which, by_id, matching
 from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
@@ -135,7 +135,7 @@ class Ingest:
                 stored = await memories.get(conn, namespace, memory_id)
                 draft = _changed(stored, changes, position=0)
                 superseded = superseded_ids(changes.get("supersedes"))
-                known = await locking.versions(conn, namespace.ns, superseded)
+                known = await locking.versions(conn, namespace.ns, by_id(superseded))
             for missing in superseded:
                 if missing not in known:
                     raise InvalidInput(f"there is no memory {missing!r}", loc=("supersedes",))
@@ -184,7 +184,7 @@ class Ingest:
     @_announced
     async def delete(self, name: str, memory_id: str) -> None:
         """Delete one memory from all legs; raises NotFound if there is no such namespace or memory."""
-        if not await self._deleted(transaction.delete_ids, name, [memory_id]):
+        if not await self._deleted(name, by_id([memory_id])):
             raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
 
     @_announced
@@ -193,7 +193,7 @@ class Ingest:
 
         Raises NotFound if there is no such namespace.
         """
-        return await self._deleted(transaction.delete_ids, name, ids)
+        return await self._deleted(name, by_id(ids))
 
     @_announced
     async def delete_matching(self, name: str, filters: Filters) -> int:
@@ -203,14 +203,14 @@ class Ingest:
         """
         if filters.is_empty:
             raise InvalidInput("must not be empty; delete the namespace to delete all", loc=("filters",))
-        return await self._deleted(transaction.delete_matching, name, filters)
+        return await self._deleted(name, matching(filters))
 
-    async def _deleted(self, delete: Callable[[Connection, str, T], Awaitable[int]], name: str, which: T) -> int:
-        """How many memories a transaction deletes."""
+    async def _deleted(self, name: str, which: Which | None) -> int:
+        """Delete some memories; returns how many there were."""
 
         async def attempt() -> int:
             async with self._pool.connection() as conn:
-                return await delete(conn, name, which)
+                return await transaction.delete(conn, name, which)
 
         return await retried(attempt, (Collided,))
 
@@ -228,7 +228,7 @@ class Ingest:
         async def attempt() -> DocumentStatus:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
-                known = await documents.versions(conn, namespace.ns, document_id)
+                known = await locking.versions(conn, namespace.ns, documents.chunks_of(document_id))
             kept = {
                 draft.id: draft.fingerprint
                 for draft in drafts
@@ -237,7 +237,7 @@ class Ingest:
             if len(kept) == len(drafts) == len(known):
                 if await turn():
                     async with self._pool.connection() as conn:
-                        if await documents.versions(conn, namespace.ns, document_id) != known:
+                        if await locking.versions(conn, namespace.ns, documents.chunks_of(document_id)) != known:
                             raise Collided("a call before this one changed the document")
                 return "unchanged"
             changed = [draft for draft in drafts if draft.id not in kept]
@@ -269,7 +269,7 @@ class Ingest:
         async def attempt() -> None:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
-                known = await documents.versions(conn, namespace.ns, document_id)
+                known = await locking.versions(conn, namespace.ns, documents.chunks_of(document_id))
                 if not known:
                     raise NotFound(f"there is no document {document_id!r} in namespace {name!r}")
                 await transaction.replace_document(
@@ -292,7 +292,8 @@ class Ingest:
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
             namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
-            known = await locking.versions(conn, namespace.ns, [draft.id for draft in drafts if draft.may_exist])
+            given = [draft.id for draft in drafts if draft.may_exist]
+            known = await locking.versions(conn, namespace.ns, by_id(given))
             changed = [each for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint]
             stored = await memories.of_ids(conn, namespace.ns, [draft.id for draft in changed]) if changed else ()
         embeddings = await self._embeddings_of(namespace, changed, stored)
@@ -305,11 +306,11 @@ class Ingest:
 
         Raises Conflict if one of the memories has changed since it was read.
         """
-        before = [_input_of(each.memory) for each in stored]
-        known = {
-            each.memory.id: MemoryVersion(each.fingerprint, session_of(old), old.superseded_ids)
-            for each, old in zip(stored, before, strict=True)
-        }
+        before = [
+            MemoryVersion(memory.id, doc, mark, session_of(old := _input_of(memory)), old.superseded_ids)
+            for memory, mark, doc in stored
+        ]
+        known = {version.id: version for version in before}
         changed = [draft for draft in drafts if draft.fingerprint != known[draft.id].fingerprint]
         embeddings = await self._embeddings_of(namespace, changed, stored)
         expected = {draft.id: known[draft.id].fingerprint for draft in changed}
@@ -354,7 +355,7 @@ class Ingest:
             )
         if await turn() and unchanged:
             async with self._pool.connection() as conn:
-                stored = await locking.versions(conn, namespace.ns, [draft.id for draft in unchanged])
+                stored = await locking.versions(conn, namespace.ns, by_id([draft.id for draft in unchanged]))
             if any(draft.id not in stored or stored[draft.id].fingerprint != draft.fingerprint for draft in unchanged):
                 raise Collided("a call before this one changed the same memory")
         if changed:

@@ -5,9 +5,8 @@ written or superseded (see `store/locking.py`), the `memory` rows of the batch a
 supersession chains, the rows of neighbouring turns (see `store/turns.py`), entities. This prevents deadlocks: a
 transaction only waits for locks later in the order than those it holds. Sessions and ids are locked as they were read
 beforehand; a memory found to be in another session, or to supersede another id, was changed concurrently, and the
-writer starts over. After the `memory` rows a deletion by filter updates the memories it leaves unsuperseded, and who
-takes an alias away holds the texts that used it. That can deadlock; then the database aborts one of the two, which
-starts over.
+writer starts over. After the `memory` rows whoever takes an alias away holds the texts that used it. That can deadlock;
+then the database aborts one of the two, which starts over.
 """
 
 from __future__ import annotations
@@ -28,12 +27,11 @@ from retrieval.ingest.checks import Draft
 from retrieval.ingest.graphs import TextsByAlias
 from retrieval.store import changes, documents, locking, memories, namespaces, turns
 from retrieval.store.bm25 import postings
-from retrieval.store.locking import LockedMemory
+from retrieval.store.locking import MemoryVersion, Which, by_id
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
 from retrieval.text.analysis import TermBag
-from retrieval.types.search import Filters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +82,7 @@ async def store(
         await namespaces.hold_for_vectors(conn, namespace)
         known = {memory_id for memory_id, item in written.items() if item.draft.may_exist}
         await _lock(conn, ns, sessions, written=known, superseded=superseded)
-        locked = await locking.lock(conn, ns, known | {*superseded})
+        locked = await locking.lock(conn, ns, by_id(known | {*superseded}))
         existing = [row for row in locked if row.id in written]
         stored = {row.id: row.fingerprint for row in existing}
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in expected.items()):
@@ -123,9 +121,9 @@ async def replace_document(
         await namespaces.hold_for_vectors(conn, namespace)
         await conn.execute(ALLOW_LONG_STATEMENTS)
         await _lock(conn, ns, sessions, written=written, superseded=superseded)
-        locked = await documents.lock(conn, ns, document_id)
+        locked = await locking.lock(conn, ns, documents.chunks_of(document_id))
         stored = {row.id: row.fingerprint for row in locked}
-        if foreign := await locking.lock(conn, ns, {*written} - stored.keys()):
+        if foreign := await locking.lock(conn, ns, by_id({*written} - stored.keys())):
             raise Conflict(f"there is a memory {foreign[0].id!r} that is no chunk of document {document_id!r}")
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in kept.items()):
             raise Collided("the document was changed meanwhile")
@@ -135,8 +133,8 @@ async def replace_document(
     return len(stored)
 
 
-async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) -> int:
-    """Delete memories from all legs; returns how many of them there were.
+async def delete(conn: AsyncConnection[Any], name: str, which: Which | None) -> int:
+    """Delete some memories from all legs; returns how many of them there were.
 
     Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not all that is
     needed is locked.
@@ -144,31 +142,16 @@ async def delete_ids(conn: AsyncConnection[Any], name: str, ids: Sequence[str]) 
     async with conn.transaction():
         await conn.execute(ALLOW_LONG_STATEMENTS)
         ns = await _hold(conn, name)
-        known = await locking.versions(conn, ns, ids)
+        known = await locking.versions(conn, ns, which)
         sessions = [version.session_id for version in known.values() if version.session_id is not None]
         superseded = [old for version in known.values() for old in version.superseded_ids]
         await _lock(conn, ns, sessions, written=(), superseded=superseded)
-        locked = [row for row in await locking.lock(conn, ns, {*ids, *superseded}) if row.id in known]
-        _check_locked(locked, sessions, superseded)
-        await _exchange(conn, ns, locked, {})
-        return len(locked)
-
-
-async def delete_matching(conn: AsyncConnection[Any], name: str, filters: Filters) -> int:
-    """Delete all memories that match the filters; returns the number deleted.
-
-    Raises NotFound if there is no such namespace, Collided if a memory was changed concurrently, so that not everything
-    needed is locked.
-    """
-    async with conn.transaction():
-        await conn.execute(ALLOW_LONG_STATEMENTS)
-        ns = await _hold(conn, name)
-        sessions, superseded = await locking.named_by_matching(conn, ns, filters)
-        await _lock(conn, ns, sessions, written=(), superseded=superseded)
-        locked = await locking.lock_matching(conn, ns, filters)
-        _check_locked(locked, sessions, superseded)
-        await _exchange(conn, ns, locked, {})
-        return len(locked)
+        await locking.lock(conn, ns, by_id({*known, *superseded}))
+        now = await locking.versions(conn, ns, which)  # one that was changed may match no more
+        removed = [version for version in now.values() if version.id in known]
+        _check_locked(removed, sessions, superseded)
+        await _exchange(conn, ns, removed, {})
+        return len(removed)
 
 
 async def _hold(conn: AsyncConnection[Any], name: str) -> int:
@@ -192,7 +175,7 @@ async def _lock(
         await locking.lock_ids(conn, ns, written=written, superseded=superseded)
 
 
-def _check_locked(rows: Sequence[LockedMemory], sessions: Collection[str], superseded: Collection[str]) -> None:
+def _check_locked(rows: Sequence[MemoryVersion], sessions: Collection[str], superseded: Collection[str]) -> None:
     """Raise if a memory's session or superseded id is not locked."""
     if not {row.session_id for row in rows} <= {None, *sessions}:
         raise Collided("a memory was moved to another session meanwhile")
@@ -201,7 +184,7 @@ def _check_locked(rows: Sequence[LockedMemory], sessions: Collection[str], super
 
 
 async def _check_chains(
-    conn: AsyncConnection[Any], ns: int, existing: Sequence[LockedMemory], analysed: Sequence[Analysed]
+    conn: AsyncConnection[Any], ns: int, existing: Sequence[MemoryVersion], analysed: Sequence[Analysed]
 ) -> None:
     """Reject memories that would newly supersede themselves through others; existing cycles stay."""
     before = {row.id: row.superseded_ids for row in existing}
@@ -244,7 +227,7 @@ def _chain(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str
 
 
 async def _exchange(
-    conn: AsyncConnection[Any], ns: int, removed: Sequence[LockedMemory], added: Mapping[int, Analysed]
+    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, Analysed]
 ) -> None:
     """Remove locked memories from all legs and add others, keyed by new ordinals.
 
@@ -294,7 +277,7 @@ async def _mentioning_by_alias(
 
 
 async def _arranged(
-    conn: AsyncConnection[Any], ns: int, removed: Sequence[LockedMemory], added: Mapping[int, Analysed]
+    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, Analysed]
 ) -> Arrangement:
     """The turns as they are to be, with their vectors."""
     former = {

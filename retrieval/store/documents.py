@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
 
-from retrieval.store.locking import LOCKED, SUPERSEDED_BY, VERSIONS, LockedMemory, MemoryVersion
+from retrieval.store.locking import SUPERSEDED_BY, Which
 
-_OF_DOCUMENT: LiteralString = " and m.kind = 'chunk' and m.document_id = %(document_id)s"
-
-_VERSIONS_OF_DOCUMENT = VERSIONS + _OF_DOCUMENT
-
-_LOCK_DOCUMENT = LOCKED + _OF_DOCUMENT + " order by m.id for update of m"
+_OF_DOCUMENT: LiteralString = "m.kind = 'chunk' and m.document_id = %(document_id)s"
 
 _CHUNKS: LiteralString = (
     "select m.id, m.text, m.title, m.created_at, m.tags, m.metadata, "
     + SUPERSEDED_BY
-    + " from memory m where m.ns = %(ns)s"
+    + " from memory m where m.ns = %(ns)s and "
     + _OF_DOCUMENT
     + """ order by m.position, m.id collate "C" """
 )
@@ -65,16 +60,9 @@ class StoredDocument(NamedTuple):
     metadata: dict[str, Any]
 
 
-async def versions(conn: AsyncConnection[Any], ns: int, document_id: str) -> Mapping[str, MemoryVersion]:
-    """The versions of a document's chunks by id; none if there is no such document."""
-    cursor = await conn.execute(_VERSIONS_OF_DOCUMENT, {"ns": ns, "document_id": document_id})
-    return {memory_id: MemoryVersion(*version) for memory_id, *version in await cursor.fetchall()}
-
-
-async def lock(conn: AsyncConnection[Any], ns: int, document_id: str) -> Sequence[LockedMemory]:
-    """Lock a document's chunks until the transaction ends."""
-    cursor = await conn.execute(_LOCK_DOCUMENT, {"ns": ns, "document_id": document_id})
-    return [LockedMemory(*row) for row in await cursor.fetchall()]
+def chunks_of(document_id: str) -> Which:
+    """The chunks of a document."""
+    return Which(_OF_DOCUMENT, {"document_id": document_id})
 
 
 async def chunks(conn: AsyncConnection[Any], ns: int, document_id: str) -> list[StoredChunk]:

@@ -47,12 +47,18 @@ SUPERSEDED_BY: LiteralString = """
 """
 """The ids that supersede a memory."""
 
-VERSIONS: LiteralString = (
-    "select m.id, m.fingerprint, " + _SESSION + ", " + SUPERSEDED + " from memory m where m.ns = %(ns)s"
+# No join with `turn`: planned while the table was empty, it reads the whole namespace.
+_VERSIONS: LiteralString = (
+    "select m.id, m.doc, m.fingerprint, "
+    + _SESSION
+    + ", "
+    + SUPERSEDED
+    + """, (select t.place from turn t where t.ns = m.ns and t.doc = m.doc)
+    from memory m where m.ns = %(ns)s
+    """
 )
-"""Id and columns of `MemoryVersion` of the memories of a namespace."""
 
-_VERSIONS_BY_ID = VERSIONS + " and m.id = any(%(ids)s)"
+_LOCKED: LiteralString = " order by m.id for update of m"
 
 _LOCK_CHAINS = "select pg_advisory_xact_lock(8323, %(key)s)"
 
@@ -72,52 +78,59 @@ _CHAINS = """
     select id, array_agg(old) from chain group by id
 """
 
-LOCKED: LiteralString = (
-    "select m.id, m.doc, m.fingerprint, "
-    + _SESSION
-    + ", "
-    + SUPERSEDED
-    + """, t.place
-    from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
-    where m.ns = %(ns)s
-    """
-)
-"""Columns of `LockedMemory` of the memories of a namespace."""
 
-_LOCK = LOCKED + " and m.id = any(%(ids)s) order by m.id for update of m"
+class Which(NamedTuple):
+    """Some memories: a condition on `memory m`, and its parameters."""
 
-_LOCK_MATCHING = LOCKED + " and " + MATCHES + " order by m.id for update of m"
+    condition: LiteralString
+    parameters: Mapping[str, Any]
 
-_NAMED_BY_MATCHING = (
-    "select distinct " + _SESSION + ", " + SUPERSEDED + " from memory m where m.ns = %(ns)s and " + MATCHES
-)
+
+def by_id(ids: Collection[str]) -> Which | None:
+    """Those of some ids; None without any."""
+    return Which("m.id = any(%(ids)s)", {"ids": text_array([*ids])}) if ids else None
+
+
+def matching(filters: Filters) -> Which:
+    """All that match the filters."""
+    return Which(MATCHES, eligibility(filters))
 
 
 class MemoryVersion(NamedTuple):
-    """What a writer needs of a stored memory: the hash of what was sent, its session, the ids it supersedes."""
+    """What a writer needs of a stored memory.
 
-    fingerprint: bytes
-    session_id: str | None
-    superseded_ids: list[str]
-
-
-class LockedMemory(NamedTuple):
-    """A row locked until the transaction ends; `place` is a turn's place in its session."""
+    Attributes:
+        fingerprint: the hash of what was sent.
+        superseded_ids: those that it supersedes.
+        place: a turn's place in its session.
+    """
 
     id: str
     doc: int
     fingerprint: bytes
     session_id: str | None
     superseded_ids: list[str]
-    place: int | None
+    place: int | None = None
 
 
-async def versions(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Mapping[str, MemoryVersion]:
-    """The versions of the ids that exist."""
-    if not ids:
-        return {}
-    cursor = await conn.execute(_VERSIONS_BY_ID, {"ns": ns, "ids": text_array(ids)})
-    return {memory_id: MemoryVersion(*version) for memory_id, *version in await cursor.fetchall()}
+async def versions(conn: AsyncConnection[Any], ns: int, which: Which | None) -> Mapping[str, MemoryVersion]:
+    """The versions of some memories, by id."""
+    return {version.id: version for version in await _read(conn, ns, which)}
+
+
+async def lock(conn: AsyncConnection[Any], ns: int, which: Which | None) -> Sequence[MemoryVersion]:
+    """The same, with their rows locked until the transaction ends."""
+    return await _read(conn, ns, which, _LOCKED)
+
+
+async def _read(
+    conn: AsyncConnection[Any], ns: int, which: Which | None, ending: LiteralString = ""
+) -> Sequence[MemoryVersion]:
+    if which is None:
+        return ()
+    statement = _VERSIONS + " and (" + which.condition + ")" + ending
+    cursor = await conn.execute(statement, {"ns": ns, **which.parameters})
+    return [MemoryVersion(*row) for row in await cursor.fetchall()]
 
 
 async def lock_ids(
@@ -176,23 +189,3 @@ async def chains(
     await conn.execute(_LOCK_CHAINS, {"key": _key(ns, "chains")})
     cursor = await conn.execute(_CHAINS, {"ns": ns, "ids": text_array([*superseded])})
     return dict(await cursor.fetchall())
-
-
-async def lock(conn: AsyncConnection[Any], ns: int, ids: Collection[str]) -> Sequence[LockedMemory]:
-    """Lock the rows of the ids that exist until the transaction ends."""
-    if not ids:
-        return ()
-    cursor = await conn.execute(_LOCK, {"ns": ns, "ids": text_array([*ids])})
-    return [LockedMemory(*row) for row in await cursor.fetchall()]
-
-
-async def lock_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> Sequence[LockedMemory]:
-    """Lock all memories that match the filters until the transaction ends."""
-    cursor = await conn.execute(_LOCK_MATCHING, {**eligibility(filters), "ns": ns})
-    return [LockedMemory(*row) for row in await cursor.fetchall()]
-
-
-async def named_by_matching(conn: AsyncConnection[Any], ns: int, filters: Filters) -> tuple[set[str], set[str]]:
-    """The sessions of all memories that match the filters, and the ids that they supersede."""
-    rows = await (await conn.execute(_NAMED_BY_MATCHING, {**eligibility(filters), "ns": ns})).fetchall()
-    return {session for session, _ in rows if session is not None}, {old for _, ids in rows for old in ids}

@@ -11,6 +11,7 @@ from retrieval.errors import StoreUnavailable
 from retrieval.index import small_namespaces
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.ingest import transaction
+from retrieval.store.locking import by_id
 from retrieval.store.pool import open_pool
 from retrieval.types.search import SearchRequest
 from tests.faults.servers import Server, Servers
@@ -55,7 +56,7 @@ async def test_a_commit_out_of_order_is_not_missed(
         monkeypatch.setattr(NamespaceIndex, "max_incremental", 0)
     assert await reader.ids("boats") == set("abcd")
     async with writer.pool.connection() as conn, conn.transaction():
-        await transaction.delete_ids(conn, "n", ["b"])
+        await transaction.delete(conn, "n", by_id(["b"]))
         for id_ in "xy":
             await writer.ingest.add("n", [memory(id_)])
             await standby.has_replayed(primary)
@@ -73,7 +74,7 @@ async def test_a_commit_out_of_order_is_not_missed(
 async def test_it_becomes_a_primary(primary: Server, standby: Server, writer: Process, reader: Process) -> None:
     """While connections to it live on; what was under way on the old one is lost."""
     async with writer.pool.connection() as conn, conn.transaction(force_rollback=True):
-        await transaction.delete_ids(conn, "n", ["b"])
+        await transaction.delete(conn, "n", by_id(["b"]))
         await writer.ingest.add("n", [memory("x")])
         await standby.has_replayed(primary)
         assert await reader.ids("boats") == set("abcdx")

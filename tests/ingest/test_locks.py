@@ -39,9 +39,9 @@ async def test_rows_that_are_locked_by_id_or_by_filter_are_nobody_else_s(ingest:
     async with pool.connection() as conn, pool.connection() as other:
         ns = (await namespaces.find(conn, "n")).ns
         async with conn.transaction():
-            await locking.lock(conn, ns, ["a"])
+            await locking.lock(conn, ns, locking.by_id(["a"]))
             assert await (await other.execute(FREE)).fetchall() == [("b",), ("c",)]
-            await locking.lock_matching(conn, ns, Filters(tags_any=["tagged"]))
+            await locking.lock(conn, ns, locking.matching(Filters(tags_any=["tagged"])))
             assert await (await other.execute(FREE)).fetchall() == [("b",)]
 
 

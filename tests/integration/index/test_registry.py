@@ -37,6 +37,7 @@ from retrieval.ingest import transaction
 from retrieval.ingest.service import Ingest
 from retrieval.store import changes, namespaces
 from retrieval.store.bm25 import compaction
+from retrieval.store.locking import by_id
 from retrieval.store.pool import Pool, open_pool
 from retrieval.store.visibility import ELIGIBLE, eligible_for
 from retrieval.text.analysis import analyze, term_id
@@ -384,7 +385,7 @@ async def test_a_commit_out_of_order_is_not_missed(two: tuple[Process, Process])
     await process.ingest.add("n", [memory(id_, session_id="s") for id_ in IDS[:4]])
     await process.snapshot()
     async with other.pool.connection() as conn, conn.transaction():
-        await transaction.delete_ids(conn, "n", ["b"])
+        await transaction.delete(conn, "n", by_id(["b"]))
         for id_ in ("x", "y"):
             await process.ingest.add("n", [memory(id_)])
             assert id_ in await process.ids("boats")
@@ -399,7 +400,7 @@ async def test_what_is_rolled_back_is_never_seen(two: tuple[Process, Process]) -
     await process.ingest.add("n", [memory("a"), memory("b")])
     await process.snapshot()
     async with other.pool.connection() as conn, conn.transaction(force_rollback=True):
-        await transaction.delete_ids(conn, "n", ["b"])
+        await transaction.delete(conn, "n", by_id(["b"]))
     assert await process.ids("boats") == {"a", "b"}
     await assert_right(process)
 
@@ -453,7 +454,7 @@ async def test_changes_are_not_forgotten_while_an_older_transaction_is_open(two:
     await process.ingest.add("n", [memory("a"), memory("b")])
     async with other.pool.connection() as third, other.pool.connection() as conn:
         async with conn.transaction():
-            await transaction.delete_ids(conn, "n", ["b"])
+            await transaction.delete(conn, "n", by_id(["b"]))
             await process.ingest.add("n", [memory("c")])
             await changes.trim(third, kept_s=0)
             before = (await process.snapshot()).index
