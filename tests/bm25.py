@@ -18,10 +18,10 @@ _NAMESPACE = """
 
 _MEMORY = """
     insert into memory (
-        ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint, length, embedding
+        ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint, length, embedding, traits
     )
     select %(ns)s, doc, doc::text, 'text', '', now(), '{}', '{}', '[]', '[]', '', length,
-        array_fill(0::real, array[384])::halfvec(384)
+        array_fill(0::real, array[384])::halfvec(384), 0
     from unnest(%(docs)s::int[], %(lengths)s::int[]) as new (doc, length)
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import compress
 from struct import Struct
@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 import native
-from classifier.traits import pack_traits
 from graph.persistent import Persistent
 from postgres.arrays import array_text
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
-from retrieval.text.normalized_text import without_speaker
 from retrieval.text.speakers import named_speakers
 from retrieval.types.search import Exclude, Filters, SearchOptions
 
@@ -45,7 +43,7 @@ COLUMNS: LiteralString = """
         string_agg(timestamptz_send(created_at), ''),
         string_agg(timestamptz_send(coalesce(expires_at, 'infinity')), ''),
         string_agg(timestamptz_send(coalesce(superseded_at, 'infinity')), ''),
-        string_agg(int4send(coalesce(traits, -1)), ''), string_agg(boolsend(asks), ''),
+        string_agg(int4send(traits), ''), string_agg(boolsend(asks), ''),
         string_agg(convert_to(id, 'UTF8'), ''), string_agg(int4send(octet_length(id)), ''),
         string_agg(convert_to(kind, 'UTF8'), ''), string_agg(int4send(octet_length(kind)), ''),
         string_agg(convert_to(speaker, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(speaker), -1)), ''),
@@ -74,8 +72,6 @@ LINKS: LiteralString = """
 
 _WITHIN: LiteralString = "doc >= %(first)s and doc < %(end)s"
 _THESE: LiteralString = "doc = any(%(docs)s::integer[])"
-
-_UNREAD: LiteralString = "select doc, text, speaker from memory where traits is null and ns = %(ns)s and "
 
 
 _ARRAYS = ("alive", "length", "created", "expires", "superseded", "traits", "asks", "previous", "next")
@@ -136,13 +132,10 @@ class Columns(Persistent):
         self.count = int(np.count_nonzero(self.alive.values))
         self.total_length = int(self.length.values[self.alive.values].sum())
 
-    def take(
-        self, row: Sequence[Any], links: Sequence[Any], unread: Iterable[tuple[int, str, str | None]]
-    ) -> NDArray[np.int64]:
-        """Add or replace memories, given the input of `put`, `link` and `read_traits`; returns their slots."""
+    def take(self, row: Sequence[Any], links: Sequence[Any]) -> NDArray[np.int64]:
+        """Add or replace memories, given the input of `put` and `link`; returns their slots."""
         docs = self.put(row)
         self.link(*links)
-        self.read_traits(unread)
         return docs
 
     def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
@@ -203,11 +196,6 @@ class Columns(Persistent):
         self.ensure(1 + max(int(links.max(initial=NONE)) for links in neighbours))
         for column, links in zip((self.previous, self.next), neighbours, strict=True):
             column.put(turns, links)
-
-    def read_traits(self, unread: Iterable[tuple[int, str, str | None]]) -> None:
-        """Compute the traits of memories stored without them, given their ordinals, texts and speakers."""
-        for ordinal, text, speaker in unread:
-            self.traits.values[self.slots.of(np.array([ordinal]))] = pack_traits(without_speaker(text, speaker))
 
     def ensure(self, slots: int) -> None:
         """Make room for that many slots in every array, and in all masks made from now on."""
@@ -353,8 +341,7 @@ async def _read(
     linked: LiteralString = "select " + LINKS + " from turn where ns = %(ns)s and " + which
     [row] = await (await conn.execute(read, params | {"short": SHORT_CHARS}, binary=True)).fetchall()
     [links] = await (await conn.execute(linked, params, binary=True)).fetchall()
-    unread = await (await conn.execute(_UNREAD + which, params, binary=True)).fetchall()
-    return columns.take(row, links, unread)
+    return columns.take(row, links)
 
 
 def _integers(sent: bytes | None, dtype: np.dtype[Any]) -> NDArray[Any]:

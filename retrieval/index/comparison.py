@@ -144,7 +144,6 @@ def _masks(
     docs = slots.of(ordinals)
     expected = Columns(Slots(ordinals, given_out=int(ordinals[-1]) + 1))
     expected_docs = expected.put(read.columns)
-    expected.read_traits(read.unread)
     yield "columns", _columns(index.memories, docs, expected, expected_docs)
     yield "neighbours", _neighbours(index.memories, docs, ordinals, read.links)
     if read.vectors is not None:

@@ -288,7 +288,7 @@ async def apply_changes(
         index.names.put_by_hand(read.aliases.given_by([BY_HAND]), memories.slots)
     docs = slots[slots != NO_SLOT].tolist()
     new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
-    existing = memories.take(read.columns, read.links, read.unread)
+    existing = memories.take(read.columns, read.links)
     index.names.put(read.names, read.roots.values())
     index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
     added_docs = [doc for doc in existing.tolist() if doc in new]

@@ -26,10 +26,7 @@ FEW_VECTORS = 500
 _PARTS: LiteralString = (
     " cross join lateral (select "
     + COLUMNS
-    + """, string_agg(halfvec_send(embedding), '') <few>,
-            array_agg(doc) filter (where traits is null), array_agg(text) filter (where traits is null),
-            array_agg(speaker) filter (where traits is null)
-        from ("""
+    + ", string_agg(halfvec_send(embedding), '') <few> from ("
     + MEMORIES
     + "<these> order by doc) as memories) as memories"
     + " cross join lateral (select "
@@ -53,7 +50,7 @@ _PARTS: LiteralString = (
     + " <these>) as aliases"
 ).replace("%(ns)s", "n.ns")
 
-_WIDTHS = (21, 1, 3, 3, 1, 3, 4, 2, 4, 6)
+_WIDTHS = (21, 1, 3, 1, 3, 4, 2, 4, 6)
 """How many consecutive columns of the parts belong together."""
 
 WIDTH = sum(_WIDTHS)
@@ -101,7 +98,7 @@ class MemoryRows(NamedTuple):
     """What the tables say of some memories.
 
     Attributes:
-        columns, links, unread: input of `Columns.take`.
+        columns, links: input of `Columns.take`.
         vectors: None if there are too many.
         roots: of merged entities; of `OF_CHANGED` only if `ENTITIES` is among what has changed.
         names, aliases: input of `EntityNames`.
@@ -110,7 +107,6 @@ class MemoryRows(NamedTuple):
 
     columns: Sequence[Any]
     links: Sequence[Any]
-    unread: Sequence[tuple[Any, ...]]
     vectors: Stored | None
     edges: NarrowEdges
     relations: Sequence[Stated]
@@ -123,13 +119,12 @@ class MemoryRows(NamedTuple):
     def from_row(cls, row: Sequence[Any]) -> MemoryRows:
         """Decode the columns of `OF_ALL` or `OF_CHANGED`."""
         sent: Iterator[Any] = iter(row)
-        columns, (context,), unread, links, (own,), mentions, relations, merges, names, aliases = (
+        columns, (context,), links, (own,), mentions, relations, merges, names, aliases = (
             list(islice(sent, width)) for width in _WIDTHS
         )
         return cls(
             columns,
             links,
-            transposed(unread),
             None if context is None else vectors.stored(columns[0], context, links[0], own),
             edges_of(*mentions),
             [Stated(*each) for each in transposed(relations)],

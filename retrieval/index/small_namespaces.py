@@ -58,7 +58,7 @@ async def read(
     ns, settings, next_doc, created_at, generation, now, *snapshot = namespace
     read = MemoryRows.from_row(parts[: rows.WIDTH])
     columns = Columns()
-    columns.take(read.columns, read.links, read.unread)
+    columns.take(read.columns, read.links)
     graph = Adjacency(*unified(read.edges, read.relations, read.roots))
     vectors, names = QuantizedVectors(next_doc), EntityNames()
     names.put(read.names, read.roots.values())

@@ -29,9 +29,9 @@ from tests.snapshot import graph_of
 NS = 7
 _MEMORY: LiteralString = """
     insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
-                        length, embedding)
+                        length, embedding, traits)
     select %(ns)s, d, 'm' || d, 'memory', 'text', '2024-01-01Z', array['t' || d], '{}', '[]', '[]', '', 1,
-           array_fill(0, array[384])::real[]::halfvec
+           array_fill(0, array[384])::real[]::halfvec, 0
     from unnest(%(docs)s::integer[]) as d
 """
 _DELETE: LiteralString = "delete from memory where ns = %(ns)s and doc = %(doc)s"

@@ -25,9 +25,9 @@ FAR = Bounds(time_s=10)
 NAMES = {entity_id(name): name for name in ["ann", "choir", "rome", "tiber", "fish", "moon", "mars", "oslo"]}
 _MEMORY: LiteralString = """
     insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
-                        length, embedding)
+                        length, embedding, traits)
     select %(ns)s, d, 'm' || d, 'memory', 'text', '2024-01-01Z', array['t' || d], '{}', '[]', '[]', '', 1,
-           array_fill(0, array[384])::real[]::halfvec
+           array_fill(0, array[384])::real[]::halfvec, 0
     from unnest(%(docs)s::integer[]) as d
 """
 

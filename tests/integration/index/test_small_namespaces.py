@@ -109,14 +109,6 @@ async def test_a_namespace_without_memories_is_read_too(process: Process) -> Non
         assert (await process.snapshot(name)).index.memories.count == 0
 
 
-async def test_traits_that_were_not_stored_are_read_of_the_texts(process: Process) -> None:
-    await process.ingest.add("n", [memory("a", "Bo: Was it in 1999?", speaker="Bo"), memory("b", "Porto.")])
-    async with process.pool.connection() as conn:
-        await conn.execute("update memory set traits = null where id = 'a'")
-    await assert_as_in_steps(process.pool, "n")
-    assert (await process.snapshot()).index.memories.traits[0] > 0
-
-
 async def test_a_large_one_is_none(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the ordinals it has given out; nor is one that does not exist."""
     await process.ingest.add("n", [memory("a"), memory("b")])

@@ -41,9 +41,9 @@ _NAMESPACE: LiteralString = """
 """
 _MEMORY: LiteralString = """
     insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
-                        length, embedding)
+                        length, embedding, traits)
     values (%(ns)s, %(doc)s, %(id)s, 'memory', %(text)s, %(created_at)s, %(tags)s, '{}', '[]', '[]', '', 1,
-            %(embedding)s::halfvec)
+            %(embedding)s::halfvec, 0)
 """
 
 

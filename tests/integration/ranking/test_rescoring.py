@@ -190,23 +190,6 @@ async def test_traits_are_stored_without_the_speaker_s_name(engine: Trivet, data
     assert stored == {each.id: pack_traits(each.text.removeprefix(f"{each.speaker}: ")) for each in memories()}
 
 
-async def test_memories_written_before_traits_were_stored_are_ordered_alike(engine: Trivet, database_url: str) -> None:
-    expected = numbers(await searched(engine, top_k=20))
-    known = await particulars(engine)
-    with psycopg.connect(database_url) as db:
-        assert db.execute("update memory set traits = null").rowcount == len(memories())
-    async with Trivet.open(settings_for(database_url)) as later:
-        assert numbers(await searched(later, top_k=20)) == expected
-        assert dict(zip(*(await particulars(later)), strict=True)) == dict(zip(*known, strict=True))
-
-
-async def particulars(engine: Trivet) -> tuple[list[str], list[int]]:
-    answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
-    known = await engine.candidate_inputs(answer, QUERY)
-    assert known is not None
-    return list(known.ids), list(known.traits)
-
-
 async def test_a_changed_memory_has_the_traits_of_its_new_text(engine: Trivet, database_url: str) -> None:
     await engine.add("n", [MemoryInput(id="d0", text="Do I love walks in Rome?", title="Walks in Rome")])
     with psycopg.connect(database_url) as db:
@@ -276,16 +259,23 @@ async def test_training_sees_the_features_that_are_served(
         assert set(read.known.ids) == set(answer.rescorer_scores())
 
 
+async def candidates(engine: Trivet) -> list[str]:
+    answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
+    known = await engine.candidate_inputs(answer, QUERY)
+    assert known is not None
+    return list(known.ids)
+
+
 async def test_the_candidates_stand_in_an_order_of_their_own(engine: Trivet, database_url: str) -> None:
     """That of the rankings, whatever order the database keeps its rows in."""
-    before, _ = await particulars(engine)
+    before = await candidates(engine)
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute("update memory set tags = tags where doc % 2 = 0")
         db.execute("vacuum memory")
         db.execute("update memory set tags = tags where doc % 3 = 0")
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
     ranked = dict.fromkeys(hit.id for ranking in answer.candidates.rankings.values() for hit in ranking.hits)
-    assert (await particulars(engine))[0] == before == list(ranked)
+    assert await candidates(engine) == before == list(ranked)
 
 
 async def test_without_an_embedding_what_the_other_legs_found_is_ordered(

@@ -109,6 +109,7 @@ async def test_turns_of_the_first_release_get_their_places_and_context(empty_dat
     assert (await migrate(empty_database_url))[0] == 2
     assert stored_turns(empty_database_url)["elsewhere"].previous is None, "of another namespace"
     with psycopg.connect(empty_database_url) as db:
+        assert db.execute("select distinct traits from memory").fetchall() == [(0,)], "as of an empty text"
         db.execute("delete from turn where ns = 2")
         db.execute("delete from memory where ns = 2")
     turns = {memory_id: memory_id for memory_id, session_id, _, _ in TURNS if session_id}

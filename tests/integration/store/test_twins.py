@@ -369,10 +369,8 @@ async def live(url: str, *, twin: str | None) -> Life:
         if twin is not None:
             for number in range(3):
                 await other.judge(number)
-            # As older versions and deletions of packed memories leave them.
-            number = await other.number()
-            await db.execute("update memory set traits = null where ns = %s", (number,))
-            await db.execute("insert into bm25_tombstone (ns, doc) select %s, generate_series(0, 50)", (number,))
+            tombstones = "insert into bm25_tombstone (ns, doc) select %s, generate_series(0, 50)"
+            await db.execute(tombstones, (await other.number(),))  # as deletions of packed memories leave them
             others_caroline = await other.id_of("Caroline")
             await engine.entities.merge(TWIN, await other.id_of("Oscar"), others_caroline)
             await engine.entities.change_aliases(TWIN, others_caroline, AliasChange(add=["Ozzy"]))
