@@ -15,6 +15,7 @@ import psycopg
 from retrieval.errors import StoreUnavailable
 from retrieval.ingest import transaction
 from retrieval.ingest.transaction import Analysed, Written
+from retrieval.store.locking import MemoryVersion
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 
@@ -27,17 +28,15 @@ class WriteBatch:
     """One caller's write, all or nothing.
 
     Attributes:
+        before: those of the memories that there were.
         expected: fingerprints that stored memories must still have.
-        sessions: the memories' sessions, old and new.
-        superseded: ids that the memories supersede, or superseded before.
         unshareable: whether it must have its own transaction because a shared one failed.
         in_doubt: whether the connection was lost in a transaction that may have been committed.
     """
 
     analysed: Sequence[Analysed]
+    before: Sequence[MemoryVersion]
     expected: Mapping[str, bytes]
-    sessions: frozenset[str]
-    superseded: frozenset[str]
     written: Written | None = None
     unshareable: bool = False
     in_doubt: bool = False
@@ -102,8 +101,7 @@ class GroupCommit:
                     conn,
                     namespace,
                     [item for batch in group for item in batch.analysed],
-                    sessions=frozenset().union(*(batch.sessions for batch in group)),
-                    superseded=frozenset().union(*(batch.superseded for batch in group)),
+                    before=[version for batch in group for version in batch.before],
                     expected={memory_id: known for batch in group for memory_id, known in batch.expected.items()},
                 )
             except psycopg.Error:

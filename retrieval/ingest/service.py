@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -248,18 +248,11 @@ class Ingest:
             await turn()
             async with self._pool.connection() as conn:
                 before = await transaction.replace_document(
-                    conn,
-                    namespace,
-                    document_id,
-                    analysed,
-                    kept=kept,
-                    sessions=_present([document, *(old.session_id for old in known.values())]),
-                    superseded=_superseded(known.values()),
+                    conn, namespace, document_id, analysed, before=known.values(), kept=kept
                 )
             return "updated" if before else "created"
 
-        document = session_name(document_id)
-        with self._order.enter([(name, "session", document)]) as turn:
+        with self._order.enter([(name, "session", session_name(document_id))]) as turn:
             return await retried(attempt, _MET_ANOTHER_WRITER)
 
     @_announced
@@ -272,15 +265,7 @@ class Ingest:
                 known = await locking.versions(conn, namespace.ns, documents.chunks_of(document_id))
                 if not known:
                     raise NotFound(f"there is no document {document_id!r} in namespace {name!r}")
-                await transaction.replace_document(
-                    conn,
-                    namespace,
-                    document_id,
-                    (),
-                    kept={},
-                    sessions=_present([session_name(document_id), *(old.session_id for old in known.values())]),
-                    superseded=_superseded(known.values()),
-                )
+                await transaction.replace_document(conn, namespace, document_id, (), before=known.values(), kept={})
 
         await retried(attempt, (Collided,))
 
@@ -346,13 +331,7 @@ class Ingest:
         if changed:
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             before = [known[draft.id] for draft in changed if draft.id in known]
-            now = [draft.input for draft in changed]
-            batch = WriteBatch(
-                analysed=analysed,
-                expected=expected,
-                sessions=_present([*(old.session_id for old in before), *map(session_of, now)]),
-                superseded=_superseded([*before, *now]),
-            )
+            batch = WriteBatch(analysed=analysed, before=before, expected=expected)
         if await turn() and unchanged:
             async with self._pool.connection() as conn:
                 stored = await locking.versions(conn, namespace.ns, by_id([draft.id for draft in unchanged]))
@@ -409,11 +388,3 @@ def _keys(name: str, batch: Sequence[MemoryInput | InvalidInput]) -> frozenset[t
     ids = {memory.id for memory in given}.union(*(memory.superseded_ids for memory in given))
     sessions = set(map(session_of, given))
     return frozenset((name, kind, one) for kind, some in (("id", ids), ("session", sessions)) for one in some if one)
-
-
-def _present(values: Iterable[str | None]) -> frozenset[str]:
-    return frozenset(value for value in values if value is not None)
-
-
-def _superseded(some: Iterable[MemoryInput | MemoryVersion]) -> frozenset[str]:
-    return frozenset(old for each in some for old in each.superseded_ids)

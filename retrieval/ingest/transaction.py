@@ -11,9 +11,10 @@ then the database aborts one of the two, which starts over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from graph.store import DocGraph
 from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
 from retrieval.ingest.checks import Draft
 from retrieval.ingest.graphs import TextsByAlias
-from retrieval.store import changes, documents, locking, memories, namespaces, turns
+from retrieval.store import changes, documents, locking, memories, namespaces, sessions, turns
 from retrieval.store.bm25 import postings
 from retrieval.store.locking import MemoryVersion, Which, by_id
 from retrieval.store.memories import NewMemory
@@ -58,14 +59,13 @@ async def store(
     namespace: Namespace,
     analysed: Sequence[Analysed],
     *,
-    sessions: Collection[str],
-    superseded: Collection[str],
+    before: Collection[MemoryVersion],
     expected: Mapping[str, bytes],
 ) -> Written:
-    """Write analysed memories in one transaction.
+    """Write analysed memories in one transaction, some of which there were `before`.
 
-    The ids are unique, and turns of a session in their order. `sessions` are theirs, `superseded` the ids that they
-    supersede, each old and new; `expected` are fingerprints that stored memories must still have.
+    The ids are unique, and turns of a session in their order. `expected` are fingerprints that stored memories must
+    still have.
 
     Raises:
         NotFound: the namespace was deleted in the meantime.
@@ -76,18 +76,18 @@ async def store(
     """
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
-    written = {item.draft.id: item for item in analysed}
+    written, locks = {item.draft.id: item for item in analysed}, _Locks.of(analysed, before)
     numbered = dict(zip(written, docs, strict=True))
     async with conn.transaction():
         await namespaces.hold_for_vectors(conn, namespace)
         known = {memory_id for memory_id, item in written.items() if item.draft.may_exist}
-        await _lock(conn, ns, sessions, written=known, superseded=superseded)
-        locked = await locking.lock(conn, ns, by_id(known | {*superseded}))
+        await locks.take(conn, ns, written=known)
+        locked = await locking.lock(conn, ns, by_id(known | locks.superseded))
         existing = [row for row in locked if row.id in written]
         stored = {row.id: row.fingerprint for row in existing}
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in expected.items()):
             raise Conflict("the memory was changed meanwhile")
-        _check_locked(existing, sessions, superseded)
+        locks.check(existing)
         await _check_chains(conn, ns, existing, analysed)
         await _exchange(conn, ns, existing, {numbered[memory_id]: item for memory_id, item in written.items()})
     return Written(replaced=frozenset(stored), known=frozenset({row.id for row in locked} | written.keys()))
@@ -99,14 +99,13 @@ async def replace_document(
     document_id: str,
     analysed: Sequence[Analysed],
     *,
+    before: Collection[MemoryVersion],
     kept: Mapping[str, bytes],
-    sessions: Collection[str],
-    superseded: Collection[str],
 ) -> int:
     """Make a document's chunks the analysed ones and those in `kept`; returns how many chunks it had before.
 
-    The analysed chunks are in the document's order; `kept` has the fingerprints of stored ones. `sessions` are those of
-    all its chunks, old and new, `superseded` the ids that they supersede.
+    The analysed chunks are in the document's order; `kept` has the fingerprints of some of those that there were
+    `before`.
 
     Raises:
         NotFound: the namespace was deleted in the meantime.
@@ -116,18 +115,19 @@ async def replace_document(
     """
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
-    written = [item.draft.id for item in analysed]
+    written, locks = [item.draft.id for item in analysed], _Locks.of(analysed, before)
+    locks.sessions.add(sessions.session_name(document_id))
     async with conn.transaction():
         await namespaces.hold_for_vectors(conn, namespace)
         await conn.execute(ALLOW_LONG_STATEMENTS)
-        await _lock(conn, ns, sessions, written=written, superseded=superseded)
+        await locks.take(conn, ns, written=written)
         locked = await locking.lock(conn, ns, documents.chunks_of(document_id))
         stored = {row.id: row.fingerprint for row in locked}
         if foreign := await locking.lock(conn, ns, by_id({*written} - stored.keys())):
             raise Conflict(f"there is a memory {foreign[0].id!r} that is no chunk of document {document_id!r}")
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in kept.items()):
             raise Collided("the document was changed meanwhile")
-        _check_locked(locked, sessions, superseded)
+        locks.check(locked)
         removed = [row for row in locked if row.id not in kept]
         await _exchange(conn, ns, removed, dict(zip(docs, analysed, strict=True)))
     return len(stored)
@@ -143,13 +143,12 @@ async def delete(conn: AsyncConnection[Any], name: str, which: Which | None) -> 
         await conn.execute(ALLOW_LONG_STATEMENTS)
         ns = await _hold(conn, name)
         known = await locking.versions(conn, ns, which)
-        sessions = [version.session_id for version in known.values() if version.session_id is not None]
-        superseded = [old for version in known.values() for old in version.superseded_ids]
-        await _lock(conn, ns, sessions, written=(), superseded=superseded)
-        await locking.lock(conn, ns, by_id({*known, *superseded}))
+        locks = _Locks.of((), known.values())
+        await locks.take(conn, ns, written=())
+        await locking.lock(conn, ns, by_id(known.keys() | locks.superseded))
         now = await locking.versions(conn, ns, which)  # one that was changed may match no more
         removed = [version for version in now.values() if version.id in known]
-        _check_locked(removed, sessions, superseded)
+        locks.check(removed)
         await _exchange(conn, ns, removed, {})
         return len(removed)
 
@@ -161,26 +160,33 @@ async def _hold(conn: AsyncConnection[Any], name: str) -> int:
     return namespace.ns
 
 
-async def _lock(
-    conn: AsyncConnection[Any],
-    ns: int,
-    sessions: Collection[str],
-    *,
-    written: Collection[str],
-    superseded: Collection[str],
-) -> None:
-    """Lock sessions, then ids."""
-    async with conn.pipeline():
-        await turns.lock_sessions(conn, ns, sessions)
-        await locking.lock_ids(conn, ns, written=written, superseded=superseded)
+class _Locks(NamedTuple):
+    """The sessions that a transaction changes, and the ids that its memories supersede, or superseded before."""
 
+    sessions: set[str | None]
+    superseded: set[str]
 
-def _check_locked(rows: Sequence[MemoryVersion], sessions: Collection[str], superseded: Collection[str]) -> None:
-    """Raise if a memory's session or superseded id is not locked."""
-    if not {row.session_id for row in rows} <= {None, *sessions}:
-        raise Collided("a memory was moved to another session meanwhile")
-    if not {old for row in rows for old in row.superseded_ids} <= {*superseded}:
-        raise Collided("a memory has come to supersede another one meanwhile")
+    @classmethod
+    def of(cls, analysed: Iterable[Analysed], before: Iterable[MemoryVersion]) -> _Locks:
+        """Those of memories as they are written, and as they were before."""
+        now = [item.draft.input for item in analysed]
+        return cls(
+            {None, *map(session_of, now), *(old.session_id for old in before)},
+            {*chain(*(each.superseded_ids for each in now), *(old.superseded_ids for old in before))},
+        )
+
+    async def take(self, conn: AsyncConnection[Any], ns: int, *, written: Collection[str]) -> None:
+        """Lock sessions, then ids."""
+        async with conn.pipeline():
+            await turns.lock_sessions(conn, ns, [session for session in self.sessions if session is not None])
+            await locking.lock_ids(conn, ns, written=written, superseded=self.superseded)
+
+    def check(self, rows: Sequence[MemoryVersion]) -> None:
+        """Raise if a memory's session or superseded id is not locked."""
+        if not {row.session_id for row in rows} <= self.sessions:
+            raise Collided("a memory was moved to another session meanwhile")
+        if not {old for row in rows for old in row.superseded_ids} <= self.superseded:
+            raise Collided("a memory has come to supersede another one meanwhile")
 
 
 async def _check_chains(
