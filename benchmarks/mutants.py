@@ -74,7 +74,7 @@ MUTANTS = [
     without("names of paths", 'name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"'),
     without("names of packs", "name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and type"),
     without("bags of the index", "from bm25_tail where ns = n.ns and doc = any(n.changed)"),
-    without("memory by id", "memory m where m.ns = %(ns)s and m.id = %(id)s"),
+    without("memories by id", '+ _COLUMNS + " from memory m where m.ns = %(ns)s"'),
     without("memories by metadata", "select doc from memory where ns = %(ns)s and metadata"),
     without("alive at compaction", "from memory where ns = %(ns)s and doc between"),
     without("tail at compaction", "select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc > %(after)s"),

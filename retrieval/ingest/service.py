@@ -165,7 +165,7 @@ class Ingest:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 if ids:
-                    stored = await memories.of_ids(conn, namespace.ns, ids)
+                    stored = await memories.read(conn, namespace.ns, by_id(ids))
                 else:
                     stored = await memories.page(conn, namespace.ns, filters, after=-1, limit=MOST_UPDATED + 1)
                 if _OF_SESSIONS & changes.keys():
@@ -242,7 +242,7 @@ class Ingest:
                 return "unchanged"
             changed = [draft for draft in drafts if draft.id not in kept]
             async with self._pool.connection() as conn:  # chunks behind an insertion have other ids but the same texts
-                stored = await memories.of_ids(conn, namespace.ns, [*known])
+                stored = await memories.read(conn, namespace.ns, by_id(known))
             embeddings = await self._embeddings_of(namespace, changed, stored)
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             await turn()
@@ -280,7 +280,7 @@ class Ingest:
             given = [draft.id for draft in drafts if draft.may_exist]
             known = await locking.versions(conn, namespace.ns, by_id(given))
             changed = [each for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint]
-            stored = await memories.of_ids(conn, namespace.ns, [draft.id for draft in changed]) if changed else ()
+            stored = await memories.read(conn, namespace.ns, by_id([draft.id for draft in changed]))
         embeddings = await self._embeddings_of(namespace, changed, stored)
         return await self._write_changed(namespace, drafts, known, turn, embeddings=embeddings)
 

@@ -26,6 +26,7 @@ from retrieval.index.strings import NONE
 from retrieval.index.terms import Postings
 from retrieval.ranking.dedup import deduplicate
 from retrieval.store import memories, namespaces
+from retrieval.store.locking import by_id
 from retrieval.store.memories import StoredMemory
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import analyze, term_id
@@ -97,7 +98,7 @@ class OutdatedMemories:
 
     async def _of(self, name: str, ids: Sequence[str]) -> Mapping[str, list[str]]:
         async with namespaces.opened(self._pool, name) as (conn, namespace):
-            stored = await memories.of_ids(conn, namespace.ns, ids)
+            stored = await memories.read(conn, namespace.ns, by_id(ids))
         terms = {each.doc: _terms(each, namespace.settings.language) for each in stored}
         every = frozenset[int]().union(*terms.values())
         snapshot = await self._indexes.current(name, lambda _: [*every])
@@ -128,7 +129,7 @@ class OutdatedMemories:
     ) -> Mapping[str, list[str]]:
         ids = sorted({memory_id for some in likest.values() for memory_id in some})
         async with self._pool.connection() as conn:
-            stored = {each.memory.id: each for each in await memories.of_ids(conn, ns, ids)} if ids else {}
+            stored = {each.memory.id: each for each in await memories.read(conn, ns, by_id(ids))}
         return {
             each.stored.memory.id: [
                 memory_id

@@ -7,17 +7,9 @@ from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
 
-from retrieval.store.locking import SUPERSEDED_BY, Which
-
-_OF_DOCUMENT: LiteralString = "m.kind = 'chunk' and m.document_id = %(document_id)s"
-
-_CHUNKS: LiteralString = (
-    "select m.id, m.text, m.title, m.created_at, m.tags, m.metadata, "
-    + SUPERSEDED_BY
-    + " from memory m where m.ns = %(ns)s and "
-    + _OF_DOCUMENT
-    + """ order by m.position, m.id collate "C" """
-)
+from retrieval.store import memories
+from retrieval.store.locking import Which
+from retrieval.types.memory import Memory
 
 # Groups come in the order of the index, so no more are made than the page has.
 _PAGE: LiteralString = """
@@ -37,18 +29,6 @@ _PAGE: LiteralString = """
 """
 
 
-class StoredChunk(NamedTuple):
-    """A chunk, in the order of `_CHUNKS`."""
-
-    id: str
-    text: str
-    title: str | None
-    created_at: datetime
-    tags: list[str]
-    metadata: dict[str, Any]
-    superseded_by: list[str]
-
-
 class StoredDocument(NamedTuple):
     """A document of a list: the number of its chunks, and what its first one says of it."""
 
@@ -62,13 +42,13 @@ class StoredDocument(NamedTuple):
 
 def chunks_of(document_id: str) -> Which:
     """The chunks of a document."""
-    return Which(_OF_DOCUMENT, {"document_id": document_id})
+    return Which("m.kind = 'chunk' and m.document_id = %(document_id)s", {"document_id": document_id})
 
 
-async def chunks(conn: AsyncConnection[Any], ns: int, document_id: str) -> list[StoredChunk]:
+async def chunks(conn: AsyncConnection[Any], ns: int, document_id: str) -> list[Memory]:
     """A document's chunks in their order; none if there is no such document."""
-    cursor = await conn.execute(_CHUNKS, {"ns": ns, "document_id": document_id})
-    return [StoredChunk(*row) for row in await cursor.fetchall()]
+    found = [stored.memory for stored in await memories.read(conn, ns, chunks_of(document_id))]
+    return sorted(found, key=lambda chunk: (chunk.position is None, chunk.position, chunk.id))
 
 
 async def page(conn: AsyncConnection[Any], ns: int, *, after: str | None, limit: int) -> list[StoredDocument]:

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from postgres.arrays import array_text, text_array
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
 from retrieval.errors import NotFound
-from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
+from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY, Which, by_id
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import ELIGIBLE, eligibility
 from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
@@ -51,10 +51,8 @@ _COLUMNS: LiteralString = (
     + " as superseded_by, m.fingerprint, m.doc"
 )
 
-_GET = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = %(id)s"
-
 # Not in order: PostgreSQL would read the namespace by ordinal, and look for each of its ids among those asked for.
-_OF_IDS = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.id = any(%(ids)s)"
+_READ = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s"
 
 # Both directions: what a memory supersedes in turn, and what supersedes any of those; `union` ends a cycle.
 _HISTORY = (
@@ -219,15 +217,17 @@ def _json_array(values: Iterable[object]) -> str:
 
 async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:
     """One memory, whether or not searches can see it; raises NotFound if there is none with that id."""
-    row = await (await conn.execute(_GET, {"ns": namespace.ns, "id": memory_id})).fetchone()
-    if row is None:
+    found = await read(conn, namespace.ns, by_id([memory_id]))
+    if not found:
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
-    return _stored(row)
+    return found[0]
 
 
-async def of_ids(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> Sequence[StoredMemory]:
-    """The memories of these ids that exist, in the order of insertion."""
-    cursor = await conn.execute(_OF_IDS, {"ns": ns, "ids": text_array(ids)})
+async def read(conn: AsyncConnection[Any], ns: int, which: Which | None) -> Sequence[StoredMemory]:
+    """Some memories, in the order of insertion."""
+    if which is None:
+        return ()
+    cursor = await conn.execute(_READ + " and (" + which.condition + ")", {"ns": ns, **which.parameters})
     return sorted(await _all_stored(cursor), key=lambda each: each.doc)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.store import memories
+from retrieval.store.locking import by_id
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import ContextRequest
 from tests.serving import settings_for
@@ -86,9 +87,9 @@ async def test_a_large_namespace_among_small_ones_is_not_read_for_a_few_of_its_r
 async def test_memories_are_looked_up_though_there_were_none_when_that_was_planned(database_url: str) -> None:
     """A connection keeps the plan that it made for an empty table until the table is analysed."""
     async with Trivet.open(settings_for(database_url)) as engine, engine._pool.connection() as conn:
-        await memories.of_ids(conn, 1, [])
+        await memories.read(conn, 1, by_id(["nobody"]))
         await engine.add("large", [turn(number) for number in range(SMALL)])
-        assert len(await memories.of_ids(conn, 1, [f"m{number}" for number in range(SMALL)])) == SMALL
+        assert len(await memories.read(conn, 1, by_id([f"m{number}" for number in range(SMALL)]))) == SMALL
     with psycopg.connect(database_url) as db:
         wait_for_others(db)
         statistics = "select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'memory'"
