@@ -75,7 +75,7 @@ _THESE: LiteralString = "doc = any(%(docs)s::integer[])"
 
 
 _ARRAYS = ("alive", "length", "created", "expires", "superseded", "traits", "asks", "previous", "next")
-_INTERNED = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
+INTERNED = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
 
 
 class Columns(Persistent):
@@ -94,7 +94,7 @@ class Columns(Persistent):
         count, total_length: of the memories that are alive.
     """
 
-    PARTS = ("slots", *_ARRAYS, *_INTERNED, "ids", "names")
+    PARTS = ("slots", *_ARRAYS, *INTERNED, "ids", "names")
 
     def __init__(self, slots: Slots | None = None) -> None:
         self.slots = slots or Slots()
@@ -115,7 +115,7 @@ class Columns(Persistent):
         """By a query, which several stages ask about, and how many names there were."""
         self.count = 0
         self.total_length = 0
-        self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in _INTERNED)
+        self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in INTERNED)
         self._arrays: tuple[GrowableArray, ...] = (
             *(getattr(self, name) for name in _ARRAYS), *(column.codes for column in self._interned)
         )  # fmt: skip

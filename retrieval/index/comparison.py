@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graph.merges import read_roots, unified
 from graph.segments import LEVELS, NarrowEdges
 from retrieval.index import namespace_index, rows
-from retrieval.index.columns import Columns, ordinals_of
+from retrieval.index.columns import INTERNED, Columns, ordinals_of
 from retrieval.index.entity_rows import read_by_hand, read_kept
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
@@ -34,7 +34,6 @@ from retrieval.types.state import Finding
 Mask = NDArray[np.bool_]
 
 _NUMBERS = ("length", "created", "expires", "superseded", "traits", "asks")
-_STRINGS = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
 _ABSENT = NONE - 1
 """The code of a string that the index does not have."""
 
@@ -160,7 +159,7 @@ def _columns(memories: Columns, docs: NDArray[np.int64], expected: Columns, expe
     differs: Mask = np.array(memories.ids.get(docs)) != np.array(expected.ids.get(expected_docs))
     for name in _NUMBERS:
         differs |= getattr(memories, name)[docs] != getattr(expected, name)[expected_docs]
-    for name in _STRINGS:
+    for name in INTERNED:
         column: CategoryColumn = getattr(memories, name)
         strings: Sequence[str | None] = getattr(expected, name).get(expected_docs)
         code_of: dict[str | None, int] = {None: NONE}

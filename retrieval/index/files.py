@@ -77,10 +77,6 @@ class IndexFiles:
                 if nobody_writes_it:
                     part.unlink(missing_ok=True)
 
-    def has(self, ns: int) -> bool:
-        """Whether there is a file of a namespace, of use or not."""
-        return self.path(ns) is not None
-
     def has_other(self, ns: int, *tokens: str) -> bool:
         """Whether there is a file of a namespace with none of these tokens."""
         path = self.path(ns)

@@ -222,7 +222,7 @@ class IndexRegistry:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
             if namespace.next_doc >= LARGE_FROM:
-                patience_s = FILE_PATIENCE_S if self._files and self._files.has(namespace.ns) else 0.0
+                patience_s = FILE_PATIENCE_S if self._files and self._files.path(namespace.ns) else 0.0
                 if not (await asyncio.wait([task], timeout=patience_s))[0]:
                     raise StillReading(namespace)
         loaded = await asyncio.shield(task)

@@ -34,11 +34,6 @@ CURRENT: LiteralString = """
 
 _FIND = "select ns, name, settings, next_doc, created_at, generation from namespace where name = %(name)s"
 
-_CREATE = """
-    insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
-    on conflict (name) do nothing returning ns, name, settings, next_doc, created_at, generation
-"""
-
 # The row is locked as by `_LOCK`, since a column of a key is set.
 _LOCK_OR_CREATE = """
     insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
@@ -142,7 +137,7 @@ def check_new_name(name: str) -> None:
 
 async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
     """The namespace with that name; raises NotFound if it does not exist."""
-    namespace = await _one(conn, _FIND, name)
+    namespace = await _find(conn, name)
     if namespace is None:
         raise NotFound(f"there is no namespace {name!r}")
     return namespace
@@ -160,13 +155,17 @@ async def find_or_create(
     conn: AsyncConnection[Any], name: str, *, embedder: EmbedderName = DEFAULT_EMBEDDER
 ) -> Namespace:
     """The namespace with that name, created with this embedder and else default settings if missing."""
-    created = {"name": name, "embedder": embedder}
-    return await _one(conn, _FIND, name) or await _one(conn, _CREATE, **created) or await find(conn, name)
+    return await _find(conn, name) or await _lock_or_create(conn, name, embedder)
 
 
-async def _one(conn: AsyncConnection[Any], statement: LiteralString, name: str, **others: str) -> Namespace | None:
-    row = await (await conn.execute(statement, {"name": name, **others})).fetchone()
+async def _find(conn: AsyncConnection[Any], name: str) -> Namespace | None:
+    row = await (await conn.execute(_FIND, {"name": name})).fetchone()
     return None if row is None else _decoded(*row)
+
+
+async def _lock_or_create(conn: AsyncConnection[Any], name: str, embedder: EmbedderName) -> Namespace:
+    [row] = await (await conn.execute(_LOCK_OR_CREATE, {"name": name, "embedder": embedder})).fetchall()
+    return _decoded(*row)
 
 
 def _decoded(ns: int, name: str, settings: dict[str, Any], *others: Any) -> Namespace:
@@ -181,8 +180,7 @@ async def put(
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
     async with conn.transaction():
-        [row] = await (await conn.execute(_LOCK_OR_CREATE, {"name": name, "embedder": embedder})).fetchall()
-        namespace = _decoded(*row)
+        namespace = await _lock_or_create(conn, name, embedder)
         chosen = settings.embedder or namespace.settings.embedder
         if namespace.next_doc and namespace.settings.language != settings.language:
             raise Conflict(

@@ -156,11 +156,7 @@ _UNINDEXED: tuple[LiteralString, LiteralString] = (
     " order by similarity desc limit %(k)s",
 )
 
-_AMONG: LiteralString = """
-    select m.doc, -(m.embedding <#> %(embedding)s) as similarity
-    from memory m where m.ns = %(ns)s and m.doc = any(%(docs)s::integer[])
-    order by similarity desc, m.id collate "C" limit %(k)s
-"""
+_AMONG: LiteralString = _EXACTLY[0] + "m.doc = any(%(docs)s::integer[])" + _EXACTLY[1]
 
 
 def breadth(ef_search: int, memories: int, share: float) -> int:
