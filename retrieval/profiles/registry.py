@@ -26,7 +26,7 @@ from retrieval.profiles.schema import (
 )
 from retrieval.store import profiles as store
 from retrieval.store.pool import Connection, Pool
-from retrieval.store.profiles import VersionRow
+from retrieval.store.profiles import SummaryRow, VersionRow
 from retrieval.validation import check_names, check_storable, converted
 
 
@@ -62,12 +62,7 @@ class ProfileRegistry:
         async with self._pool.connection() as conn:
             rows = await store.summaries(conn)
         return [
-            ProfileSummary(
-                name=row.name,
-                live=row.live,
-                versions=row.versions,
-                shadow=_shadow_settings(row.shadow_version, row.share),
-            )
+            ProfileSummary(name=row.name, live=row.live, versions=row.versions, shadow=_shadow_settings(row))
             for row in rows
         ]
 
@@ -93,7 +88,7 @@ class ProfileRegistry:
         async with self._pool.connection() as conn:
             rows = await _versions(conn, name)
             history = await store.history(conn, name)
-            shadow = await _shadow(conn, name)
+            [summary] = await store.summaries(conn, name)
         live = history[0].version if history else None
         by_version = {row.version: _stored_version(row, live) for row in rows}
         if version is not None and version not in by_version:
@@ -105,7 +100,7 @@ class ProfileRegistry:
             shown=by_version[shown] if shown is not None else None,
             versions=[_summary_of(each) for each in by_version.values()],
             history=msgspec.convert([row._asdict() for row in history], list[Promotion]),
-            shadow=shadow,
+            shadow=_shadow_settings(summary),
         )
 
     async def put(
@@ -302,12 +297,8 @@ def _summary_of(stored: StoredVersion) -> VersionSummary:
     )
 
 
-async def _shadow(conn: Connection, name: str) -> ShadowSettings | None:
-    found = await store.shadow(conn, name)
-    return _shadow_settings(*found) if found else None
-
-
-def _shadow_settings(version: int | None, share: float | None) -> ShadowSettings | None:
+def _shadow_settings(row: SummaryRow) -> ShadowSettings | None:
+    version, share = row.shadow_version, row.share
     return None if version is None or share is None else ShadowSettings(version=version, share=share)
 
 

@@ -28,7 +28,7 @@ _SUMMARIES = """
         (select l.version from profile_promotion l where l.name = p.name order by l.id desc limit 1),
         min(s.version), min(s.share)
     from profile p left join profile_shadow s on s.name = p.name
-    group by p.name order by p.name
+    where %(name)s::text is null or p.name = %(name)s group by p.name order by p.name
 """
 
 _VERSIONS = """
@@ -57,8 +57,6 @@ _PROMOTE = """
     insert into profile_promotion (name, version, by, before)
     values (%(name)s, %(version)s, %(by)s, %(before)s)
 """
-
-_SHADOW = "select version, share from profile_shadow where name = %(name)s"
 
 _SET_SHADOW = """
     insert into profile_shadow (name, version, share) values (%(name)s, %(version)s, %(share)s)
@@ -141,9 +139,9 @@ async def live(conn: Connection) -> Sequence[LiveRow]:
     return [LiveRow(*row) for row in await (await conn.execute(_LIVE)).fetchall()]
 
 
-async def summaries(conn: Connection) -> Sequence[SummaryRow]:
-    """All names, sorted."""
-    return [SummaryRow(*row) for row in await (await conn.execute(_SUMMARIES)).fetchall()]
+async def summaries(conn: Connection, name: str | None = None) -> Sequence[SummaryRow]:
+    """All names, sorted, or only `name`."""
+    return [SummaryRow(*row) for row in await (await conn.execute(_SUMMARIES, {"name": name})).fetchall()]
 
 
 async def versions(conn: Connection, name: str, version: int | None = None) -> Sequence[VersionRow]:
@@ -182,9 +180,7 @@ async def history(conn: Connection, name: str, *, limit: int = HISTORY) -> Seque
 async def promote(conn: Connection, name: str, version: int, *, by: LiteralString) -> None:
     """Make a version live; requires `writing`. It stops being a shadow."""
     newest = await history(conn, name, limit=1)
-    before = newest[0].id if newest else None
-    await conn.execute(_PROMOTE, {"name": name, "version": version, "by": by, "before": before})
-    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
+    await _promote(conn, name, version, by, newest[0].id if newest else None)
 
 
 async def roll_back(conn: Connection, name: str) -> int | None:
@@ -193,15 +189,13 @@ async def roll_back(conn: Connection, name: str) -> int | None:
     if row is None:
         return None
     version, before = row
-    await conn.execute(_PROMOTE, {"name": name, "version": version, "by": "rollback", "before": before})
-    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
+    await _promote(conn, name, version, "rollback", before)
     return int(version)
 
 
-async def shadow(conn: Connection, name: str) -> tuple[int, float] | None:
-    """The shadow's version and share; None if there is no shadow."""
-    row = await (await conn.execute(_SHADOW, {"name": name})).fetchone()
-    return None if row is None else (row[0], row[1])
+async def _promote(conn: Connection, name: str, version: int, by: LiteralString, before: int | None) -> None:
+    await conn.execute(_PROMOTE, {"name": name, "version": version, "by": by, "before": before})
+    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
 
 
 async def set_shadow(conn: Connection, name: str, version: int, share: float) -> None:
