@@ -9,7 +9,7 @@ from typing import Any, LiteralString, NamedTuple
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
-from retrieval.store.visibility import MATCHES, eligibility
+from retrieval.store.visibility import eligibility, matching_by
 from retrieval.types.search import Filters
 
 MOST_ID_LOCKS = 128
@@ -93,7 +93,8 @@ def by_id(ids: Collection[str]) -> Which | None:
 
 def matching(filters: Filters) -> Which:
     """All that match the filters."""
-    return Which(MATCHES, eligibility(filters))
+    parameters = eligibility(filters)
+    return Which(matching_by(parameters), parameters)
 
 
 class MemoryVersion(NamedTuple):

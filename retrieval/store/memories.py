@@ -20,7 +20,7 @@ from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, 
 from retrieval.errors import NotFound
 from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY, Which, by_id
 from retrieval.store.namespaces import Namespace
-from retrieval.store.visibility import ELIGIBLE, eligibility
+from retrieval.store.visibility import eligibility, eligible_by
 from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
 from retrieval.types.search import Filters
 
@@ -79,10 +79,7 @@ _HISTORY = (
 DECODED_AT_ONCE = 32
 """Memories decoded before yielding to the event loop: each may have 64 KB of metadata."""
 
-_LIST = (
-    "select " + _COLUMNS + " from memory m where m.ns = %(ns)s and m.doc > %(after)s and " + ELIGIBLE
-    + " order by m.doc limit %(limit)s"
-)  # fmt: skip
+_LIST = (_READ + " and m.doc > %(after)s and ", " order by m.doc limit %(limit)s")
 
 # psycopg's JSON decoding takes longer than all other columns together.
 _SHOWN: LiteralString = """
@@ -92,7 +89,7 @@ _SHOWN: LiteralString = """
 """
 _HYDRATE = PreparedStatement(_SHOWN + " and m.doc = any(%(docs)s::integer[])")
 
-_HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and " + ELIGIBLE
+_HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and "
 
 _WITH_METADATA = PreparedStatement(
     "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s::jsonb order by doc"
@@ -248,7 +245,8 @@ async def page(
 ) -> Sequence[StoredMemory]:
     """Memories that match the filters with ordinals above `after`, in the order of insertion."""
     parameters = eligibility(filters, include_superseded=True)
-    return await _all_stored(await conn.execute(_LIST, {**parameters, "ns": ns, "after": after, "limit": limit}))
+    statement = _LIST[0] + eligible_by(parameters) + _LIST[1]
+    return await _all_stored(await conn.execute(statement, {**parameters, "ns": ns, "after": after, "limit": limit}))
 
 
 class Hydrated:
@@ -276,10 +274,11 @@ async def hydrate_by_id(
 ) -> Mapping[str, HydratedMemory]:
     """Memories as search results show them, by id; those that do not match, or do not exist, are absent.
 
-    `eligible` are the parameters of `ELIGIBLE`.
+    `eligible` are the parameters of `eligible_by`.
     """
     parameters = {**eligible, "ns": ns, "ids": text_array([*ids])}
-    rows = await (await conn.execute(_HYDRATE_BY_ID, parameters, binary=True)).fetchall()
+    statement = _HYDRATE_BY_ID + eligible_by(eligible)
+    rows = await (await conn.execute(statement, parameters, binary=True)).fetchall()
     return {memory.id: memory for memory in map(_hydrated, rows)}
 
 

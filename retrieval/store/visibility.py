@@ -12,38 +12,23 @@ from retrieval.types.search import Exclude, Filters, SearchOptions
 
 NOTHING_EXCLUDED = Exclude()
 
-VISIBLE: LiteralString = """
-    (%(as_of)s::timestamptz is null or m.created_at <= %(as_of)s::timestamptz)
-    and (m.expires_at is null or m.expires_at > coalesce(%(as_of)s::timestamptz, now()))
-    and (%(include_superseded)s or m.superseded_at is null or m.superseded_at > %(as_of)s::timestamptz)
-"""
-"""SQL over `memory m`: created, not expired and not superseded at `as_of` (null: now)."""
-
-# By parameter: its type, and the condition that applies if it is not null.
-_FILTERS: Mapping[str, tuple[LiteralString, LiteralString]] = {
-    "tags_all": ("text[]", "m.tags @> %(tags_all)s::text[]"),
-    "tags_any": ("text[]", "m.tags && %(tags_any)s::text[]"),
-    "kind": ("text[]", "m.kind = any(%(kind)s::text[])"),
-    "session_id": ("text[]", "m.session_id = any(%(session_id)s::text[])"),
-    "document_id": ("text[]", "m.document_id = any(%(document_id)s::text[])"),
-    "speaker": ("text[]", "m.speaker = any(%(speaker)s::text[])"),
-    "created_after": ("timestamptz", "m.created_at > %(created_after)s::timestamptz"),
-    "created_before": ("timestamptz", "m.created_at < %(created_before)s::timestamptz"),
-    "metadata": ("jsonb", "m.metadata @> %(metadata)s::jsonb"),
-    "not_id": ("text[]", "m.id <> all(%(not_id)s::text[])"),
-    "not_session_id": ("text[]", "(m.session_id = any(%(not_session_id)s::text[])) is not true"),
-    "not_created_after": ("timestamptz", "m.created_at <= %(not_created_after)s::timestamptz"),
+# By parameter: the condition that applies if it is not null.
+_FILTERS: Mapping[str, LiteralString] = {
+    "tags_all": "m.tags @> %(tags_all)s::text[]",
+    "tags_any": "m.tags && %(tags_any)s::text[]",
+    "kind": "m.kind = any(%(kind)s::text[])",
+    "session_id": "m.session_id = any(%(session_id)s::text[])",
+    "document_id": "m.document_id = any(%(document_id)s::text[])",
+    "speaker": "m.speaker = any(%(speaker)s::text[])",
+    "created_after": "m.created_at > %(created_after)s::timestamptz",
+    "created_before": "m.created_at < %(created_before)s::timestamptz",
+    "metadata": "m.metadata @> %(metadata)s::jsonb",
+    "not_id": "m.id <> all(%(not_id)s::text[])",
+    "not_session_id": "(m.session_id = any(%(not_session_id)s::text[])) is not true",
+    "not_created_after": "m.created_at <= %(not_created_after)s::timestamptz",
 }
 
 _AND: LiteralString = " and "
-
-MATCHES: LiteralString = _AND.join(
-    "(%(" + name + ")s::" + type_ + " is null or " + condition + ")" for name, (type_, condition) in _FILTERS.items()
-)
-"""SQL over `memory m`: matches the caller's filters and is not excluded; null parameters are ignored."""
-
-ELIGIBLE: LiteralString = "(" + VISIBLE + ") and (" + MATCHES + ")"
-"""Both; requires the parameters of `eligibility`."""
 
 
 def eligibility(
@@ -53,7 +38,7 @@ def eligibility(
     as_of: datetime | None = None,
     include_superseded: bool = False,
 ) -> dict[str, Any]:
-    """The parameters of `ELIGIBLE`."""
+    """The parameters of `eligible_by`."""
     return {
         "as_of": as_of,
         "include_superseded": include_superseded,
@@ -73,7 +58,7 @@ def eligibility(
 
 
 def eligible_for(request: SearchOptions) -> dict[str, Any]:
-    """The parameters of `ELIGIBLE` for a search."""
+    """The parameters of `eligible_by` for a search."""
     return eligibility(
         request.filters,
         exclude=request.exclude,
@@ -82,10 +67,14 @@ def eligible_for(request: SearchOptions) -> dict[str, Any]:
     )
 
 
-def eligible_by(parameters: Mapping[str, Any]) -> LiteralString:
-    """`ELIGIBLE` reduced to the conditions that these parameters of `eligibility` use.
+def matching_by(parameters: Mapping[str, Any]) -> LiteralString:
+    """SQL over `memory m`: it matches the filters and is not excluded, by these parameters of `eligibility`."""
+    used = [condition for name, condition in _FILTERS.items() if parameters[name] is not None]
+    return _AND.join(used) if used else "true"
 
-    For statements that scan many rows.
+
+def eligible_by(parameters: Mapping[str, Any]) -> LiteralString:
+    """The same, and it is created, not expired and not superseded at `as_of` (null: now).
 
     >>> eligible_by(eligibility(Filters(kind=["fact"]), include_superseded=True))
     '(m.expires_at is null or m.expires_at > now()) and m.kind = any(%(kind)s::text[])'
@@ -100,5 +89,4 @@ def eligible_by(parameters: Mapping[str, Any]) -> LiteralString:
         superseded = "(m.superseded_at is null or m.superseded_at > " + as_of + ")"
     if not parameters["include_superseded"]:
         conditions.append(superseded)
-    conditions += [condition for name, (_, condition) in _FILTERS.items() if parameters[name] is not None]
-    return _AND.join(conditions)
+    return _AND.join([*conditions, matching_by(parameters)])

@@ -39,7 +39,7 @@ from retrieval.store import changes, namespaces
 from retrieval.store.bm25 import compaction
 from retrieval.store.locking import by_id
 from retrieval.store.pool import Pool, open_pool
-from retrieval.store.visibility import ELIGIBLE, eligible_for
+from retrieval.store.visibility import eligible_by, eligible_for
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.time.periods import calendar_terms
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
@@ -233,9 +233,10 @@ async def assert_masks(process: Process, name: str) -> None:
             request = SearchRequest(
                 query="q", filters=filters, exclude=exclude, as_of=as_of, include_superseded=superseded
             )
+            parameters = eligible_for(request)
             rows = await conn.execute(
-                "select m.doc from memory m where m.ns = %(ns)s and " + ELIGIBLE + " order by m.doc",
-                {"ns": snapshot.namespace.ns, **eligible_for(request)},
+                "select m.doc from memory m where m.ns = %(ns)s and " + eligible_by(parameters) + " order by m.doc",
+                {"ns": snapshot.namespace.ns, **parameters},
             )
             _, eligible = snapshot.index.memories.masks(request, now=snapshot.now)
             expected = [doc for (doc,) in await rows.fetchall()]

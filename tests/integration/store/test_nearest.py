@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import product
 from typing import LiteralString
 
 import numpy as np
@@ -16,7 +15,7 @@ from retrieval.store import vectors
 from retrieval.store.memories import NewMemory, insert
 from retrieval.store.migrate import bundled, migrate
 from retrieval.store.pool import Connection, Pool, open_pool
-from retrieval.store.visibility import ELIGIBLE, eligibility, eligible_by
+from retrieval.store.visibility import eligibility
 from retrieval.types.memory import Kind, MemoryInput
 from retrieval.types.search import Filters
 
@@ -147,34 +146,6 @@ async def test_ties_at_the_cut_go_by_id(conn: Connection) -> None:
     await insert(conn, LARGE, [memory(LARGE, doc, same) for doc in added])
     found = await vectors.among(conn, LARGE, HalfVector(same), k=2, docs=added)
     assert [doc for doc, _ in found] == [1_000, 1_001]
-
-
-async def test_conditions_in_use_say_the_same_as_all(conn: Connection) -> None:
-    """For every way to ask for a moment, and each filter alone and together."""
-    await conn.execute("update memory set superseded_at = created_at + interval '1 hour' where doc % 5 = 0")
-    await conn.execute("update memory set expires_at = created_at + interval '2 hours' where doc % 7 = 0")
-    given = {
-        "kind": ["memory"],
-        "tags_any": ["every 2", "every 20"],
-        "tags_all": ["every 2", "every 20"],
-        "metadata": {"third": 1},
-        "created_after": START + timedelta(hours=1),
-        "created_before": START + timedelta(hours=3),
-        "speaker": ["nobody"],
-        "session_id": ["none"],
-        "document_id": ["none"],
-    }
-    asked = [Filters(), *(Filters(**{name: value}) for name, value in given.items())]  # type: ignore[arg-type]
-    asked.append(Filters(kind=["memory"], tags_any=["every 2"], created_before=START + timedelta(hours=9)))
-    counts = set()
-    for filters, as_of, superseded in product(asked, (None, START + timedelta(hours=2, minutes=30)), (False, True)):
-        params = eligibility(filters, as_of=as_of, include_superseded=superseded)
-        count = "select array_agg(m.doc order by m.doc) from memory m where m.ns = 1 and "
-        whole = await (await conn.execute(count + ELIGIBLE, params)).fetchone()
-        in_use = await (await conn.execute(count + eligible_by(params), params)).fetchone()
-        assert whole == in_use
-        counts.add(len(whole[0] or []) if whole else 0)
-    assert len(counts) > 10, "they differ"
 
 
 async def test_a_database_with_memories_gets_the_index(empty_database_url: str) -> None:
