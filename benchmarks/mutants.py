@@ -53,18 +53,8 @@ MUTANTS = [
     without("delete turn", "delete from turn where ns = %(ns)s and doc"),
     without("delete a namespace's entity_token", '"delete from entity_token where ns = %(ns)s"'),
     without("delete feedback by number", "delete from feedback where ns = %(ns)s and number"),
-    without(
-        "delete bm25_tail",
-        """select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
-    )) returning doc""",
-    ),
+    without("take out of the tail", "select ctid from bm25_tail where ns = %(ns)s and doc"),
     without("delete tombstones", "delete from bm25_tombstone where ns = %(ns)s and doc"),
-    without(
-        "take out of the tail",
-        """select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
-    ))
-\"""",
-    ),
     # ... from what reads.
     without("names of the index", "key, name, type from entity e where ns = %(ns)s and (", "test_statements"),
     without("aliases of the index", 'e.entity = a.entity where a.ns = %(ns)s"', "test_statements"),

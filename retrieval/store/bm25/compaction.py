@@ -24,7 +24,7 @@ from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
 from retrieval.store.bm25.blocks import pack
-from retrieval.store.bm25.postings import TAIL, tail_docs, unpack_tail
+from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
 from retrieval.store.bm25.ranges import RowCutter, term_ranges
 from retrieval.store.bm25.segments import NamespaceDeleted, Segment, Segments
 
@@ -59,13 +59,6 @@ _COUNT_TAILS: LiteralString = """
     select n.name, count(*) from bm25_tail t join namespace n on n.ns = t.ns group by n.name order by n.name
 """
 _COUNT_TAIL: LiteralString = "select count(*) from bm25_tail where ns = %(ns)s"
-
-# Rows that a writer is deleting are skipped. If that delete rolls back, the memory is packed twice.
-_TAKE_FROM_TAIL: LiteralString = """
-    delete from bm25_tail where ctid = any(array(
-        select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
-    ))
-"""
 
 _COUNT_TOMBSTONES: LiteralString = "select count(*) from bm25_tombstone where ns = %(ns)s"
 _TOMBSTONES: LiteralString = "select string_agg(int4send(doc), '') from bm25_tombstone where ns = %(ns)s"
@@ -149,7 +142,7 @@ class _Compaction:
         if segment is not None:
             await self.segments.write(segment, rows)
         async with self.segments.holding():
-            await self._conn.execute(_TAKE_FROM_TAIL, {"ns": self._ns, "docs": array_text(docs.tolist())})
+            await remove_from_tail(self._conn, self._ns, docs.tolist())
             if segment is not None:
                 packed = int(np.count_nonzero(alive[docs - first]))
                 await self.segments.go_live(Segment(segment, packed, first, last))

@@ -63,7 +63,8 @@ _APPEND: LiteralString = """
     select %(ns)s, * from unnest(%(docs)s::integer[], %(terms)b::bytea[], %(tfs)b::bytea[])
 """
 
-# Rows locked by a running compaction are skipped: it packs a memory that no longer exists, and the tombstone marks it.
+# Rows locked by another are skipped. A running compaction packs a memory that no longer exists, and the tombstone marks
+# it; if a writer's deletion rolls back, the memory is packed twice.
 _REMOVE_FROM_TAIL = """
     delete from bm25_tail where ctid = any(array(
         select ctid from bm25_tail where ns = %(ns)s and doc = any(%(docs)s::int[]) for update skip locked
@@ -84,11 +85,16 @@ async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> 
     """Remove memories from the index, in the transaction that deletes their rows. Does not block."""
     if not docs:
         return
-    cursor = await conn.execute(_REMOVE_FROM_TAIL, {"ns": ns, "docs": sorted(docs)})
-    in_tail = {doc for (doc,) in await cursor.fetchall()}
+    in_tail = await remove_from_tail(conn, ns, docs)
     packed = [doc for doc in sorted(docs) if doc not in in_tail]
     if packed:
         await conn.execute(_BURY, {"ns": ns, "docs": packed})
+
+
+async def remove_from_tail(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> set[int]:
+    """Remove memories from the tail; returns those that were there, and that nobody else is removing."""
+    cursor = await conn.execute(_REMOVE_FROM_TAIL, {"ns": ns, "docs": array_text(sorted(docs))})
+    return {doc for (doc,) in await cursor.fetchall()}
 
 
 def decode_terms(rows: Iterable[tuple[int | None, bytes]], terms: Collection[int]) -> dict[int, PostingArrays]:
