@@ -70,8 +70,10 @@ LINKS: LiteralString = """
 """
 """Input of `Columns.link`, selected from the table `turn`."""
 
-_WITHIN: LiteralString = "doc >= %(first)s and doc < %(end)s"
-_THESE: LiteralString = "doc = any(%(docs)s::integer[])"
+_READ: LiteralString = (
+    "select " + COLUMNS + " from (" + MEMORIES + " and doc = any(%(docs)s::integer[]) order by doc) as m"
+)
+_READ_LINKS: LiteralString = "select " + LINKS + " from turn where ns = %(ns)s and doc = any(%(docs)s::integer[])"
 
 
 _ARRAYS = ("alive", "length", "created", "expires", "superseded", "traits", "asks", "previous", "next")
@@ -324,24 +326,12 @@ def from_microseconds(since: int) -> datetime:
     return _EPOCH + timedelta(microseconds=since)
 
 
-async def read_range(conn: AsyncConnection[Any], ns: int, columns: Columns, *, first: int, end: int) -> None:
-    """Read the memories with ordinals from `first` up to, but not including, `end`."""
-    await _read(conn, columns, _WITHIN, {"ns": ns, "first": first, "end": end})
-
-
-async def read_some(conn: AsyncConnection[Any], ns: int, columns: Columns, docs: Collection[int]) -> NDArray[np.int64]:
-    """Read the memories with some ordinals again; returns the slots of those that exist."""
-    return await _read(conn, columns, _THESE, {"ns": ns, "docs": array_text(docs)})
-
-
-async def _read(
-    conn: AsyncConnection[Any], columns: Columns, which: LiteralString, params: dict[str, Any]
-) -> NDArray[np.int64]:
-    read: LiteralString = "select " + COLUMNS + " from (" + MEMORIES + " and " + which + " order by doc) as m"
-    linked: LiteralString = "select " + LINKS + " from turn where ns = %(ns)s and " + which
-    [row] = await (await conn.execute(read, params | {"short": SHORT_CHARS}, binary=True)).fetchall()
-    [links] = await (await conn.execute(linked, params, binary=True)).fetchall()
-    return columns.take(row, links)
+async def read(conn: AsyncConnection[Any], ns: int, columns: Columns, docs: Collection[int]) -> None:
+    """Read the memories with some ordinals."""
+    parameters = {"ns": ns, "docs": array_text(docs), "short": SHORT_CHARS}
+    [row] = await (await conn.execute(_READ, parameters, binary=True)).fetchall()
+    [links] = await (await conn.execute(_READ_LINKS, parameters, binary=True)).fetchall()
+    columns.take(row, links)
 
 
 def _integers(sent: bytes | None, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -228,7 +228,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
         memories = Columns(slots)
         for some in np.split(ordinals, range(MEMORIES_AT_ONCE, ordinals.size, MEMORIES_AT_ONCE)):
             if some.size:
-                await columns.read_range(conn, ns, memories, first=int(some[0]), end=int(some[-1]) + 1)
+                await columns.read(conn, ns, memories, some.tolist())
         roots = await read_roots(conn, ns)
         parts = 1 + ordinals.size // MEMORIES_AT_ONCE
         edges = await read_edges(conn, ns, parts=parts, roots=roots)

@@ -159,7 +159,7 @@ async def _read(conn: Connection, snapshot: NamespaceSnapshot, slots: NDArray[np
     """Read the columns of the memories at some slots, unless they are known."""
     known = snapshot.index.memories
     if (unread := slots[~known.alive.values[slots]]).size:
-        await columns.read_some(conn, snapshot.index.ns, known, known.slots.ordinals(unread).tolist())
+        await columns.read(conn, snapshot.index.ns, known, known.slots.ordinals(unread).tolist())
 
 
 class _Finding(NamedTuple):
