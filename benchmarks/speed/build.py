@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,21 +87,20 @@ async def build(settings: Settings, url: str, plan: BenchmarkPlan, progress: Pro
     record = _read(folder, plan)
     await prepare(folder, plan.seed, min(plan.real, max(plan.sizes)), progress)
     _write(folder, record)
-    wanted = [_Chunk(large_name(size), LARGE, 0, size) for size in plan.sizes]
-    missing = [chunk for chunk in wanted if record.filled.get(chunk.namespace) != chunk.stop]
+    wanted = [(large_name(size), size, [_Chunk(large_name(size), LARGE, 0, size)]) for size in plan.sizes]
     numbers = range(record.filled.get("small", 0) + 1, plan.small + 1)
-    small = [_Chunk(small_name(number), number, 0, SMALL_MEMORIES) for number in numbers]
+    wanted.append(("small", plan.small, [_Chunk(small_name(number), number, 0, SMALL_MEMORIES) for number in numbers]))
+    missing = [(name, filled, chunks) for name, filled, chunks in wanted if record.filled.get(name, 0) < filled]
+    new = sum(chunk.stop for _, _, chunks in missing for chunk in chunks)
+    # forked processes would share the database's connections
+    processes = ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("spawn"))
     async with Trivet.open(settings) as engine:
-        new = sum(chunk.stop for chunk in missing) + SMALL_MEMORIES * len(small)
         async with _without_index(url, folder, record, apart=new >= INDEX_APART):
-            for chunk in missing:
-                record.rates[chunk.namespace] = await _fill(engine, url, folder, plan.seed, [chunk], progress)
-                record.filled[chunk.namespace] = chunk.stop
-                _write(folder, record)
-            if small:
-                record.rates["small"] = await _fill(engine, url, folder, plan.seed, small, progress)
-                record.filled["small"] = plan.small
-                _write(folder, record)
+            with processes:
+                for name, filled, chunks in missing:
+                    record.rates[name] = await _fill(engine, processes, url, folder, plan.seed, chunks, progress)
+                    record.filled[name] = filled
+                    _write(folder, record)
         await engine.maintain()  # also where nothing is new: a migration may have left memories unpacked
     async with await _admin(url) as conn:  # statistics and visibility as they are some time after
         await conn.execute("vacuum analyze")
@@ -110,15 +109,19 @@ async def build(settings: Settings, url: str, plan: BenchmarkPlan, progress: Pro
 
 
 async def _fill(
-    engine: Trivet, url: str, folder: Path, seed: int, chunks: Sequence[_Chunk], progress: Progress
+    engine: Trivet,
+    processes: Executor,
+    url: str,
+    folder: Path,
+    seed: int,
+    chunks: Sequence[_Chunk],
+    progress: Progress,
 ) -> float:
     """Write memories, with housekeeping in between as a server does it; memories a second."""
     total = sum(chunk.stop for chunk in chunks)
     title = chunks[0].namespace if len(chunks) == 1 else f"{len(chunks)} small namespaces"
     started = time.perf_counter()
-    # forked processes would share the database's connections
-    context = multiprocessing.get_context("spawn")
-    with progress(title, total) as advance, ProcessPoolExecutor(os.cpu_count(), mp_context=context) as processes:
+    with progress(title, total) as advance:
         for portion in _portions(chunks):
             writing = [processes.submit(_write_tasks, url, folder, seed, task) for task in portion]
             for written in asyncio.as_completed(map(asyncio.wrap_future, writing)):

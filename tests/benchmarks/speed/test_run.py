@@ -1,22 +1,26 @@
-"""`trivet bench` as a process, on a namespace small enough to be exact about."""
+"""`trivet bench` on a namespace small enough to be exact about."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
+from benchmarks.speed.corpus import Corpus, content_words
 from benchmarks.speed.figures import Benchmark
 from benchmarks.speed.mixed import SHARES
 from benchmarks.speed.peers import PEERS, is_installed
+from benchmarks.speed.plan import Progress
 from benchmarks.speed.searches import CASES
+from benchmarks.speed.vectors import prepare
+from tests.command import trivet
 from tests.folders import database_folder
+
+pytestmark = pytest.mark.filterwarnings("default")  # peers' libraries warn of many things
 
 CORPUS = [
     ("kettle", "The copper kettle from Lisbon hangs above the stove."),
@@ -49,20 +53,22 @@ def judged(folder: Path) -> Path:
     return made
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
-    command = [sys.executable, "-m", "retrieval.cli", "bench", *arguments]
-    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=600, check=False)
+async def without_embedding_words(folder: Path, seed: int, real: int, progress: Progress) -> Corpus:
+    """As `prepare`, with topics of no sense: eight thousand words take the embedder ten seconds."""
+    vectors = np.random.default_rng(0).standard_normal((len(content_words()), 384))
+    np.save(folder / "bench-words.npy", vectors.astype(np.float32))
+    return await prepare(folder, seed, real, progress)
 
 
-def test_a_whole_run(folder: Path, judged: Path) -> None:
+def test_a_whole_run(folder: Path, judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.speed.build.prepare", without_embedding_words)
+    monkeypatch.setattr("benchmarks.speed.searches.WARM_UP", 5)
     out = folder / "out"
-    done = bench(
-        *("--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "0.2", "--ingest", "120", "--mixed", "1"),
-        *("--workers", "2", "--peers", "all", "--peers-at", "200", "--quality", str(judged)),
-        *("--data-dir", str(folder / "data"), "--out", str(out)),
+    done = trivet(
+        *("embedded", "bench", "--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "0.2"),
+        *("--ingest", "120", "--mixed", "1", "--workers", "2", "--peers", "all", "--peers-at", "200"),
+        *("--quality", judged, "--data-dir", folder / "data", "--out", out),
     )
-    assert done.returncode == 0, done.stderr
     assert "recall@10 of the vector leg: not measured" in done.stdout  # at 100k
     found = msgspec.json.decode((out / "benchmark.json").read_bytes(), type=Benchmark)
 
@@ -128,6 +134,4 @@ def test_a_whole_run(folder: Path, judged: Path) -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused(arguments: tuple[str, ...], complaint: str) -> None:
-    done = bench(*arguments)
-    assert done.returncode == 2
-    assert complaint in done.stderr
+    assert complaint in trivet("embedded", "bench", *arguments, status=2).stderr
