@@ -30,6 +30,7 @@ from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
 from tests.folders import database_folder
 from tests.processes import PATIENCE_S
+from tests.serving import served
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start background jobs so, and the programs that the tests stop by Ctrl-C would inherit it.
@@ -176,4 +177,11 @@ async def conn(database_url: str) -> AsyncIterator[psycopg.AsyncConnection[Any]]
 async def pool(database_url: str) -> AsyncIterator[Pool]:
     """A pool of connections to `database_url`."""
     async with open_pool(database_url, 4) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server on `database_url`."""
+    async with served(database_url) as opened:
         yield opened

@@ -48,27 +48,25 @@ def test_secrets_are_cut_out_of_the_log(caplog: pytest.LogCaptureFixture) -> Non
     assert not re.search("ss-word|key-of-mine", caplog.text)
 
 
-async def test_routes_that_do_not_exist(database_url: str) -> None:
+async def test_routes_that_do_not_exist(client: httpx.AsyncClient) -> None:
     """404 and 405 are problems too; 405 names the methods that there are."""
-    async with served(database_url) as client:
-        problem_of(await client.get("/nothing/here"), 404)
-        problem_of(await client.get("/v1/namespaces/unheard-of"), 404)
-        refused = await client.put("/health/live")
-        problem_of(refused, 405)
-        assert "GET" in refused.headers["allow"]
+    problem_of(await client.get("/nothing/here"), 404)
+    problem_of(await client.get("/v1/namespaces/unheard-of"), 404)
+    refused = await client.put("/health/live")
+    problem_of(refused, 405)
+    assert "GET" in refused.headers["allow"]
 
 
-async def test_options(database_url: str) -> None:
+async def test_options(client: httpx.AsyncClient) -> None:
     """OPTIONS names all methods of a path."""
-    async with served(database_url) as client:
-        for path, allowed in (
-            ("/v1/namespaces/a", "DELETE, GET, OPTIONS, PUT"),
-            ("/v1/namespaces/a/memories", "GET, OPTIONS, POST"),
-            ("/v1/namespaces/a/memories/m1", "DELETE, GET, OPTIONS, PATCH"),
-            ("/v1/classify", "OPTIONS, POST"),
-        ):
-            answer = await client.options(path)
-            assert (answer.status_code, answer.headers["allow"]) == (204, allowed)
+    for path, allowed in (
+        ("/v1/namespaces/a", "DELETE, GET, OPTIONS, PUT"),
+        ("/v1/namespaces/a/memories", "GET, OPTIONS, POST"),
+        ("/v1/namespaces/a/memories/m1", "DELETE, GET, OPTIONS, PATCH"),
+        ("/v1/classify", "OPTIONS, POST"),
+    ):
+        answer = await client.options(path)
+        assert (answer.status_code, answer.headers["allow"]) == (204, allowed)
 
 
 async def test_an_unexpected_error(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -95,14 +93,13 @@ async def test_not_ready(database_url: str) -> None:
     assert problem_of(answer, 503)["errors"] == [{"loc": ["migrations"], "msg": "not ready"}]
 
 
-async def test_request_ids(database_url: str) -> None:
+async def test_request_ids(client: httpx.AsyncClient) -> None:
     """Every answer bears one: the caller's if it is plain, else a new one."""
-    async with served(database_url) as client:
-        for path in ("/health/live", "/nothing/here", "/v1/namespaces/unheard-of"):
-            assert len((await client.get(path)).headers["x-request-id"]) >= 16
-        assert (await client.get("/version", headers={"x-request-id": "mine-1"})).headers["x-request-id"] == "mine-1"
-        strange = await client.get("/version", headers={"x-request-id": "a b" * 100})
-        assert strange.headers["x-request-id"] != "a b" * 100
+    for path in ("/health/live", "/nothing/here", "/v1/namespaces/unheard-of"):
+        assert len((await client.get(path)).headers["x-request-id"]) >= 16
+    assert (await client.get("/version", headers={"x-request-id": "mine-1"})).headers["x-request-id"] == "mine-1"
+    strange = await client.get("/version", headers={"x-request-id": "a b" * 100})
+    assert strange.headers["x-request-id"] != "a b" * 100
 
 
 async def test_the_key(database_url: str) -> None:
@@ -182,8 +179,7 @@ async def test_the_key_is_compared_in_time_that_says_nothing_of_it(
     assert compared == [(b"open-sesamf", b"open-sesame"), (b"open-sesame", b"open-sesame")]
 
 
-async def test_no_other_origin_may_read(database_url: str) -> None:
+async def test_no_other_origin_may_read(client: httpx.AsyncClient) -> None:
     """No CORS header unless somebody asks for it in the settings."""
-    async with served(database_url) as client:
-        answer = await client.get("/version", headers={"origin": "https://elsewhere.example"})
-        assert not [name for name in answer.headers if name.startswith("access-control")]
+    answer = await client.get("/version", headers={"origin": "https://elsewhere.example"})
+    assert not [name for name in answer.headers if name.startswith("access-control")]

@@ -21,12 +21,6 @@ BULK = "/v1/namespaces/a/memories/bulk"
 NDJSON = {"content-type": "application/x-ndjson"}
 
 
-@pytest.fixture
-async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with served(database_url) as opened:
-        yield opened
-
-
 async def _pieces(body: bytes, size: int) -> AsyncIterator[bytes]:
     for start in range(0, len(body), size):
         yield body[start : start + size]

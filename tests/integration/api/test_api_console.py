@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 
+import httpx
+
 from tests.serving import served
 
 
@@ -17,21 +19,19 @@ async def test_the_page_needs_no_key_but_what_it_asks_does(database_url: str) ->
         assert (await client.get("/v1/namespaces")).status_code == 401
 
 
-async def test_files_are_compressed_and_not_sent_twice(database_url: str) -> None:
-    async with served(database_url) as client:
-        plain = await client.get("/console/app.js", headers={"accept-encoding": "identity"})
-        async with client.stream("GET", "/console/app.js", headers={"accept-encoding": "gzip"}) as response:
-            packed = b"".join([part async for part in response.aiter_raw()])
-        assert gzip.decompress(packed) == plain.content
-        assert len(packed) < len(plain.content) / 2
-        again = await client.get("/console/app.js", headers={"if-none-match": plain.headers["etag"]})
-        assert (again.status_code, again.content) == (304, b"")
+async def test_files_are_compressed_and_not_sent_twice(client: httpx.AsyncClient) -> None:
+    plain = await client.get("/console/app.js", headers={"accept-encoding": "identity"})
+    async with client.stream("GET", "/console/app.js", headers={"accept-encoding": "gzip"}) as response:
+        packed = b"".join([part async for part in response.aiter_raw()])
+    assert gzip.decompress(packed) == plain.content
+    assert len(packed) < len(plain.content) / 2
+    again = await client.get("/console/app.js", headers={"if-none-match": plain.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
 
 
-async def test_nothing_else_is_served(database_url: str) -> None:
-    async with served(database_url) as client:
-        for path in ("/console/", "/console/app.ts", "/console/..%2Fsettings.py", "/console/%2e%2e/settings.py"):
-            assert (await client.get(path)).status_code in (404, 422), path
+async def test_nothing_else_is_served(client: httpx.AsyncClient) -> None:
+    for path in ("/console/", "/console/app.ts", "/console/..%2Fsettings.py", "/console/%2e%2e/settings.py"):
+        assert (await client.get(path)).status_code in (404, 422), path
 
 
 async def test_it_can_be_switched_off(database_url: str) -> None:

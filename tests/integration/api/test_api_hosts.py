@@ -21,14 +21,13 @@ async def status(client: httpx.AsyncClient, host: str, path: str = NAMESPACES, *
     return (await client.get(path, headers={"host": host, **headers})).status_code
 
 
-async def test_without_a_key_only_loopback_is_answered(database_url: str) -> None:
+async def test_without_a_key_only_loopback_is_answered(client: httpx.AsyncClient) -> None:
     """No page can read the memory of its reader under a name that it had resolved to loopback."""
-    async with served(database_url) as client:
-        assert {host: await status(client, host) for host in LOOPBACK} == dict.fromkeys(LOOPBACK, 200)
-        for path in (NAMESPACES, "/", "/console/app.js", "/docs", "/health/live", "/metrics", "/mcp/a", "/nothing"):
-            assert {host: await status(client, host, path) for host in OTHERS} == dict.fromkeys(OTHERS, 421), path
-        refused = problem_of(await client.get(NAMESPACES, headers={"host": "evil.example"}), 421)
-        assert "TRIVET_ALLOWED_HOSTS" in str(refused["detail"])
+    assert {host: await status(client, host) for host in LOOPBACK} == dict.fromkeys(LOOPBACK, 200)
+    for path in (NAMESPACES, "/", "/console/app.js", "/docs", "/health/live", "/metrics", "/mcp/a", "/nothing"):
+        assert {host: await status(client, host, path) for host in OTHERS} == dict.fromkeys(OTHERS, 421), path
+    refused = problem_of(await client.get(NAMESPACES, headers={"host": "evil.example"}), 421)
+    assert "TRIVET_ALLOWED_HOSTS" in str(refused["detail"])
 
 
 async def test_the_address_that_it_listens_on_is_answered(database_url: str) -> None:

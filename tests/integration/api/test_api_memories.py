@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import httpx
 import pytest
 
-from tests.serving import problem_of, served
+from tests.serving import problem_of
 
 NAMESPACE = "/v1/namespaces/caroline"
 MEMORIES = f"{NAMESPACE}/memories"
@@ -30,12 +30,6 @@ SUPPORT = {
     "relations": [{"source": "Caroline", "type": "attends", "target": "support group"}],
     "supersedes": None,
 }
-
-
-@pytest.fixture
-async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with served(database_url) as opened:
-        yield opened
 
 
 async def _add(client: httpx.AsyncClient, *memories: Mapping[str, object]) -> list[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString
 
 import httpx
@@ -23,7 +23,7 @@ from retrieval.store.visibility import eligibility, eligible_by
 from retrieval.types.memory import MemoryInput, RelationInput
 from retrieval.types.namespace import CustomRule, InverseRule, NamespaceSettings, RuleInput
 from retrieval.types.search import Filters
-from tests.serving import problem_of, served
+from tests.serving import problem_of
 from tests.snapshot import graph_of
 
 NS = 7
@@ -249,12 +249,6 @@ async def test_the_rules_of_one_namespace_are_not_another_ones(trivet: Trivet, p
             row = await namespaces.find(conn, name)
             found[name] = followed(await around(conn, {ANN: 1.0}, row.settings.graph_rules(), ns=row.ns))
     assert found == {"own": ["Ann —likes→ Bob, since Bob —likes→ Ann (returned)"], "other": []}
-
-
-@pytest.fixture
-async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with served(database_url) as opened:
-        yield opened
 
 
 async def test_rules_over_http(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import psycopg
 import pytest
@@ -261,16 +262,15 @@ def test_where_an_export_is_written(trivet_command: Callable[..., Result], tmp_p
     assert nowhere.stderr == f"Error: output: there is no folder {tmp_path}/none\n"
 
 
-async def test_over_http_it_is_the_same(database_url: str) -> None:
-    async with served(database_url) as client:
-        problem_of(await client.get("/v1/namespaces/own/export"), 404)
-        memory = {"id": "m1", "text": "Ines moved to Porto.", "created_at": "2024-05-01T00:00:00Z"}
-        await client.post("/v1/namespaces/own/memories", json={"memories": [memory]})
-        answer = await client.get("/v1/namespaces/own/export")
-        assert answer.headers["content-type"].startswith("application/x-ndjson")
-        header, line = map(msgspec.json.decode, answer.text.splitlines())
-        assert (header["trivet_export"], header["memories"], header["written"]) == (1, 1, 1)
-        assert line == {**memory, "kind": "memory"}
+async def test_over_http_it_is_the_same(client: httpx.AsyncClient) -> None:
+    problem_of(await client.get("/v1/namespaces/own/export"), 404)
+    memory = {"id": "m1", "text": "Ines moved to Porto.", "created_at": "2024-05-01T00:00:00Z"}
+    await client.post("/v1/namespaces/own/memories", json={"memories": [memory]})
+    answer = await client.get("/v1/namespaces/own/export")
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    header, line = map(msgspec.json.decode, answer.text.splitlines())
+    assert (header["trivet_export"], header["memories"], header["written"]) == (1, 1, 1)
+    assert line == {**memory, "kind": "memory"}
 
 
 async def test_the_bulk_endpoint_takes_an_export_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
+import httpx
 import pytest
 
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import ChatMessage, ContextRequest, LegWeights, Mode, SearchRequest
-from tests.serving import served, settings_for
+from tests.serving import settings_for
 
 QUERY = "Who watered the fig tree while Ilse was in Bergen?"
 TEXTS = (
@@ -101,14 +102,13 @@ async def test_what_was_said_at_the_time_that_is_asked_for_is_shown(engine: Triv
 
 
 @pytest.mark.parametrize("endpoint", ["search", "context"])
-async def test_a_bad_bound_is_named(database_url: str, endpoint: str) -> None:
+async def test_a_bad_bound_is_named(client: httpx.AsyncClient, endpoint: str) -> None:
     wrong: list[tuple[dict[str, object], str]] = [
         ({"min_relevance": 1.5}, "min_relevance"),
         ({"min_relevance": 0.1, "rescore": False}, "rescorer"),
     ]
-    async with served(database_url) as client:
-        await client.post("/v1/namespaces/n/memories", json={"memories": [{"text": "The oven is hot."}]})
-        for body, loc in wrong:
-            answer = await client.post(f"/v1/namespaces/n/{endpoint}", json={"query": "oven", **body})
-            assert answer.status_code == 422
-            assert loc in answer.text
+    await client.post("/v1/namespaces/n/memories", json={"memories": [{"text": "The oven is hot."}]})
+    for body, loc in wrong:
+        answer = await client.post(f"/v1/namespaces/n/{endpoint}", json={"query": "oven", **body})
+        assert answer.status_code == 422
+        assert loc in answer.text
