@@ -29,7 +29,7 @@ from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
 from tests.folders import database_folder
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, new_data_dir
 from tests.serving import served
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -164,6 +164,13 @@ def empty_database_url(postgres_server: PostgresServer) -> Iterator[str]:
     name = f"test_{next(_NUMBERS)}"
     yield postgres_server.create(name, template="template1")
     postgres_server.drop(name)
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder of the test's own for an embedded database, to be made."""
+    with new_data_dir() as folder:
+        yield folder
 
 
 @pytest.fixture

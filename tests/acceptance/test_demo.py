@@ -9,41 +9,20 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from retrieval.cli.demo import QUESTIONS, sample, serving_lines
 from retrieval.settings import Settings
-from tests.folders import database_folder
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def data_dir() -> Iterator[Path]:
-    """A folder that the database's user may enter."""
-    with database_folder() as folder:
-        yield folder
+from tests.processes import ROOT, postgres_in, status, until
 
 
 def environment(data_dir: Path) -> dict[str, str]:
     """This process's environment without Trivet's settings, but with the data folder."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
     return {**others, "TRIVET_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1"}
-
-
-def servers_of(data_dir: Path) -> list[str]:
-    """The PostgreSQL processes that run on a data folder."""
-    found = []
-    for process in psutil.process_iter(["name", "cmdline"]):
-        if process.info["name"] == "postgres" and any(str(data_dir) in part for part in process.info["cmdline"] or ()):
-            found.append(" ".join(process.info["cmdline"]))
-    return found
 
 
 def test_questions_are_two_of_each_intent() -> None:
@@ -70,8 +49,8 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     ) as demo:
         try:
             printed = read_until(demo, f"http://127.0.0.1:{port}/docs", timeout_s=240)
-            wait_until_ready(port)
-            assert servers_of(data_dir)
+            until(lambda: status(f"http://127.0.0.1:{port}/health/ready") == 200)
+            assert postgres_in(data_dir)
             answer = httpx.post(
                 f"http://127.0.0.1:{port}/v1/namespaces/demo/search",
                 json={"query": "Which vet do Lucía and Maya share?", "top_k": 3},
@@ -86,7 +65,7 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     assert f"API:      http://127.0.0.1:{port}/docs\n" in printed
     assert answer.status_code == 200
     assert len(answer.json()["results"]) == 3
-    assert servers_of(data_dir) == []
+    assert postgres_in(data_dir) == []
     check_packs(printed)
     serving = [sys.executable, "-m", "retrieval.cli", "migrate"]
     done = subprocess.run(serving, env=environment(data_dir), cwd=ROOT, capture_output=True, text=True, timeout=60)
@@ -135,18 +114,6 @@ def read_until(demo: subprocess.Popen[str], mark: str, *, timeout_s: float) -> s
     pytest.fail("the demo ended early:\n" + "".join(lines))
 
 
-def wait_until_ready(port: int) -> None:
-    """Wait until the server says so."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    pytest.fail("the server does not become ready")
-
-
 def test_demo_names_a_port_that_is_taken(data_dir: Path) -> None:
     """Before anything else is done."""
     with socket.socket() as holder:
@@ -164,7 +131,7 @@ def test_demo_names_a_port_that_is_taken(data_dir: Path) -> None:
     assert done.returncode == 1
     assert f"port {port} of 127.0.0.1 cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
-    assert list(data_dir.iterdir()) == []
+    assert not data_dir.exists()
 
 
 def test_the_command_line_is_told_which_database_it_is() -> None:

@@ -18,9 +18,8 @@ import httpx
 import pytest
 
 import trivet
-from tests.processes import Serving, new_data_dir, serving
+from tests.processes import ROOT, Serving, new_data_dir, serving
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUN_AS_A_WHOLE = [
     *sorted(page for folder in ("tutorial", "how-to") for page in (DOCS / folder).glob("*.md")),

@@ -14,9 +14,8 @@ from pathlib import Path
 import httpx
 from mcp import Client, StdioServerParameters
 
-from tests.processes import new_data_dir, serving
+from tests.processes import ROOT, serving
 
-ROOT = Path(__file__).parents[2]
 PAGES = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/guide.md"))
 TRIVET = f'trivet() {{ {shlex.quote(sys.executable)} -m retrieval.cli "$@"; }}\nset -e\n'
 
@@ -27,28 +26,27 @@ def blocks(language: str, word: str) -> list[str]:
     return [block for block in found if word in block]
 
 
-def test_an_import_and_an_export(tmp_path: Path) -> None:
+def test_an_import_and_an_export(data_dir: Path, tmp_path: Path) -> None:
     [block] = blocks("sh", "trivet import")
-    with new_data_dir() as folder:
-        done = subprocess.run(
-            ("bash", "-c", TRIVET + block),
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TRIVET_DATA_DIR": str(folder)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    done = subprocess.run(
+        ("bash", "-c", TRIVET + block),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TRIVET_DATA_DIR": str(data_dir)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("1 created") == 2
     assert "[1] 20 May 2025, Ana: My sister Ines grows seeds." in done.stdout
 
 
-def test_requests_of_a_server() -> None:
+def test_requests_of_a_server(data_dir: Path) -> None:
     """Of the demo's namespace too, which is empty here."""
     commands = [
         shlex.split(command) for block in blocks("sh", "curl") for command in re.split(r"^(?=curl)", block, flags=re.M)
     ]
-    with new_data_dir() as folder, serving({"TRIVET_DATA_DIR": str(folder)}) as server:
+    with serving({"TRIVET_DATA_DIR": str(data_dir)}) as server:
         answers = []
         for command in filter(None, commands):
             url = next(word for word in command if word.startswith("http")).replace("http://127.0.0.1:8321", server.url)
@@ -58,21 +56,19 @@ def test_requests_of_a_server() -> None:
     assert "Casa Verde" in answers[-1].json()["context"]
 
 
-def test_the_tools_of_an_assistant() -> None:
+def test_the_tools_of_an_assistant(data_dir: Path) -> None:
     [block] = blocks("json", "mcpServers")
     entry = json.loads(block)["mcpServers"]["memory"]
     assert entry["command"] == "trivet"
 
-    async def tools(folder: Path) -> set[str]:
+    async def tools() -> set[str]:
         command = StdioServerParameters(
             command=sys.executable,
             args=["-m", "retrieval.cli", *entry["args"]],
-            env={**os.environ, "TRIVET_DATA_DIR": str(folder)},
+            env={**os.environ, "TRIVET_DATA_DIR": str(data_dir)},
             cwd=str(ROOT),
         )
         async with Client(command) as assistant:
             return {tool.name for tool in (await assistant.list_tools()).tools}
 
-    with new_data_dir() as folder:
-        found = asyncio.run(tools(folder))
-    assert found == {"remember", "recall", "get_context", "forget", "search", "fetch"}
+    assert asyncio.run(tools()) == {"remember", "recall", "get_context", "forget", "search", "fetch"}

@@ -12,9 +12,7 @@ from pathlib import Path
 import pytest
 
 from hatch_build import PACKAGES, within_trivet
-from tests.processes import new_data_dir
-
-ROOT = Path(__file__).parents[2]
+from tests.processes import ROOT, new_data_dir
 
 
 @pytest.fixture(scope="module")

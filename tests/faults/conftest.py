@@ -50,8 +50,7 @@ def primary(servers: Servers, template: Path) -> Server:
 
 
 @pytest.fixture
-def data_dir(template: Path) -> Iterator[Path]:
+def data_dir(data_dir: Path, template: Path) -> Path:
     """A copy of it, on a PostgreSQL that does not wait for the disk."""
-    with new_data_dir() as folder:
-        subprocess.run(("cp", "-a", template, folder), check=True)
-        yield folder
+    subprocess.run(("cp", "-a", template, data_dir), check=True)
+    return data_dir

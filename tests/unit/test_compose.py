@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from hatch_build import PACKAGES
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.processes import ROOT
 
 
 @pytest.fixture

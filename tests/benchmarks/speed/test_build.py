@@ -21,7 +21,6 @@ from benchmarks.speed.plan import SMALL_MEMORIES, BenchmarkPlan
 from benchmarks.speed.vectors import load_corpus
 from retrieval.errors import InvalidInput
 from retrieval.store.embedded.instance import running
-from tests.folders import database_folder
 
 _COUNTS = "select n.name, count(*) from namespace n join memory m on m.ns = n.ns group by 1 order by 1"
 _INDEXES = "select indexdef from pg_indexes where indexdef like '%hnsw%' order by 1"
@@ -33,18 +32,11 @@ def silent(_title: str, _total: int | None) -> Iterator[Callable[[int], None]]:
     yield lambda _: None
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that the database's own user can enter."""
-    with database_folder() as made:
-        yield made / "data"
-
-
 async def test_namespaces_are_filled_once_and_the_index_is_made_again(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = bench_settings(folder)
-    async with running(folder) as url:
+    settings = bench_settings(data_dir)
+    async with running(data_dir) as url:
         with psycopg.connect(url, autocommit=True) as conn:
             first = await build(settings, url, BenchmarkPlan(sizes=(60,), small=2, real=40), silent)
             expected = {"bench-60": 60, "bench-small-1": SMALL_MEMORIES, "bench-small-2": SMALL_MEMORIES}
@@ -62,7 +54,7 @@ async def test_namespaces_are_filled_once_and_the_index_is_made_again(
             assert second.index_s is not None
             assert second.rates["bench-60"] == first.rates["bench-60"]
 
-            _check_rows(url, folder)
+            _check_rows(url, data_dir)
             storage = measure_storage(url, packed_from=60)
             assert (storage.memories, storage.packed) == (330, 180)
             sizes = {table.table: table for table in storage.tables}
@@ -72,10 +64,11 @@ async def test_namespaces_are_filled_once_and_the_index_is_made_again(
             # as if the run had been killed while the index was away
             conn.execute("drop index memory_embedding")
             record = msgspec.structs.replace(second, dropped=[row[0] for row in indexes])
-            (folder / "bench.json").write_bytes(msgspec.json.encode(record))
+            (data_dir / "bench.json").write_bytes(msgspec.json.encode(record))
             third = await build(settings, url, more, silent)
             assert conn.execute(_INDEXES).fetchall() == indexes
-            assert third.dropped == msgspec.json.decode((folder / "bench.json").read_bytes(), type=Record).dropped == []
+            kept = msgspec.json.decode((data_dir / "bench.json").read_bytes(), type=Record)
+            assert third.dropped == kept.dropped == []
 
         with pytest.raises(InvalidInput, match="of seed 7 and version"):
             await build(settings, url, BenchmarkPlan(sizes=(60,), small=2, seed=8), silent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,6 @@ from benchmarks.speed.plan import Progress
 from benchmarks.speed.searches import CASES
 from benchmarks.speed.vectors import prepare
 from tests.command import trivet
-from tests.folders import database_folder
 
 pytestmark = pytest.mark.filterwarnings("default")  # peers' libraries warn of many things
 
@@ -32,16 +30,9 @@ QUERIES = [("q1", "Where is the copper kettle from?", ["kettle"]), ("q2", "Who t
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that the database's own user can enter."""
-    with database_folder() as made:
-        yield made
-
-
-@pytest.fixture
-def judged(folder: Path) -> Path:
+def judged(tmp_path: Path) -> Path:
     """An evaluation folder."""
-    made = folder / "household"
+    made = tmp_path / "household"
     made.mkdir()
     corpus = [{"id": memory_id, "namespace": "home", "text": text} for memory_id, text in CORPUS]
     queries = [
@@ -60,14 +51,14 @@ async def without_embedding_words(folder: Path, seed: int, real: int, progress: 
     return await prepare(folder, seed, real, progress)
 
 
-def test_a_whole_run(folder: Path, judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_run(data_dir: Path, judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.speed.build.prepare", without_embedding_words)
     monkeypatch.setattr("benchmarks.speed.searches.WARM_UP", 5)
-    out = folder / "out"
+    out = tmp_path / "out"
     done = trivet(
         *("embedded", "bench", "--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "0.2"),
         *("--ingest", "120", "--mixed", "1", "--workers", "2", "--peers", "all", "--peers-at", "200"),
-        *("--quality", judged, "--data-dir", folder / "data", "--out", out),
+        *("--quality", judged, "--data-dir", data_dir, "--out", out),
     )
     assert "recall@10 of the vector leg: not measured" in done.stdout  # at 100k
     found = msgspec.json.decode((out / "benchmark.json").read_bytes(), type=Benchmark)

@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,7 +15,7 @@ from opentelemetry.util.re import parse_env_headers
 from retrieval.api.otel import tracing_by
 from retrieval.errors import SettingsError
 from tests.collector import Collector, attributes, collecting
-from tests.processes import new_data_dir, serving, until
+from tests.processes import serving, until
 from tests.serving import served
 
 MEMORY = "Berenike keeps the spare key under the flowerpot"
@@ -152,9 +153,9 @@ async def test_a_collector_that_is_away_is_one_line_in_the_log_for_each_batch(
     assert [record.levelno for record in said] == [logging.ERROR]
 
 
-def test_each_worker_sends_its_spans(collector: Collector) -> None:
-    environment = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
-    with new_data_dir() as folder, serving({"TRIVET_DATA_DIR": str(folder), **environment}, workers=2) as server:
+def test_each_worker_sends_its_spans(collector: Collector, data_dir: Path) -> None:
+    environment = {"TRIVET_DATA_DIR": str(data_dir), "OTEL_BSP_SCHEDULE_DELAY": "50"}
+    with serving(environment, workers=2) as server:
 
         def senders() -> set[str]:
             httpx.get(f"{server.url}/v1/namespaces")

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from retrieval.profiles.profile import DEFAULT, Models, Profile
 from retrieval.store import profiles as store
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
-from tests.folders import database_folder
 from tests.serving import settings_for
 
 CORPUS = [
@@ -207,13 +205,6 @@ async def test_eval_compares_stages_and_profiles(database_url: str, folder: Path
         "profile=mine": "mine@1",
     }
     assert "What each stage of the ranking brings" in html.read_text()
-
-
-@pytest.fixture
-def data_dir() -> Iterator[Path]:
-    """A folder to be made, where the embedded server's user can reach it."""
-    with database_folder() as parent:
-        yield parent / "data"
 
 
 async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data_dir: Path) -> None:

@@ -22,7 +22,7 @@ from retrieval.api import app
 from retrieval.errors import SettingsError
 from retrieval.store import export
 from tests.command import trivet as command
-from tests.processes import PATIENCE_S, new_data_dir, postgres_in
+from tests.processes import PATIENCE_S, postgres_in
 
 
 def test_the_synchronous_one_is_used_from_several_threads(database_url: str) -> None:
@@ -86,17 +86,16 @@ def test_an_export_that_fails_on_the_way_is_an_error(
             list(memory.export())
 
 
-def test_a_folder_keeps_what_was_added() -> None:
+def test_a_folder_keeps_what_was_added(data_dir: Path) -> None:
     """The embedded PostgreSQL runs as long as the block."""
-    with new_data_dir() as folder:
-        for expected in (["created"], ["unchanged"]):
-            with trivet.open(data_dir=folder, namespace="ana") as memory:
-                results = memory.add({"id": "m1", "text": "x"})
-                assert [result.status for result in results] == expected
-            assert postgres_in(folder) == []
+    for expected in (["created"], ["unchanged"]):
+        with trivet.open(data_dir=data_dir, namespace="ana") as memory:
+            results = memory.add({"id": "m1", "text": "x"})
+            assert [result.status for result in results] == expected
+        assert postgres_in(data_dir) == []
 
 
-def test_a_program_that_ends_closes_what_it_opened() -> None:
+def test_a_program_that_ends_closes_what_it_opened(data_dir: Path) -> None:
     """As of a notebook, which has no block around its cells; a process that it forked ends, too."""
     program = f"""
         import multiprocessing, sys, trivet
@@ -107,8 +106,7 @@ def test_a_program_that_ends_closes_what_it_opened() -> None:
         child.join({PATIENCE_S})
         print("ended", child.exitcode)
     """
-    with new_data_dir() as folder:
-        assert run(program, folder) == "forked\nended 0\n"
+    assert run(program, data_dir) == "forked\nended 0\n"
 
 
 def run(program: str, folder: Path) -> str:
@@ -120,7 +118,7 @@ def run(program: str, folder: Path) -> str:
     return ended.stdout
 
 
-def test_a_fork_has_no_share_in_what_is_open() -> None:
+def test_a_fork_has_no_share_in_what_is_open(data_dir: Path) -> None:
     """It is told so where it would wait for ever, and its end ends nothing of its parent's."""
     program = """
         import os, sys, trivet
@@ -137,21 +135,19 @@ def test_a_fork_has_no_share_in_what_is_open() -> None:
         assert open(f"{sys.argv[1]}/postgres/postmaster.pid").read() == server
         print(memory.search("kettle").results[0].text)
     """
-    with new_data_dir() as folder:
-        told, *rest = run(program, folder).splitlines()
-        assert "another process" in told
-        assert rest == ["The kettle is copper."]
+    told, *rest = run(program, data_dir).splitlines()
+    assert "another process" in told
+    assert rest == ["The kettle is copper."]
 
 
-def test_one_that_fails_to_close_at_the_end_keeps_no_other_open() -> None:
+def test_one_that_fails_to_close_at_the_end_keeps_no_other_open(data_dir: Path) -> None:
     program = """
         import sys, trivet
         clients = [trivet.open(data_dir=sys.argv[1]) for _ in range(3)]
         for client in clients[:2]:
             client._http._transport._opened.callback(int, "no number")
     """
-    with new_data_dir() as folder:
-        run(program, folder)
+    run(program, data_dir)
 
 
 def test_what_is_closed_is_not_kept(database_url: str) -> None:

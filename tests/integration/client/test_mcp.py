@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -21,9 +20,9 @@ from mcp import Client, StdioServerParameters
 import trivet
 import trivet.mcp
 from retrieval.errors import NO_SUCH_PATH
+from tests.processes import ROOT
 from tests.serving import on_a_port, problem_of, served, settings_for
 
-ROOT = Path(__file__).parents[3]
 TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
 Era = Literal["auto", "legacy"]
 eras = pytest.mark.parametrize("era", ["auto", "legacy"])
