@@ -287,7 +287,7 @@ async def test_a_database_that_answers_anybody_is_not_lost(line: Line) -> None:
     async with open_pool(line.url, 4) as pool, line.taking_no_more(), asyncio.timeout(PATIENCE_S):
 
         async def ask() -> None:
-            for _ in range(20):
+            for _ in range(8):
                 async with pool.connection() as conn:
                     await conn.execute("select pg_sleep(0.3)")
 
