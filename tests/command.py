@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from retrieval.cli import main
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 """The URL of a database that nobody serves."""
+
+Cli = Callable[..., Result]
+"""`trivet` on one database."""
 
 
 class _Stdin(BytesIO):

