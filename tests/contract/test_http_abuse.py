@@ -27,38 +27,16 @@ def batch(memory: dict[str, Any]) -> dict[str, Any]:
 
 
 REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
-    ("empty text", MEMORIES, batch({"text": ""}), "memories.0.text"),
-    ("blank text", MEMORIES, batch({"text": " \t\u3000"}), "memories.0.text"),
     ("10 MB text", MEMORIES, batch({"text": TEN_MB}), "memories.0"),
-    ("2 MB text", MEMORIES, batch({"text": "x" * 2_000_000}), "memories.0.text"),
     ("1 MB query", SEARCH, {"query": "x" * 1_000_000}, "query"),
     ("4 MB message", CONTEXT, {"messages": [{"role": "user", "content": "x" * 4_000_000}]}, "messages.0.content"),
-    ("numbers in metadata", MEMORIES, batch({"text": "a", "metadata": {"a": [1] * 200_000}}), "memories.0.metadata"),
     ("numbers in a filter", SEARCH, {"query": "a", "filters": {"metadata": {"a": [1] * 200_000}}}, ""),
     ("a batch of numbers", MEMORIES, {"memories": [1] * 200_000}, "memories"),
     ("lone surrogate in a long text", MEMORIES, batch({"text": "a" * 70_000 + "\ud83d"}), "memories.0.text"),
-    ("null byte in a text", MEMORIES, batch({"text": "a\x00b"}), "memories.0.text"),
-    ("null byte in a query", SEARCH, {"query": "a\x00b"}, "query"),
     ("null byte in a tag", MEMORIES, batch({"text": "a", "tags": ["\x00"]}), "memories.0.tags.0"),
-    ("lone surrogate in a text", MEMORIES, batch({"text": "a\ud83d"}), "memories.0.text"),
-    ("lone surrogate in a query", SEARCH, {"query": "\ude00"}, "query"),
     ("lone surrogate in a tag", MEMORIES, batch({"text": "a", "tags": ["\ud83d"]}), "memories.0.tags.0"),
-    ("unknown field", MEMORIES, batch({"text": "a", "user": "b"}), "memories.0.user"),
-    ("unknown field of a search", SEARCH, {"query": "a", "limit": 3}, "limit"),
-    ("wrong type", MEMORIES, batch({"text": 7}), "memories.0.text"),
     ("wrong type of a filter", SEARCH, {"query": "a", "filters": {"speaker": "Ana"}}, "filters.speaker"),
-    ("date without a zone", MEMORIES, batch({"text": "a", "created_at": "2024-05-01T12:00:00"}),
-     "memories.0.created_at"),
-    ("as_of without a zone", SEARCH, {"query": "a", "as_of": "2024-05-01T12:00:00"}, "as_of"),
-    ("top_k 0", SEARCH, {"query": "a", "top_k": 0}, "top_k"),
-    ("top_k 10000", SEARCH, {"query": "a", "top_k": 10_000}, "top_k"),
-    ("all weights 0", SEARCH, {"query": "a", "weights": {"vector": 0, "bm25": 0, "graph": 0}}, "weights"),
-    ("negative weight", SEARCH, {"query": "a", "weights": {"vector": -0.1, "bm25": 1}}, "weights.vector"),
-    ("NaN weight", SEARCH, {"query": "a", "weights": {"vector": float("nan")}}, ""),
     ("NaN weight as a string", SEARCH, {"query": "a", "weights": {"vector": "NaN"}}, "weights.vector"),
-    ("long namespace", f"/v1/namespaces/{'n' * 300}/memories", batch({"text": "a"}), "namespace"),
-    ("namespace with a slash", "/v1/namespaces/a%2Fb/memories", batch({"text": "a"}), "namespace"),
-    ("superseding itself", MEMORIES, batch({"id": "m", "text": "a", "supersedes": "m"}), "memories.0.supersedes"),
 ]  # fmt: skip
 
 ODD_BUT_FINE = ["🎉", "🎉🎊 👩‍👩‍👧", "the of and", "_", "a __ b", "?!", "\u200b\u0301", "東京", "ﷺ", "a" * 8_192]
@@ -122,18 +100,6 @@ def test_bad_lines_of_a_stream(client: httpx.Client, database_url: str) -> None:
     assert client.delete(f"{MEMORIES}/good").status_code == 204
     changed = {name for name, count in rows_of(database_url).items() if count != before[name]}
     assert changed == {"memory_change"}, "what was written and deleted is told to the indexes"
-
-
-def test_an_id_used_twice(client: httpx.Client, database_url: str) -> None:
-    """In one batch: the first counts and the second is rejected by name; one row."""
-    twice = {"memories": [{"id": "t", "text": "first"}, {"id": "t", "text": "second"}]}
-    answer = client.post(MEMORIES, json=twice)
-    assert answer.status_code == 201
-    first, second = answer.json()["results"]
-    assert (first["status"], second["status"]) == ("created", "rejected")
-    assert second["error"].startswith("id: ")
-    assert client.get(f"{MEMORIES}/t").json()["text"] == "first"
-    assert rows_of(database_url)["memory"] == 2
 
 
 def test_odd_texts_are_stored_and_found(client: httpx.Client, subtests: pytest.Subtests) -> None:

@@ -10,6 +10,7 @@ from datetime import datetime
 import httpx
 import pytest
 
+from tests.contract.test_http_abuse import rows_of
 from tests.serving import problem_of, served
 
 JSON = {"content-type": "application/json"}
@@ -158,17 +159,20 @@ async def test_bad_documents(client: httpx.AsyncClient, subtests: pytest.Subtest
     assert (await client.get(DOCUMENTS)).json() == {"documents": [], "next_cursor": None}
 
 
-async def test_a_bad_memory_alone_is_refused(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+async def test_a_bad_memory_alone_is_refused(
+    client: httpx.AsyncClient, database_url: str, subtests: pytest.Subtests
+) -> None:
     """422 with the memory's place and the field; nothing is stored."""
+    before = rows_of(database_url)
     for memory, loc in BAD_MEMORIES:
         with subtests.test(memory=memory[:80]):
             answer = await client.post(MEMORIES, content=b'{"memories": [' + memory + b"]}", headers=JSON)
             assert _locs(problem_of(answer, 422)) == [["memories", 0, *loc]]
-    assert [memory["id"] for memory in (await client.get(MEMORIES)).json()["memories"]] == ["kept"]
+    assert rows_of(database_url) == before
 
 
 async def test_a_bad_memory_rejects_only_itself(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """201 for the batch with one good memory, whose neighbours name their fields."""
+    """201 for the batch with one good memory, whose neighbours name their fields; so do lines of a stream."""
     for number, (memory, loc) in enumerate(BAD_MEMORIES):
         with subtests.test(memory=memory[:80]):
             good = json.dumps({"id": f"good-{number}", "text": "Good."}).encode()
@@ -178,6 +182,11 @@ async def test_a_bad_memory_rejects_only_itself(client: httpx.AsyncClient, subte
             assert created == {"id": f"good-{number}", "status": "created", "error": None}
             assert rejected["status"] == "rejected"
             assert str(loc[0]) in rejected["error"]
+    lines = b"\n".join(memory for memory, _ in BAD_MEMORIES)
+    bulk = await client.post(f"{MEMORIES}/bulk", content=lines, headers={"content-type": "application/x-ndjson"})
+    for line, (memory, loc) in zip(bulk.text.splitlines(), BAD_MEMORIES, strict=True):
+        assert json.loads(line)["status"] == "rejected", memory[:80]
+        assert str(loc[0]) in json.loads(line)["error"]
 
 
 async def test_bad_batches(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
@@ -198,8 +207,11 @@ async def test_an_id_used_twice_in_a_batch(client: httpx.AsyncClient) -> None:
     """The first is kept and the second rejected by name."""
     twice = {"memories": [{"id": "t", "text": "first"}, {"id": "t", "text": "second"}]}
     answer = await client.post(MEMORIES, json=twice)
-    assert [result["status"] for result in answer.json()["results"]] == ["created", "rejected"]
-    assert (await client.get(f"{MEMORIES}/t")).json()["text"] == "first"
+    created, rejected = answer.json()["results"]
+    assert (created["status"], rejected["status"]) == ("created", "rejected")
+    assert rejected["error"].startswith("id: ")
+    listed = (await client.get(MEMORIES)).json()["memories"]
+    assert [memory["text"] for memory in listed] == ["A memory that stays.", "first"]
 
 
 async def test_bad_listings(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
