@@ -1,13 +1,15 @@
-"""Folders for databases of tests."""
+"""Folders for tests: of databases, and of evaluations."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 4 << 30
@@ -26,3 +28,11 @@ def database_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+def evaluation_folder(path: Path, corpus: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> Path:
+    """A new evaluation folder of these rows; its path."""
+    path.mkdir()
+    for name, rows in (("corpus", corpus), ("queries", queries)):
+        (path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -17,6 +16,7 @@ from benchmarks.speed.plan import Progress
 from benchmarks.speed.searches import CASES
 from benchmarks.speed.vectors import prepare
 from tests.command import trivet
+from tests.folders import evaluation_folder
 
 pytestmark = pytest.mark.filterwarnings("default")  # peers' libraries warn of many things
 
@@ -32,16 +32,12 @@ QUERIES = [("q1", "Where is the copper kettle from?", ["kettle"]), ("q2", "Who t
 @pytest.fixture
 def judged(tmp_path: Path) -> Path:
     """An evaluation folder."""
-    made = tmp_path / "household"
-    made.mkdir()
     corpus = [{"id": memory_id, "namespace": "home", "text": text} for memory_id, text in CORPUS]
     queries = [
         {"id": query_id, "namespace": "home", "text": text, "type": "fact", "relevant": relevant}
         for query_id, text, relevant in QUERIES
     ]
-    (made / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)), encoding="utf-8")
-    (made / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)), encoding="utf-8")
-    return made
+    return evaluation_folder(tmp_path / "household", corpus, queries)
 
 
 async def without_embedding_words(folder: Path, seed: int, real: int, progress: Progress) -> Corpus:

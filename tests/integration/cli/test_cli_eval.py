@@ -21,6 +21,7 @@ from retrieval.profiles.profile import DEFAULT, Models, Profile
 from retrieval.store import profiles as store
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
+from tests.folders import evaluation_folder
 from tests.serving import settings_for
 
 CORPUS = [
@@ -43,7 +44,6 @@ QUERIES = [
 
 def write_folder(made: Path) -> Path:
     """An evaluation folder of two namespaces, with a duplicate and a question without evidence."""
-    made.mkdir()
     rows = [
         {"id": id_, "namespace": ns, "text": text, "speaker": speaker, "metadata": {"session": session}}
         for id_, ns, text, speaker, session in CORPUS
@@ -52,9 +52,7 @@ def write_folder(made: Path) -> Path:
         {"id": id_, "namespace": ns, "text": text, "type": type_, "relevant": relevant}
         for id_, ns, text, type_, relevant in QUERIES
     ]
-    (made / "corpus.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
-    (made / "queries.jsonl").write_text("\n".join(json.dumps(query) for query in queries))
-    return made
+    return evaluation_folder(made, rows, queries)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
+from tests.folders import evaluation_folder
 from tests.serving import settings_for
 
 VECTOR_ONLY = Recipe(weights={Leg.VECTOR: 0.98, Leg.BM25: 0.01, Leg.GRAPH: 0.01}, rrf_k=5, fan_out=40)
@@ -60,8 +61,6 @@ def question(namespace: int, number: int) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The evaluation folder `notes`: two namespaces, 60 queries."""
-    made = tmp_path / "notes"
-    made.mkdir()
     spaces = {f"hall{space}": space for space in (1, 2)}
     rows = [
         {"id": id_, "namespace": name, "text": text}
@@ -79,9 +78,7 @@ def folder(tmp_path: Path) -> Path:
         for name, space in spaces.items()
         for number in range(1, 31)
     ]
-    (made / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (made / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
-    return made
+    return evaluation_folder(tmp_path / "notes", rows, queries)
 
 
 def with_bad_profile(database_url: str) -> None:
@@ -144,8 +141,7 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
 
 def test_a_version_is_checked_as_it_is_served(database_url: str, tmp_path: Path) -> None:
     """By its order of time, too, which is no matter of what the legs find."""
-    folder, flat = tmp_path / "moves", tmp_path / "flat.json"
-    folder.mkdir()
+    flat = tmp_path / "flat.json"
     names = [f"{first}{last}" for first in ("An", "Be", "Cle", "Do", "Ed", "Fi") for last in WORDS]
     rows = [
         {"id": f"{name}{year}", "namespace": "n", "text": f"{name} lives in {city}.", "timestamp": f"{year}-03-01"}
@@ -162,8 +158,7 @@ def test_a_version_is_checked_as_it_is_served(database_url: str, tmp_path: Path)
         }
         for name in names
     ]
-    (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, asked)))
+    folder = evaluation_folder(tmp_path / "moves", rows, asked)
     flat.write_text('{"period_weight": 0}')
     trivet(database_url, "profile", "put", "flat", flat)
     refused = trivet(database_url, "profile", "check", "flat@1", folder, status=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from retrieval.tuning.labels import Labelled, labelled_queries
 from retrieval.tuning.replay import Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import RunFile
 from retrieval.types.search import Leg, Mode, SearchRequest
+from tests.folders import evaluation_folder
 from tests.serving import settings_for
 
 PEOPLE = ["Ana", "Ben", "Cleo", "Dov", "Edda", "Filip"]
@@ -47,8 +47,6 @@ LEANING = replace(
 def folder(tmp_path: Path) -> Path:
     """An evaluation folder of one namespace; the gold plays no part."""
     rng = random.Random(0)
-    made = tmp_path / "toy"
-    made.mkdir()
     rows, queries = [], []
     for number in range(150):
         who, what, where = rng.choice(PEOPLE), rng.choice(THINGS), rng.choice(PLACES)
@@ -70,9 +68,7 @@ def folder(tmp_path: Path) -> Path:
                 "metadata": intent,
             }
         )
-    (made / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (made / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
-    return made
+    return evaluation_folder(tmp_path / "toy", rows, queries)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from msgspec.structs import replace
@@ -16,28 +16,10 @@ from retrieval.evaluation.systems import Family, Lineup, line_up, parse_profiles
 from retrieval.profiles.profile import DEFAULT, Models, Profile
 from retrieval.types.search import ChatMessage, Filters, Leg, Mode
 
-
-def asked(
-    *,
-    modes: str | None = None,
-    weights: Sequence[str] = (),
-    stages: bool = False,
-    profiles: str | None = None,
-    base: str = "default",
-    parts: Sequence[str] = (),
-    without_sessions: bool = False,
-) -> Lineup:
-    """The line-up of some options, the others left out."""
-    return line_up(
-        modes=modes,
-        weights=weights,
-        stages=stages,
-        profiles=profiles,
-        base=base,
-        parts=parts,
-        without_sessions=without_sessions,
-    )
-
+asked = partial(
+    line_up, modes=None, weights=(), stages=False, profiles=None, base="default", parts=(), without_sessions=False
+)
+"""The line-up of some options, the others left out."""
 
 MINE = replace(DEFAULT, name="mine", version=4)
 FOUND: dict[str, Profile] = {"default": DEFAULT, "mine": MINE, "mine@2": replace(MINE, version=2)}
