@@ -33,12 +33,12 @@ def unseen(title: str, total: int) -> Iterator[Callable[[int], None]]:
     yield lambda _: None
 
 
-def queries(right: Leg, *, count: int = 60) -> list[SavedQuery]:
-    """Of two kinds and intents; one leg has the gold, the labels are right for three in four."""
+def queries(count: int = 60) -> list[SavedQuery]:
+    """Of two kinds and intents; BM25 has the gold, the labels are right for three in four."""
     rng = random.Random(0)
     found = []
     for number in range(count):
-        hits = {leg: ranking(12, rng.randint(1, 2) if leg is right else None, leg.value[0]) for leg in Leg}
+        hits = {leg: ranking(12, rng.randint(1, 2) if leg is Leg.BM25 else None, leg.value[0]) for leg in Leg}
         read = Intent.PREFERENCE if number % 3 else Intent.FACT_LOOKUP
         query = saved(
             number,
@@ -52,15 +52,11 @@ def queries(right: Leg, *, count: int = 60) -> list[SavedQuery]:
     return found
 
 
-def tuned(right: Leg, *, live: bool = False) -> Tuning:
-    baselines = Baselines(base=BASE, baseline=BASE, live=BASE if live else None, next_version=3, models=())
-    plan = TuningPlan(name="mine", folds=2, seed=0, source="toy", watch=unseen)
-    return tune({legs_key(BASE): queries(right)}, baselines, plan, started=0.0)
-
-
 @pytest.fixture(scope="module")
 def better() -> Tuning:
-    return tuned(Leg.BM25, live=True)
+    baselines = Baselines(base=BASE, baseline=BASE, live=BASE, next_version=3, models=())
+    plan = TuningPlan(name="mine", folds=2, seed=0, source="toy", watch=unseen)
+    return tune({legs_key(BASE): queries()}, baselines, plan, started=0.0)
 
 
 def test_what_was_found_is_told(better: Tuning) -> None:
@@ -119,16 +115,15 @@ def test_a_refusal_gives_its_reasons() -> None:
     assert any("over all 60 queries" in reason for reason in reasons)
 
 
-def test_nothing_better_is_told() -> None:
-    found = replace(tuned(Leg.BM25), improved=False)
-    assert outcome(found) == "nothing better than default@3 was found; no version was stored"
+def test_nothing_better_is_told(better: Tuning) -> None:
+    assert outcome(replace(better, improved=False)) == "nothing better than default@3 was found; no version was stored"
 
 
 def test_reliability_bins_by_confidence() -> None:
     """Three in four of the sure ones are right; with few labels there is no diagram."""
-    bins = reliability_of(queries(Leg.BM25))
+    bins = reliability_of(queries())
     assert bins is not None
     (only,) = bins
     assert (only.n, only.confidence, only.accuracy) == (60, 1.0, 0.75)
-    assert reliability_of(queries(Leg.BM25, count=19)) is None
-    assert reliability_of([replace(query, intent=None) for query in queries(Leg.BM25)]) is None
+    assert reliability_of(queries(19)) is None
+    assert reliability_of([replace(query, intent=None) for query in queries()]) is None

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from classifier.intents import INTENTS, Intent
-from retrieval.profiles.profile import DEFAULT, Profile, Recipe
+from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.tuning.replay import JudgedQueries
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import Study, data_of, fit, folds, study, without
@@ -35,8 +35,8 @@ def query(number: int, rng: random.Random, right: Leg, intent: Intent = Intent.F
     )
 
 
-def studied(queries: list[SavedQuery], base: Profile = BASE, *, count: int = 4, seed: int = 0) -> Study:
-    return study(data_of(queries, base), count=count, seed=seed)
+def studied(queries: list[SavedQuery], *, seed: int = 0) -> Study:
+    return study(data_of(queries, BASE), count=2, seed=seed)
 
 
 def test_the_leg_that_is_right_gains_weight() -> None:
