@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -70,17 +71,16 @@ class PostgresServer:
         """The URL of one of its databases."""
         return f"postgresql://postgres@/{name}?host={conninfo_to_dict(self.url)['host']}&port=5432"
 
-    def create(self, name: str, *, template: str) -> str:
-        """Clone a database; the URL of the clone."""
+    @contextmanager
+    def clone(self, template: str | None = None) -> Iterator[str]:
+        """A clone of a database, by default of `template`: its URL. In the end it is dropped, whoever is connected."""
+        name = f"test_{next(_NUMBERS)}"
+        new, old = sql.Identifier(name), sql.Identifier(template or self.template)
         with psycopg.connect(self.url, autocommit=True) as db:
-            statement = sql.SQL("create database {} template {} strategy file_copy")
-            db.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
-        return self.database(name)
-
-    def drop(self, name: str) -> None:
-        """Drop a database, whoever is still connected."""
+            db.execute(sql.SQL("create database {} template {} strategy file_copy").format(new, old))
+        yield self.database(name)
         with psycopg.connect(self.url, autocommit=True) as db:
-            db.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+            db.execute(sql.SQL("drop database if exists {} with (force)").format(new))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -153,17 +153,15 @@ def batches_are_encoded_once() -> Iterator[None]:
 @pytest.fixture
 def database_url(postgres_server: PostgresServer) -> Iterator[str]:
     """The libpq URL of a database of the test's own: migrated, without rows."""
-    name = f"test_{next(_NUMBERS)}"
-    yield postgres_server.create(name, template=postgres_server.template)
-    postgres_server.drop(name)
+    with postgres_server.clone() as url:
+        yield url
 
 
 @pytest.fixture
 def empty_database_url(postgres_server: PostgresServer) -> Iterator[str]:
     """The libpq URL of a database of the test's own that is not migrated."""
-    name = f"test_{next(_NUMBERS)}"
-    yield postgres_server.create(name, template="template1")
-    postgres_server.drop(name)
+    with postgres_server.clone("template1") as url:
+        yield url
 
 
 @pytest.fixture

@@ -82,11 +82,9 @@ def chromium(postgres_server: PostgresServer) -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def server(chromium: Browser, postgres_server: PostgresServer) -> Iterator[str]:
     """The address of a server that holds a part of the sample chat."""
-    url = postgres_server.create("browser", template=postgres_server.template)
-    with on_a_port(settings_for(url)) as address:
+    with postgres_server.clone() as url, on_a_port(settings_for(url)) as address:
         add_sample(address)
         yield address
-    postgres_server.drop("browser")
 
 
 def add_sample(address: str, **headers: str) -> None:

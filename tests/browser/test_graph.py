@@ -9,7 +9,6 @@ import httpx
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console
-from tests.conftest import PostgresServer
 from tests.serving import on_a_port, settings_for
 
 
@@ -144,12 +143,9 @@ def test_an_error_stays_with_what_failed(console: Console) -> None:
     console.faults[:] = [fault for fault in console.faults if "500" not in fault]
 
 
-def test_the_graph_is_downloaded_with_the_key(
-    new_console: Callable[..., Console], postgres_server: PostgresServer
-) -> None:
-    database = postgres_server.create("browser_graphml", template=postgres_server.template)
+def test_the_graph_is_downloaded_with_the_key(new_console: Callable[..., Console], database_url: str) -> None:
     headers = {"authorization": "Bearer sesame"}
-    with on_a_port(settings_for(database, api_key="sesame")) as address:
+    with on_a_port(settings_for(database_url, api_key="sesame")) as address:
         memories = {"memories": [{"text": "Ana met Bob in Porto."}]}
         httpx.post(f"{address}/v1/namespaces/keyed/memories", json=memories, headers=headers).raise_for_status()
         console = new_console(address)
@@ -159,7 +155,6 @@ def test_the_graph_is_downloaded_with_the_key(
             page.get_by_text("Download as GraphML").click()
         assert download.value.suggested_filename == "graph.graphml"
         assert "Porto" in download.value.path().read_text()
-    postgres_server.drop("browser_graphml")
 
 
 def test_an_entity_is_found_by_its_very_name(console: Console) -> None:

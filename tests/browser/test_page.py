@@ -10,7 +10,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Console, add_sample
-from tests.conftest import PostgresServer
 from tests.serving import on_a_port, settings_for
 
 VIEWS = {
@@ -70,12 +69,9 @@ def test_colours_are_switched_and_kept(console: Console) -> None:
     assert page.evaluate(ground) == dark
 
 
-def test_a_key_is_asked_for_and_stays_in_the_tab(
-    new_console: Callable[..., Console], postgres_server: PostgresServer
-) -> None:
+def test_a_key_is_asked_for_and_stays_in_the_tab(new_console: Callable[..., Console], database_url: str) -> None:
     """A wrong one is refused; the right one is kept in this tab only and is in no address."""
-    database = postgres_server.create("browser_key", template=postgres_server.template)
-    with on_a_port(settings_for(database, api_key="open sesame")) as address:
+    with on_a_port(settings_for(database_url, api_key="open sesame")) as address:
         add_sample(address, authorization="Bearer open sesame")
         console = new_console(address)
         page = console.open("state")
@@ -96,15 +92,13 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(
         page.get_by_role("button", name="Python").click()
         expect(code).to_contain_text(f'trivet.Client("{address}", os.environ["TRIVET_API_KEY"], namespace="shop")')
         console.faults[:] = [fault for fault in console.faults if "401" not in fault]
-    postgres_server.drop("browser_key")
 
 
 def test_a_key_of_any_letters_may_be_typed_while_something_is_written(
-    new_console: Callable[..., Console], postgres_server: PostgresServer
+    new_console: Callable[..., Console], database_url: str
 ) -> None:
     """A key that is refused locks nothing, and what is being written when another one is asked for is not lost."""
-    database = postgres_server.create("browser_letters", template=postgres_server.template)
-    with on_a_port(settings_for(database, api_key="ключ")) as address:
+    with on_a_port(settings_for(database_url, api_key="ключ")) as address:
         console = new_console(address)
         page = console.open("memories?page=new")
         page.get_by_label("API key").fill("“ключ”")
@@ -126,7 +120,6 @@ def test_a_key_of_any_letters_may_be_typed_while_something_is_written(
         page.keyboard.press("Enter")
         expect(page.get_by_text("Biscuit is afraid of the lift.")).to_be_visible()
         console.faults[:] = [fault for fault in console.faults if "401" not in fault]
-    postgres_server.drop("browser_letters")
 
 
 def test_the_first_view_is_small(console: Console) -> None:

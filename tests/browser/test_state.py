@@ -9,7 +9,6 @@ import psycopg
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console, add_sample
-from tests.conftest import PostgresServer
 from tests.serving import on_a_port, settings_for
 
 _RUNNING = """
@@ -18,12 +17,9 @@ _RUNNING = """
 """
 
 
-def test_a_running_job_is_shown_until_it_is_done(
-    new_console: Callable[..., Console], postgres_server: PostgresServer
-) -> None:
+def test_a_running_job_is_shown_until_it_is_done(new_console: Callable[..., Console], database_url: str) -> None:
     """And how far it is, without anything being pressed."""
-    database = postgres_server.create("browser_jobs", template=postgres_server.template)
-    with on_a_port(settings_for(database)) as address, psycopg.connect(database, autocommit=True) as db:
+    with on_a_port(settings_for(database_url)) as address, psycopg.connect(database_url, autocommit=True) as db:
         add_sample(address)
         db.execute(_RUNNING, [35, NAMESPACE])
         console = new_console(address)
@@ -39,7 +35,6 @@ def test_a_running_job_is_shown_until_it_is_done(
         expect(page.get_by_role("row").filter(has_text="reembed")).to_contain_text("done")
         assert httpx.get(f"{address}/v1/jobs").json()["jobs"][0]["state"] == "done"
         page.close()  # it asks the server again and again, and must not once that is gone
-    postgres_server.drop("browser_jobs")
 
 
 def test_what_could_not_be_read_is_read_again(console: Console) -> None:
@@ -55,10 +50,9 @@ def test_what_could_not_be_read_is_read_again(console: Console) -> None:
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 
-def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], postgres_server: PostgresServer) -> None:
+def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], database_url: str) -> None:
     """An answer that takes longer than five seconds is waited for, and asked for again only then."""
-    database = postgres_server.create("browser_slow", template=postgres_server.template)
-    with on_a_port(settings_for(database)) as address:
+    with on_a_port(settings_for(database_url)) as address:
         page = new_console(address).page
         held: list[Route] = []
         page.route("**/v1/state", lambda route: held.append(route))
@@ -74,4 +68,3 @@ def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], p
         page.get_by_role("link", name="Ask", exact=True).click()
         expect(page.get_by_role("heading", name="Nothing stored yet")).to_be_visible()
         page.close()  # it asks the server again and again, and must not once that is gone
-    postgres_server.drop("browser_slow")

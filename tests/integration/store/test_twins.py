@@ -437,11 +437,9 @@ def lived(postgres_server: PostgresServer) -> Iterator[Callable[[str | None], Li
 
     @cache
     def lived(twin: str | None) -> Life:
-        name = f"twins_{twin}"
-        url = postgres_server.create(name, template=postgres_server.template)
-        log = Log(url)
-        life = asyncio.run(live(url, twin=twin))
-        postgres_server.drop(name)
+        with postgres_server.clone() as url:
+            log = Log(url)
+            life = asyncio.run(live(url, twin=twin))
         sent = {each for each in log.sent() if has_rows(each.text) and not for_all(each.text)}
         assert len(sent) > 100, "the log is read in a way that it is not written in"
         loose = {each.text: unbound(each.text, each.numbers, log.tables) for each in sent}

@@ -168,13 +168,11 @@ def without(value: Any, names: set[str]) -> Any:
 
 @pytest.fixture(scope="module")
 def bench(postgres_server: PostgresServer) -> Iterator[tuple[asyncio.Runner, Workbench]]:
-    url = postgres_server.create("merge_properties", template=postgres_server.template)
-    with asyncio.Runner() as runner:
+    with postgres_server.clone() as url, asyncio.Runner() as runner:
         opening = open_pool(url, 4)
         pool = runner.run(opening.__aenter__())
         yield runner, Workbench(pool)
         runner.run(opening.__aexit__(None, None, None))
-    postgres_server.drop("merge_properties")
 
 
 def steps_of(random: Random) -> list[Write | Delete | Merge | Undo]:

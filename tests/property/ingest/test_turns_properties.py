@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
@@ -15,6 +16,7 @@ from retrieval.store import namespaces
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
+from tests.conftest import PostgresServer
 from tests.turns import check_turns, hashed
 
 IDS = [f"{letter}{number}" for letter in "aBé" for number in range(4)]
@@ -139,13 +141,9 @@ class Workbench:
 
 
 @pytest.fixture(scope="module")
-def workbench(postgres_server: object) -> Iterator[Workbench]:
-    name = "turns_properties"
-    url = postgres_server.create(name, template=postgres_server.template)  # type: ignore[attr-defined]
-    opened = Workbench(url)
-    yield opened
-    opened.close()
-    postgres_server.drop(name)  # type: ignore[attr-defined]
+def workbench(postgres_server: PostgresServer) -> Iterator[Workbench]:
+    with postgres_server.clone() as url, closing(Workbench(url)) as opened:
+        yield opened
 
 
 @settings(max_examples=60)
