@@ -79,13 +79,7 @@ async def collect(folders: list[Path], out: Path, examples: Path | None, limit: 
                     queries = random.Random(seed).sample(queries, limit)
                 for query in queries:
                     await engine.load(names(query.namespace))
-                    request = SearchRequest(
-                        query=query.search_text,
-                        mode=Mode.ADAPTIVE,
-                        filters=query.search_filters,
-                        as_of=query.search_as_of,
-                        query_timestamp=query.asked_at,
-                    )
+                    request = SearchRequest(**query.search_fields, mode=Mode.ADAPTIVE)
                     answer = await engine.answer(names(query.namespace), request)
                     if answer.degraded:
                         raise RuntimeError(f"{query.id}: {answer.degraded}")

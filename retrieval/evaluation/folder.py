@@ -116,6 +116,16 @@ class Query(msgspec.Struct, frozen=True):
         return filters if before is None else msgspec.structs.replace(filters, created_before=before)
 
     @property
+    def search_fields(self) -> dict[str, Any]:
+        """What requests for it have of it."""
+        return {
+            "query": self.search_text,
+            "filters": self.search_filters,
+            "as_of": self.search_as_of,
+            "query_timestamp": self.asked_at,
+        }
+
+    @property
     def grades(self) -> Grades:
         """What is relevant, with grade 1."""
         return dict.fromkeys(self.relevant, 1)
@@ -238,7 +248,7 @@ def _read_queries(path: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
             query = decode(raw, decoder)
             check_query(query.text, "text")
             check_storable(query)
-            query.asked_at, query.search_as_of, query.search_filters  # noqa: B018 -- raise for a bad time
+            query.search_fields  # noqa: B018 -- raises for a bad time
         except InvalidInput as exc:
             raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
         if query.id in seen:

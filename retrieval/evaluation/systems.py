@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import ablated, ablated_name
@@ -59,33 +60,16 @@ class System:
 
     def request(self, query: Query, top_k: int) -> SearchRequest:
         """The search for a query; it explains, since only then duplicates are named."""
-        return SearchRequest(
-            query=query.search_text,
-            filters=query.search_filters,
-            as_of=query.search_as_of,
-            query_timestamp=query.asked_at,
-            top_k=top_k,
-            mode=self.mode,
-            weights=self.weights,
-            profile=self.profile,
-            rescore=self.rescore,
-            explain=True,
-        )
+        return SearchRequest(**self._fields(query), top_k=top_k, explain=True)
 
     def context_request(self, query: Query, max_tokens: int) -> ContextRequest:
         """The context pack for a query."""
-        return ContextRequest(
-            query=query.search_text,
-            filters=query.search_filters,
-            as_of=query.search_as_of,
-            query_timestamp=query.asked_at,
-            top_k=PACK_TOP_K,
-            mode=self.mode,
-            weights=self.weights,
-            profile=self.profile,
-            rescore=self.rescore,
-            max_tokens=max_tokens,
-        )
+        return ContextRequest(**self._fields(query), top_k=PACK_TOP_K, max_tokens=max_tokens)
+
+    def _fields(self, query: Query) -> dict[str, Any]:
+        """What both have of the query and of this system."""
+        own = {"mode": self.mode, "weights": self.weights, "profile": self.profile, "rescore": self.rescore}
+        return query.search_fields | own
 
 
 def parse_modes(text: str) -> list[Mode]:

@@ -268,14 +268,11 @@ async def _answer(engine: Trivet, labelled: Labelled, asked: Profile) -> Answer:
         LegFailed: there is one that did not answer.
     """
     request = SearchRequest(
-        query=labelled.query.search_text,
+        **labelled.query.search_fields,
         mode=Mode.ADAPTIVE,
         profile=asked.label,
         top_k=asked.fan_out // 2,  # legs are asked for twice that anyway; duplicates are known among these
         rescore=asked.models.rescorer is not None,
-        filters=labelled.query.search_filters,
-        as_of=labelled.query.search_as_of,
-        query_timestamp=labelled.query.asked_at,
     )
     await engine.load(labelled.searched)
     answer = await engine.answer(labelled.searched, request)
