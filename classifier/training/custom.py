@@ -16,6 +16,7 @@ from classifier.training.data import LabelledQuery, comparable, read_training
 from classifier.training.embedder import Embed
 from classifier.training.export import check_parity, export
 from classifier.training.fit import FOLDS, Advance, learn, prepare
+from classifier.training.judge import measure_on
 from classifier.training.metrics import IntentMetrics, ReliabilityBin, measure, reliability, softmax
 
 FEWEST = 5
@@ -118,20 +119,13 @@ def train_custom(
         temperature=model.temperature,
         with_embedding=measure(answers, labels),
         without_embedding=measure(softmax(held.bare[mine], model.bare_temperature), labels),
-        shipped=_shipped(shipped, given, embed),
+        shipped=measure_on(given, shipped, embed),
         reliability=reliability(answers, labels),
         parity=check_parity(model, path, data.texts[-200:], np.asarray(data.embeddings[-200:])),
         sha256=file_sha256(path),
     )
     write_card(path, _card(trained, given))
     return trained
-
-
-def _shipped(classifier: IntentClassifier, given: Sequence[LabelledQuery], embed: Embed) -> IntentMetrics:
-    embeddings = embed([query.text for query in given])
-    found = [classifier.predict(query.text, each) for query, each in zip(given, embeddings, strict=True)]
-    answers = np.array([[one.probabilities[intent] for intent in INTENTS] for one in found])
-    return measure(answers, np.array([INTENTS.index(query.intent) for query in given]))
 
 
 def _labelled(line: str, where: str) -> LabelledQuery:

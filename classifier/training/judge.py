@@ -85,7 +85,7 @@ def judge(
     return IntentVerdict(
         with_embedding=_measured(full[0], labels),
         without_embedding=_measured(bare[0], labels),
-        lower_case=_measured(_predicted(classifier, hasty, embed), labels),
+        lower_case=measure_on(hasty, classifier, embed),
         in_folds=measure(folds, labels),
         accuracy_by_source={
             source: (len(hits), *np.mean(hits, axis=0).tolist())
@@ -101,6 +101,11 @@ def judge(
         auroc=_auroc(*full),
         bare_auroc=_auroc(*bare),
     )
+
+
+def measure_on(queries: Sequence[LabelledQuery], classifier: IntentClassifier, embed: Embed) -> IntentMetrics:
+    """The classifier's metrics on labelled queries."""
+    return _measured(_predicted(classifier, queries, embed), _labels_of(queries))
 
 
 def fold_answers(
@@ -144,7 +149,7 @@ def _altered(
     found = {}
     for name, alter in ways.items():
         copies = [replace(query, text=alter(query.text)) for query in queries]
-        found[name] = _measured(_predicted(classifier, copies, embed), _labels_of(queries))
+        found[name] = measure_on(copies, classifier, embed)
     return found
 
 
