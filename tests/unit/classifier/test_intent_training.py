@@ -38,13 +38,6 @@ def learned() -> tuple[TrainingSet, IntentModel, HeldOut]:
     return data, *learn(data, embed, 3)
 
 
-def test_the_same_seed_gives_the_same_bytes(learned: tuple[TrainingSet, IntentModel, HeldOut], tmp_path: Path) -> None:
-    export(learned[1], tmp_path / "one.onnx")
-    again, _ = learn(prepare(few(160), embed, 3), embed, 3)
-    export(again, tmp_path / "other.onnx")
-    assert (tmp_path / "one.onnx").read_bytes() == (tmp_path / "other.onnx").read_bytes()
-
-
 def test_the_file_says_what_was_learned(learned: tuple[TrainingSet, IntentModel, HeldOut], tmp_path: Path) -> None:
     """Seen and unseen texts, with and without embedding, one that has no words at all among them."""
     data, model, _ = learned
