@@ -9,11 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import psutil
@@ -53,8 +53,37 @@ def new_data_dir() -> Iterator[Path]:
             quit_postgres_in(parent / "data")
 
 
+def environment(**settings: str) -> dict[str, str]:
+    """This process's environment for a program of this checkout, with these settings of Trivet and no others."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
+    return {**others, "PYTHONPATH": str(ROOT), "TRIVET_LEG_TIMEOUT_S": str(PATIENCE_S), **settings}
+
+
+def ended(
+    *command: str | Path, status: int | None = 0, stdin: str = "", cwd: Path = ROOT, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    """A program that has run to its end, in the `environment` of these settings; its exit status must be `status`."""
+    done = subprocess.run(
+        command,
+        input=stdin,
+        env=environment(**settings),
+        cwd=cwd,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=3 * PATIENCE_S,
+        check=False,
+    )
+    assert status in (None, done.returncode), done.stdout + done.stderr
+    return done
+
+
+def python(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The same of a Python program."""
+    return ended(sys.executable, *arguments, **options)
+
+
 @contextmanager
-def serving(environment: Mapping[str, str], *, workers: int = 1) -> Iterator[Serving]:
+def serving(*, workers: int = 1, **settings: str) -> Iterator[Serving]:
     """A `trivet serve` whose workers are all ready; killed at the end if it still runs."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output"
@@ -63,7 +92,7 @@ def serving(environment: Mapping[str, str], *, workers: int = 1) -> Iterator[Ser
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**os.environ, **environment},
+                env=environment(**settings),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -81,11 +110,11 @@ def serving(environment: Mapping[str, str], *, workers: int = 1) -> Iterator[Ser
             process.wait()
 
 
-def unheard(*command: str | Path, **environment: str) -> subprocess.Popen[bytes]:
+def unheard(*command: str | Path, **settings: str) -> subprocess.Popen[bytes]:
     """A Python program that nobody listens to."""
     return subprocess.Popen(
         (sys.executable, *command),
-        env={**os.environ, **environment},
+        env=environment(**settings),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

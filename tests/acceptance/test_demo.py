@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
@@ -16,13 +15,7 @@ import pytest
 
 from retrieval.cli.demo import QUESTIONS, sample, serving_lines
 from retrieval.settings import Settings
-from tests.processes import ROOT, postgres_in, status, until
-
-
-def environment(data_dir: Path) -> dict[str, str]:
-    """This process's environment without Trivet's settings, but with the data folder."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
-    return {**others, "TRIVET_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1"}
+from tests.processes import ROOT, environment, postgres_in, python, status, until
 
 
 def test_questions_are_two_of_each_intent() -> None:
@@ -40,7 +33,7 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     arguments = [sys.executable, "-m", "retrieval.cli", "demo", "--port", str(port)]
     with subprocess.Popen(
         arguments,
-        env=environment(data_dir),
+        env=environment(TRIVET_DATA_DIR=str(data_dir), PYTHONUNBUFFERED="1"),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -67,9 +60,7 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     assert len(answer.json()["results"]) == 3
     assert postgres_in(data_dir) == []
     check_packs(printed)
-    serving = [sys.executable, "-m", "retrieval.cli", "migrate"]
-    done = subprocess.run(serving, env=environment(data_dir), cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, f"after the demo the data folder is of no use to a server: {done.stderr}"
+    python("-m", "retrieval.cli", "migrate", TRIVET_DATA_DIR=str(data_dir))  # the data folder is of use to a server
 
 
 def test_a_demo_without_a_console_names_none() -> None:
@@ -120,15 +111,8 @@ def test_demo_names_a_port_that_is_taken(data_dir: Path) -> None:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        done = subprocess.run(
-            [sys.executable, "-m", "retrieval.cli", "demo", "--port", str(port)],
-            env=environment(data_dir),
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    assert done.returncode == 1
+        demo = ("-m", "retrieval.cli", "demo", "--port", str(port))
+        done = python(*demo, status=1, TRIVET_DATA_DIR=str(data_dir))
     assert f"port {port} of 127.0.0.1 cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
     assert not data_dir.exists()

@@ -66,7 +66,7 @@ def blocks(page: Path) -> list[Block]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[Serving, Path]]:
     """A server for all pages."""
-    with new_data_dir() as folder, serving({"TRIVET_DATA_DIR": str(folder)}) as running:
+    with new_data_dir() as folder, serving(TRIVET_DATA_DIR=str(folder)) as running:
         yield running, folder
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import httpx
 from mcp import Client, StdioServerParameters
 
-from tests.processes import ROOT, serving
+from tests.processes import ROOT, ended, environment, serving
 
 PAGES = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/guide.md"))
 TRIVET = f'trivet() {{ {shlex.quote(sys.executable)} -m retrieval.cli "$@"; }}\nset -e\n'
@@ -28,15 +26,7 @@ def blocks(language: str, word: str) -> list[str]:
 
 def test_an_import_and_an_export(data_dir: Path, tmp_path: Path) -> None:
     [block] = blocks("sh", "trivet import")
-    done = subprocess.run(
-        ("bash", "-c", TRIVET + block),
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TRIVET_DATA_DIR": str(data_dir)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = ended("bash", "-c", TRIVET + block, cwd=tmp_path, TRIVET_DATA_DIR=str(data_dir))
     assert done.stdout.count("1 created") == 2
     assert "[1] 20 May 2025, Ana: My sister Ines grows seeds." in done.stdout
 
@@ -46,7 +36,7 @@ def test_requests_of_a_server(data_dir: Path) -> None:
     commands = [
         shlex.split(command) for block in blocks("sh", "curl") for command in re.split(r"^(?=curl)", block, flags=re.M)
     ]
-    with serving({"TRIVET_DATA_DIR": str(data_dir)}) as server:
+    with serving(TRIVET_DATA_DIR=str(data_dir)) as server:
         answers = []
         for command in filter(None, commands):
             url = next(word for word in command if word.startswith("http")).replace("http://127.0.0.1:8321", server.url)
@@ -65,7 +55,7 @@ def test_the_tools_of_an_assistant(data_dir: Path) -> None:
         command = StdioServerParameters(
             command=sys.executable,
             args=["-m", "retrieval.cli", *entry["args"]],
-            env={**os.environ, "TRIVET_DATA_DIR": str(data_dir)},
+            env=environment(TRIVET_DATA_DIR=str(data_dir)),
             cwd=str(ROOT),
         )
         async with Client(command) as assistant:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hatch_build import PACKAGES, within_trivet
-from tests.processes import ROOT, new_data_dir
+from tests.processes import ROOT, new_data_dir, python
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +40,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def run(installed: Path, home: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
-    return subprocess.run(
-        (sys.executable, *arguments),
-        cwd=home,
-        env={**environment, "PYTHONPATH": str(installed), **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return python(*arguments, cwd=home, PYTHONPATH=str(installed), **settings)
 
 
 def test_it_takes_one_name_of_its_user(installed: Path) -> None:

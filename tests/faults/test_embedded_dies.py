@@ -48,7 +48,7 @@ def found(server: Serving) -> list[str]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_postgres_is_started_again(data_dir: Path, workers: int) -> None:
     """Once, however many processes of the server share it; what was acknowledged is there."""
-    with serving({"TRIVET_DATA_DIR": str(data_dir)}, workers=workers) as server:
+    with serving(TRIVET_DATA_DIR=str(data_dir), workers=workers) as server:
         assert add(server) == 201
         killed = postmaster_of(data_dir)
         orphans = killed.children()
@@ -68,7 +68,7 @@ def test_a_killed_postgres_is_started_again(data_dir: Path, workers: int) -> Non
 
 def test_a_killed_backend_ends_postgres_which_is_started_again(data_dir: Path) -> None:
     """PostgreSQL would do so itself, but on a full disk it may then refuse connections for good."""
-    with serving({"TRIVET_DATA_DIR": str(data_dir)}) as server:
+    with serving(TRIVET_DATA_DIR=str(data_dir)) as server:
         assert add(server) == 201
         before = postmaster_of(data_dir)
         with psycopg.connect(url_of(data_dir), autocommit=True) as db:
@@ -105,7 +105,7 @@ def test_a_busy_orphan_of_a_killed_postgres_is_no_obstacle(data_dir: Path) -> No
 
 
 def test_postgres_out_of_disk_space_comes_back_once_there_is_room(data_dir: Path) -> None:
-    with small_disk(data_dir), serving({"TRIVET_DATA_DIR": str(data_dir)}) as server:
+    with small_disk(data_dir), serving(TRIVET_DATA_DIR=str(data_dir)) as server:
         assert add(server) == 201
         filler = data_dir / "postgres" / "filler"
         fill(filler)
@@ -122,7 +122,7 @@ def test_postgres_out_of_disk_space_comes_back_once_there_is_room(data_dir: Path
 
 def test_liveness_fails_while_postgres_cannot_be_started(data_dir: Path) -> None:
     """A supervisor that restarts the server is of use then; once PostgreSQL runs, all is well."""
-    with serving({"TRIVET_DATA_DIR": str(data_dir)}) as server:
+    with serving(TRIVET_DATA_DIR=str(data_dir)) as server:
         assert status(f"{server.url}/health/live") == 200
         version = data_dir / "postgres" / "PG_VERSION"
         version.rename(aside := version.with_name("aside"))
@@ -137,7 +137,7 @@ def test_liveness_fails_while_postgres_cannot_be_started(data_dir: Path) -> None
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_whose_data_folder_is_gone_ends_and_says_so(data_dir: Path, workers: int) -> None:
     """Never does it go on with an empty database."""
-    with serving({"TRIVET_DATA_DIR": str(data_dir)}, workers=workers) as server:
+    with serving(TRIVET_DATA_DIR=str(data_dir), workers=workers) as server:
         (data_dir / "postgres").rename(data_dir / "gone")
         try:
             assert server.process.wait(PATIENCE_S) == 1

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from tests.processes import ROOT, new_data_dir, unheard, until
+from tests.processes import new_data_dir, unheard, until
 
 START = """
 import sys
@@ -31,7 +31,7 @@ EmbeddedPostgres(Path(sys.argv[1])).start()
 def test_the_next_start_succeeds(begun: str) -> None:
     """At once: what the killed one had started may still be at work."""
     with new_data_dir() as data_dir:
-        process = unheard("-c", START, data_dir, PYTHONPATH=str(ROOT))
+        process = unheard("-c", START, data_dir)
         until((data_dir / begun).exists)
         process.kill()
         process.wait()

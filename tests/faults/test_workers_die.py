@@ -18,7 +18,7 @@ from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, ser
 @pytest.fixture
 def server(data_dir: Path) -> Iterator[Serving]:
     """With two workers and one memory."""
-    with serving({"TRIVET_DATA_DIR": str(data_dir)}, workers=2) as started:
+    with serving(TRIVET_DATA_DIR=str(data_dir), workers=2) as started:
         assert add(started) == 201
         yield started
 

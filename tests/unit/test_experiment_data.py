@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -16,15 +14,14 @@ from retrieval.evaluation.folder import EvaluationFolder, read_folder
 from retrieval.profiles.schema import ProfileInput
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Leg
+from tests.processes import python
 
 EXPERIMENT = Path(__file__).parents[2] / "docs" / "experiment"
 
 
 def build(out: Path) -> Path:
     """The folder, made as the page makes it."""
-    command = [sys.executable, str(EXPERIMENT / "make_folder.py"), str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert python(EXPERIMENT / "make_folder.py", out).stderr == ""
     return out
 
 

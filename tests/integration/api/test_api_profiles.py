@@ -10,12 +10,11 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from click.testing import CliRunner
 
 from retrieval.api.app import create_app
-from retrieval.cli import main
 from retrieval.engine import Trivet
 from retrieval.profiles.profile import DEFAULT, SHIPPED
+from tests.command import Cli
 from tests.gates import report_on
 from tests.serving import client_of, problem_of, settings_for
 
@@ -304,20 +303,17 @@ async def test_the_profile_says_how_far_the_graph_leg_goes(server: Server) -> No
     assert len(await found(max_hops=2)) > 1
 
 
-def test_the_commands(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands(cli: Cli, tmp_path: Path) -> None:
     """A version from a file, what the gate says of it, the list, and nothing to roll back to."""
-    monkeypatch.setenv("TRIVET_DATABASE_URL", database_url)
-    monkeypatch.setenv("TRIVET_POOL_SIZE", "4")
     file = tmp_path / "support.json"
     file.write_text('{"shrink": 0.5, "note": "half"}', "utf-8")
 
-    def run(*arguments: str, status: int = 0, **options: Any) -> str:
-        done = CliRunner().invoke(main, ["profile", *arguments], **options)
-        assert done.exit_code == status, done.output
-        return done.output
+    def run(*arguments: str, **options: Any) -> str:
+        output: str = cli("profile", *arguments, **options).output
+        return output
 
     assert run("put", "support", str(file)) == "support@1 written\n"
-    assert run("put", "support", "-", input=file.read_text("utf-8")) == "support@1 unchanged\n"
+    assert run("put", "support", "-", stdin=file.read_text("utf-8")) == "support@1 unchanged\n"
     assert "support@1 has no gate report: run trivet tune" in run("promote", "support", status=1)
     assert "nothing to roll back to" in run("rollback", "default", status=1)
     assert run("promote", "default@3") == "default@3 is live\n"

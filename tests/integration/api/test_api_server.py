@@ -25,7 +25,7 @@ def test_start_serve_stop(database_url: str, workers: int, stop: signal.Signals)
     """It serves and ends with status 0 at each signal."""
     if signal.getsignal(stop) == signal.SIG_IGN:
         pytest.skip("the tests were started by nohup")
-    with serving({"TRIVET_DATABASE_URL": database_url}, workers=workers) as server:
+    with serving(TRIVET_DATABASE_URL=database_url, workers=workers) as server:
         url = f"{server.url}/v1/namespaces/a/memories"
         assert httpx.post(url, json={"memories": [{"id": "m1", "text": "Hello."}]}).status_code == 201
         for _ in range(4):
@@ -38,7 +38,7 @@ def test_start_serve_stop(database_url: str, workers: int, stop: signal.Signals)
 def test_a_connection_is_kept_longer_than_clients_keep_it(database_url: str) -> None:
     """Five seconds are usual; a request at that very moment would be lost."""
     with (
-        serving({"TRIVET_DATABASE_URL": database_url}) as server,
+        serving(TRIVET_DATABASE_URL=database_url) as server,
         closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection,
     ):
         connection.auto_open = 0  # a closed one would be opened again
@@ -51,7 +51,7 @@ def test_a_connection_is_kept_longer_than_clients_keep_it(database_url: str) -> 
 
 def test_a_scrape_sees_all_workers(database_url: str) -> None:
     """Whichever of them answers it."""
-    with serving({"TRIVET_DATABASE_URL": database_url}, workers=2) as server:
+    with serving(TRIVET_DATABASE_URL=database_url, workers=2) as server:
         url = server.url
         httpx.post(f"{url}/v1/namespaces/a/memories", json={"memories": [{"text": "Boats."}]})
         for _ in range(16):  # each over a connection of its own, which either worker may take

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from opentelemetry.util.re import parse_env_headers
 from retrieval.api.otel import tracing_by
 from retrieval.errors import SettingsError
 from tests.collector import Collector, attributes, collecting
-from tests.processes import serving, until
+from tests.processes import python, serving, until
 from tests.serving import served
 
 MEMORY = "Berenike keeps the spare key under the flowerpot"
@@ -154,8 +153,7 @@ async def test_a_collector_that_is_away_is_one_line_in_the_log_for_each_batch(
 
 
 def test_each_worker_sends_its_spans(collector: Collector, data_dir: Path) -> None:
-    environment = {"TRIVET_DATA_DIR": str(data_dir), "OTEL_BSP_SCHEDULE_DELAY": "50"}
-    with serving(environment, workers=2) as server:
+    with serving(TRIVET_DATA_DIR=str(data_dir), OTEL_BSP_SCHEDULE_DELAY="50", workers=2) as server:
 
         def senders() -> set[str]:
             httpx.get(f"{server.url}/v1/namespaces")
@@ -172,7 +170,7 @@ from retrieval.settings import Settings
 create_app(Settings())
 assert not {"retrieval.api.tracing", "opentelemetry.sdk", "opentelemetry.trace"} & sys.modules.keys()
 """
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+    python("-c", program)
 
 
 OFF = [

@@ -9,22 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from retrieval.cli import main
 from retrieval.cli.group import COMMANDS
 from retrieval.installation import installed_version
 from tests.command import NOWHERE, Cli
 from tests.command import trivet as run
-from tests.processes import PATIENCE_S, ROOT
-
-COMMAND = [sys.executable, "-m", "retrieval.cli"]
-
-
-def environment(database_url: str) -> dict[str, str]:
-    """This process's environment with Trivet's own settings replaced."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
-    return {**others, "TRIVET_DATABASE_URL": database_url, "TRIVET_LEG_TIMEOUT_S": str(PATIENCE_S)}
+from tests.processes import ROOT, ended, environment, python
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
@@ -33,22 +23,19 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
         "import sys; from retrieval.cli import main; main(['--help'], standalone_mode=False); "
         "print(sorted({'numpy', 'rich', 'psycopg', 'litestar', 'onnxruntime', 'msgspec'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = python("-c", code)
     assert all(f"\n  {name} " in done.stdout for name in COMMANDS)
     assert done.stdout.rstrip().endswith("[]")
 
 
 def test_version_is_the_installed_one() -> None:
-    done = subprocess.run([*COMMAND, "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout == f"trivet {installed_version()}\n"
+    assert python("-m", "retrieval.cli", "--version").stdout == f"trivet {installed_version()}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name: str) -> None:
     """And the example calls the command by its name."""
-    result = CliRunner().invoke(main, [name, "--help"])
-    assert result.exit_code == 0
-    assert f"Example:\n    trivet {name} " in result.output
+    assert f"Example:\n    trivet {name} " in run(NOWHERE, name, "--help").output
 
 
 @pytest.mark.parametrize(
@@ -77,9 +64,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 )
 def test_bad_usage_is_status_two(arguments: list[str], message: str) -> None:
     """With the option or argument named."""
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 2
-    assert message in result.output
+    assert message in run(NOWHERE, *arguments, status=2).output
 
 
 @pytest.mark.parametrize(
@@ -94,16 +79,16 @@ def test_bad_usage_is_status_two(arguments: list[str], message: str) -> None:
 )
 def test_streams_that_cannot_be_used_are_told_in_a_line(call: str, status: int, message: str) -> None:
     command = f"{sys.executable} -m retrieval.cli {call}"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment(NOWHERE), capture_output=True, text=True)
-    assert done.returncode == status, done.stderr
+    done = ended("bash", "-c", command, status=status, TRIVET_DATABASE_URL=NOWHERE)
     assert done.stderr.splitlines()[-1].endswith(message)
     assert "Traceback" not in done.stderr
 
 
 def test_characters_that_the_terminal_lacks_are_shown_by_their_numbers(cli: Cli, database_url: str) -> None:
     cli("add", "Zoë lives in 東京.")
-    settings = {**environment(database_url), "PYTHONIOENCODING": "latin-1"}
-    done = subprocess.run([*COMMAND, "list"], cwd=ROOT, env=settings, capture_output=True, check=True)
+    settings = environment(TRIVET_DATABASE_URL=database_url, PYTHONIOENCODING="latin-1")
+    command = (sys.executable, "-m", "retrieval.cli", "list")
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, check=True)
     assert "Zoë lives in \\u6771\\u4eac." in done.stdout.decode("latin-1")
 
 

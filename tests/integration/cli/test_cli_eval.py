@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from retrieval.store import profiles as store
 from retrieval.types.search import Leg
 from tests.command import NOWHERE, trivet
 from tests.folders import evaluation_folder
+from tests.processes import python
 from tests.serving import settings_for
 
 CORPUS = [
@@ -300,10 +298,6 @@ def test_eval_writes_into_no_evaluation_folder(folder: Path) -> None:
 def test_eval_says_what_charts_need(folder: Path, tmp_path: Path) -> None:
     """Without matplotlib, before anything is run; in a process of its own, which has not imported it yet."""
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('gone', name='matplotlib')")
-    command = (sys.executable, "-m", "retrieval.cli", "eval", folder, "--html", tmp_path / "r.html")
-    environment = {**os.environ, "TRIVET_DATABASE_URL": NOWHERE, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        command, env=environment, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
+    command = ("-m", "retrieval.cli", "eval", folder, "--html", tmp_path / "r.html")
+    done = python(*command, status=2, TRIVET_DATABASE_URL=NOWHERE, PYTHONPATH=str(tmp_path))
     assert "pip install 'trivet[eval]'" in done.stderr

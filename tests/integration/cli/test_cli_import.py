@@ -6,8 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from retrieval.types.memory import Memory
 from tests import exports
 from tests.command import Cli
 from tests.exports import EXPORTS, TalkTurn, talk
+from tests.processes import python
 
 
 def stored(database_url: str, namespace: str) -> list[Memory]:
@@ -47,14 +46,7 @@ def test_an_importing_process_does_not_import_networkx(database_url: str, tmp_pa
         "import sys; from retrieval.cli import main; main(['import', sys.argv[1]], standalone_mode=False); "
         "print('onnxruntime' in sys.modules, 'networkx' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(file)],
-        env={**os.environ, "TRIVET_DATABASE_URL": database_url},
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", code, file, TRIVET_DATABASE_URL=database_url)
     assert "1 created" in done.stdout
     assert done.stdout.endswith("True False\n")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from click.testing import Result
 from classifier.inference import IntentClassifier
 from classifier.intents import INTENTS, Intent
 from tests.command import NOWHERE, trivet
+from tests.processes import python
 
 QUERIES = {
     "fact_lookup": [
@@ -144,11 +143,5 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text(lines(QUERIES), encoding="utf-8")
     hidden = "import sys; sys.modules['sklearn'] = None; sys.argv[0] = 'trivet'; from retrieval.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", hidden, "train", str(path), "--out", str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
+    done = python("-c", hidden, "train", path, "--out", tmp_path / "out", status=2)
     assert "trivet[train]" in done.stderr.replace("\n", " ")

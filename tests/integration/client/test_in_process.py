@@ -6,8 +6,6 @@ import asyncio
 import gc
 import re
 import socket
-import subprocess
-import sys
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +20,7 @@ from retrieval.api import app
 from retrieval.errors import SettingsError
 from retrieval.store import export
 from tests.command import trivet as command
-from tests.processes import PATIENCE_S, postgres_in
+from tests.processes import PATIENCE_S, postgres_in, python
 
 
 def test_the_synchronous_one_is_used_from_several_threads(database_url: str) -> None:
@@ -111,11 +109,9 @@ def test_a_program_that_ends_closes_what_it_opened(data_dir: Path) -> None:
 
 def run(program: str, folder: Path) -> str:
     """What a program prints that opens a folder, in which no PostgreSQL may stay behind."""
-    command = [sys.executable, "-c", dedent(program), str(folder)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert ended.returncode == 0, ended.stderr
+    done = python("-c", dedent(program), folder)
     assert postgres_in(folder) == []
-    return ended.stdout
+    return done.stdout
 
 
 def test_a_fork_has_no_share_in_what_is_open(data_dir: Path) -> None:

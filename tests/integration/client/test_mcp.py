@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +18,7 @@ from mcp import Client, StdioServerParameters
 import trivet
 import trivet.mcp
 from retrieval.errors import NO_SUCH_PATH
-from tests.processes import ROOT
+from tests.processes import ROOT, environment, python
 from tests.serving import on_a_port, problem_of, served, settings_for
 
 TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
@@ -40,10 +38,10 @@ async def in_process(database_url: str, era: Era) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def over_stdio(database_url: str, era: Era) -> AsyncIterator[Client]:
     """A process of its own: `trivet mcp`."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TRIVET_DATABASE_URL": database_url}
+    settings = environment(TRIVET_DATABASE_URL=database_url)
     command = ["-m", "trivet", "mcp", "-n", "ana"]
     async with Client(
-        StdioServerParameters(command=sys.executable, args=command, env=environment, cwd=str(ROOT)), mode=era
+        StdioServerParameters(command=sys.executable, args=command, env=settings, cwd=str(ROOT)), mode=era
     ) as assistant:
         yield assistant
 
@@ -214,8 +212,7 @@ with on_a_port(settings_for(sys.argv[1])) as url:
 
 
 def test_a_server_loads_what_they_need_when_it_is_first_asked(database_url: str) -> None:
-    found = subprocess.run([sys.executable, "-c", _SERVER, database_url], cwd=ROOT, capture_output=True, check=True)
-    assert found.stdout.split() == [b"False", b"True", b"400"]
+    assert python("-c", _SERVER, database_url).stdout.split() == ["False", "True", "400"]
 
 
 def test_tools_want_the_key_and_no_page_of_another_origin_reaches_them(database_url: str) -> None:

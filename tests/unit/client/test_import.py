@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+from tests.processes import python
 
 
 def test_a_client_needs_no_numbers_no_database_and_no_server() -> None:
@@ -11,5 +10,4 @@ def test_a_client_needs_no_numbers_no_database_and_no_server() -> None:
         "import sys, trivet; "
         "print(sorted({'numpy', 'psycopg', 'litestar', 'onnxruntime', 'pandas', 'mcp'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert python("-c", code).stdout == "[]\n"

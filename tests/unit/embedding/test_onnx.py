@@ -23,6 +23,7 @@ from retrieval.embedding.onnx import MAX_PIECES, OnnxEmbedder, joined_vectors, w
 from retrieval.errors import TrivetError
 from retrieval.installation import models_dir
 from retrieval.ranking.weighting import FRAGMENTS_FROM, FRAGMENTS_TO
+from tests.processes import python
 
 MODEL = models_dir() / "embedder.onnx"
 TOKENIZER = models_dir() / "embedder.tokenizer.json"
@@ -306,7 +307,7 @@ def test_memory_that_documents_took_is_given_back() -> None:
 
     In a process of its own, where nothing else takes memory meanwhile.
     """
-    subprocess.run([sys.executable, "-c", GIVEN_BACK], env=os.environ | {"PYTHONPATH": os.getcwd()}, check=True)
+    python("-c", GIVEN_BACK)
 
 
 async def test_memory_is_kept_while_documents_come(embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:

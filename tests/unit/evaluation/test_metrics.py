@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from math import log2
 
@@ -15,6 +12,7 @@ import pytest
 
 from retrieval.evaluation.metrics import measures, ndcg, recall, reciprocal_rank
 from retrieval.significance import PairedTest, bootstrap, compare, holm
+from tests.processes import python
 
 
 def test_ndcg_of_binary_grades_by_hand() -> None:
@@ -70,16 +68,8 @@ def test_measures_agree_with_ranx() -> None:
     rankings = {qid: rng.sample(ids, 30) for qid in qrels}
     run = {qid: {id_: 1.0 / rank for rank, id_ in enumerate(r, start=1)} for qid, r in rankings.items()}
     chosen = measures(10)
-    oracle = json.loads(
-        subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", ORACLE],
-            input=json.dumps([qrels, run, list(chosen)]),
-            env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-    )
+    given = json.dumps([qrels, run, list(chosen)])
+    oracle = json.loads(python("-W", "ignore", "-c", ORACLE, stdin=given, NUMBA_DISABLE_JIT="1").stdout)
     for name, measure in chosen.items():
         mean = np.mean([measure(rankings[qid], qrels[qid]) for qid in qrels])
         assert mean == pytest.approx(oracle[name], abs=1e-9), name

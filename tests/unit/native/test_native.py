@@ -14,7 +14,7 @@ import native
 from hatch_build import WheelHook
 from native.build import system_compiler
 from native.cpu import LEVELS, file_name
-from tests.processes import ROOT, new_data_dir
+from tests.processes import ROOT, new_data_dir, python
 
 LIBRARY = file_name(LEVELS[0])
 MACHINE = slice(18, 20)
@@ -34,13 +34,11 @@ def test_only_the_address_of_a_contiguous_array_is_given(is_writable: bool) -> N
 
 def classify(native_folder: Path) -> subprocess.CompletedProcess[str]:
     """A command that needs the library, with another folder in the place of `native/`."""
-    command = [sys.executable, "-m", "retrieval.cli", "classify", "Who is Ann?"]
+    command = ("-m", "retrieval.cli", "classify", "Who is Ann?")
     paths = os.pathsep.join((str(native_folder.parent), str(ROOT)))
     with new_data_dir() as data:
-        environment = {**os.environ, "PYTHONPATH": paths, "TRIVET_DATA_DIR": str(data)}
-        return subprocess.run(
-            command, cwd=native_folder.parent, env=environment, capture_output=True, text=True, check=False
-        )
+        settings = {"PYTHONPATH": paths, "TRIVET_DATA_DIR": str(data)}
+        return python(*command, status=None, cwd=native_folder.parent, **settings)
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 
 import pytest
 
 from retrieval.errors import FusionError
 from retrieval.types.search import Leg
+from tests.processes import python
 from tests.rankings import weighted_rrf
 
 RANKINGS = {Leg.VECTOR: ["a", "b", "c"], Leg.BM25: ["c", "a"], Leg.GRAPH: ["d"]}
@@ -37,13 +35,7 @@ def test_scores_are_the_formula_worked_by_hand() -> None:
 
 def test_unit_weights_agree_with_ranx() -> None:
     """In a process of its own, where ranx need not be compiled (20 s) and may warn."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", RANX, json.dumps(RANKINGS)],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-W", "ignore", "-c", RANX, json.dumps(RANKINGS), NUMBA_DISABLE_JIT="1")
     actual = {one.id: one.score for one in weighted_rrf(RANKINGS, ONES)}
     assert actual == pytest.approx(json.loads(done.stdout))
 
