@@ -18,9 +18,9 @@ from postgres.prepared import PreparedStatement
 from retrieval.errors import StoreUnavailable
 from retrieval.store import reachability
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from retrieval.store.migrate import migrate
 from retrieval.store.pool import WAIT_TIMEOUT_S, Connection, Pool, open_pool
-from tests.processes import PATIENCE_S, new_data_dir, postgres_in
+from tests.faults.servers import FAST
+from tests.processes import PATIENCE_S, postgres_in
 from tests.serving import problem_of, served
 
 SOON_S = WAIT_TIMEOUT_S / 2
@@ -207,24 +207,20 @@ async def test_the_first_request_after_an_outage_is_answered(line: Line, monkeyp
 
 
 @pytest.fixture
-def frozen_postgres() -> Iterator[tuple[str, Path]]:
-    """A server of the test's own: its URL and its folder."""
-    with new_data_dir() as folder:
-        server = EmbeddedPostgres(folder, settings={"fsync": "off", "shared_buffers": "64MB"})
-        url = server.start()
-        asyncio.run(migrate(url))
-        try:
-            yield url, folder
-        finally:
-            server.stop()
+def url_of_its_own(data_dir: Path) -> Iterator[str]:
+    """The URL of a server on that folder."""
+    server = EmbeddedPostgres(data_dir, settings=FAST)
+    try:
+        yield server.start()
+    finally:
+        server.stop()
 
 
-async def test_a_server_that_is_frozen(frozen_postgres: tuple[str, Path]) -> None:
+async def test_a_server_that_is_frozen(url_of_its_own: str, data_dir: Path) -> None:
     """Connections stay open, and the system accepts more of them."""
-    url, folder = frozen_postgres
-    async with served(url) as client:
+    async with served(url_of_its_own) as client:
         assert (await client.request(WRITE[0], WRITE[1], json=WRITE[2])).status_code == 201
-        processes = postgres_in(folder)
+        processes = postgres_in(data_dir)
         for process in processes:
             process.send_signal(signal.SIGSTOP)
         try:

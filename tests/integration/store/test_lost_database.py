@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import psycopg
@@ -13,7 +14,6 @@ import pytest
 from retrieval.errors import Collided, InvalidInput, StoreUnavailable
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.pool import WAIT_TIMEOUT_S, Pool
-from tests.folders import database_folder
 from tests.serving import problem_of, served
 
 NAMESPACE = "/v1/namespaces/a"
@@ -35,15 +35,14 @@ REQUESTS: list[tuple[str, str, object]] = [
 
 
 @pytest.fixture
-def postgres() -> Iterator[EmbeddedPostgres]:
+def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
     """A server of the test's own, to be stopped."""
-    with database_folder() as folder:
-        server = EmbeddedPostgres(folder / "data", settings={"fsync": "off"})
-        try:
-            server.start()
-            yield server
-        finally:
-            server.stop()
+    server = EmbeddedPostgres(data_dir, settings={"fsync": "off"})
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
 
 
 async def test_a_database_that_goes_and_comes_back(postgres: EmbeddedPostgres, subtests: pytest.Subtests) -> None:
