@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
 
 from classifier.intents import INTENTS, Intent
+from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
 from retrieval.types.search import Leg
 
 EVEN = (0.25, 0.25, 0.25, 0.25)
+
+_BALANCED = Recipe(weights={Leg.VECTOR: 0.4, Leg.BM25: 0.3, Leg.GRAPH: 0.3}, rrf_k=5, fan_out=40)
+BASE = replace(
+    DEFAULT,
+    fixed=_BALANCED,
+    per_intent=dict.fromkeys(INTENTS, _BALANCED),
+    learned_share=0.0,
+    vector_noise=2.0,
+    bm25_noise=0.0,
+)
+"""A profile to start from, for which all intents are alike and no hit is noise."""
 
 
 def sure(intent: Intent) -> tuple[float, float, float, float]:
@@ -62,3 +78,9 @@ def ranking(length: int, gold_at: int | None, prefix: str) -> list[tuple[str, fl
     if gold_at is not None:
         ids[gold_at - 1] = "gold"
     return [(id_, 1.0 - at / 1_000) for at, id_ in enumerate(ids)]
+
+
+def found_by(right: Leg, number: int, rng: Random, **fields: Any) -> SavedQuery:
+    """A query to which one leg has the gold among its first, and no other has it."""
+    hits = {leg: ranking(15, rng.randint(1, 2) if leg is right else None, leg.value[0]) for leg in Leg}
+    return saved(number, vector=hits[Leg.VECTOR], bm25=hits[Leg.BM25], graph=hits[Leg.GRAPH], **fields)

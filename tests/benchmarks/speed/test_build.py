@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -26,10 +26,9 @@ _COUNTS = "select n.name, count(*) from namespace n join memory m on m.ns = n.ns
 _INDEXES = "select indexdef from pg_indexes where indexdef like '%hnsw%' order by 1"
 
 
-@contextmanager
-def silent(_title: str, _total: int | None) -> Iterator[Callable[[int], None]]:
+def silent(*_: object) -> AbstractContextManager[Callable[[int], None]]:
     """No display of progress."""
-    yield lambda _: None
+    return nullcontext(lambda _: None)
 
 
 async def test_namespaces_are_filled_once_and_the_index_is_made_again(

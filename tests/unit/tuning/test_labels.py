@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from classifier.intents import INTENTS
 from retrieval.errors import InvalidInput
-from retrieval.profiles.profile import DEFAULT, Recipe
+from retrieval.profiles.profile import Recipe
 from retrieval.tuning.labels import gained_of, labelled_searches
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import Fitter, data_of
 from retrieval.types.journal import Feedback
 from retrieval.types.search import Leg
-from tests.tuned import ranking, saved
+from tests.tuned import BASE, ranking, saved
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -133,15 +132,7 @@ def test_clicks_corrected_for_their_places_find_the_better_leg(position_bias: fl
     """BM25 is right more often, and clicks taken as they are say the opposite."""
     queries = clicked_searches(position_bias)
     even = Recipe(weights={Leg.VECTOR: 0.45, Leg.BM25: 0.45, Leg.GRAPH: 0.1}, rrf_k=5, fan_out=40)
-    base = replace(
-        DEFAULT,
-        fixed=even,
-        per_intent=dict.fromkeys(INTENTS, even),
-        learned_share=0.0,
-        vector_noise=2.0,
-        bm25_noise=0.0,
-    )
-    fitter = Fitter(data_of(queries, base), np.arange(len(queries)))
+    fitter = Fitter(data_of(queries, replace(BASE, fixed=even)), np.arange(len(queries)))
     weights = fitter.fixed.weights
     worse = Leg.VECTOR if better is Leg.BM25 else Leg.BM25
     assert weights[better] > weights[worse]

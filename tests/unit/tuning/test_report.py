@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from msgspec.structs import replace
 
 from classifier.intents import INTENTS, Intent
 from retrieval.profiles.gate import Trial, judge
-from retrieval.profiles.profile import DEFAULT, Recipe
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, group_tables, headline, outcome, recipe_table, score_table
 from retrieval.reporting.tuning_page import page
@@ -20,16 +18,7 @@ from retrieval.tuning.fitting import Baselines, TuningPlan, tune
 from retrieval.tuning.runs import SavedQuery, legs_key
 from retrieval.tuning.summary import Tuning, reliability_of
 from retrieval.types.search import Leg
-from tests.tuned import ranking, saved, sure
-
-EVEN = Recipe(weights={Leg.VECTOR: 0.4, Leg.BM25: 0.3, Leg.GRAPH: 0.3}, rrf_k=5, fan_out=40)
-BASE = replace(DEFAULT, fixed=EVEN, per_intent=dict.fromkeys(INTENTS, EVEN), learned_share=0.0, vector_noise=2.0)
-
-
-@contextmanager
-def unseen(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Progress that nobody watches."""
-    yield lambda _: None
+from tests.tuned import BASE, found_by, sure
 
 
 def queries(count: int = 60) -> list[SavedQuery]:
@@ -37,16 +26,9 @@ def queries(count: int = 60) -> list[SavedQuery]:
     rng = random.Random(0)
     found = []
     for number in range(count):
-        hits = {leg: ranking(12, rng.randint(1, 2) if leg is Leg.BM25 else None, leg.value[0]) for leg in Leg}
         read = Intent.PREFERENCE if number % 3 else Intent.FACT_LOOKUP
-        query = saved(
-            number,
-            vector=hits[Leg.VECTOR],
-            bm25=hits[Leg.BM25],
-            graph=hits[Leg.GRAPH],
-            probabilities=sure(read),
-            intent=read if number % 4 else Intent.RELATIONSHIP,
-        )
+        labelled = read if number % 4 else Intent.RELATIONSHIP
+        query = found_by(Leg.BM25, number, rng, probabilities=sure(read), intent=labelled)
         found.append(replace(query, type="<why>" if number % 2 else "when"))
     return found
 
@@ -54,7 +36,7 @@ def queries(count: int = 60) -> list[SavedQuery]:
 @pytest.fixture(scope="module")
 def better() -> Tuning:
     baselines = Baselines(base=BASE, baseline=BASE, live=BASE, next_version=3, models=())
-    plan = TuningPlan(name="mine", folds=2, seed=0, source="toy", watch=unseen)
+    plan = TuningPlan(name="mine", folds=2, seed=0, source="toy", watch=lambda *_: nullcontext(lambda _: None))
     return tune({legs_key(BASE): queries()}, baselines, plan, started=0.0)
 
 

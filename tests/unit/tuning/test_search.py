@@ -8,31 +8,16 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from classifier.intents import INTENTS, Intent
-from retrieval.profiles.profile import DEFAULT, Recipe
+from classifier.intents import Intent
 from retrieval.tuning.replay import JudgedQueries
 from retrieval.tuning.runs import SavedQuery
 from retrieval.tuning.search import Study, data_of, fit, folds, study, without
 from retrieval.types.search import Leg
-from tests.tuned import ranking, saved, sure
-
-EVEN = Recipe(weights={Leg.VECTOR: 0.4, Leg.BM25: 0.3, Leg.GRAPH: 0.3}, rrf_k=5, fan_out=40)
-BASE = replace(
-    DEFAULT, fixed=EVEN, per_intent=dict.fromkeys(INTENTS, EVEN), learned_share=0.0, vector_noise=2.0, bm25_noise=0.0
-)
+from tests.tuned import BASE, found_by, saved, sure
 
 
 def query(number: int, rng: random.Random, right: Leg, intent: Intent = Intent.FACT_LOOKUP) -> SavedQuery:
-    """The right leg has the gold among its first; another one has it deep down."""
-    found = {leg: ranking(15, rng.randint(1, 2) if leg is right else None, leg.value[0]) for leg in Leg}
-    return saved(
-        number,
-        vector=found[Leg.VECTOR],
-        bm25=found[Leg.BM25],
-        graph=found[Leg.GRAPH],
-        probabilities=sure(intent),
-        namespace=f"n{number % 4}",
-    )
+    return found_by(right, number, rng, probabilities=sure(intent), namespace=f"n{number % 4}")
 
 
 def studied(queries: list[SavedQuery], *, seed: int = 0) -> Study:
