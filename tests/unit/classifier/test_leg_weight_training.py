@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise, permutations
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,18 +35,7 @@ COSINE = FEATURES.index("cosine")
 def row(
     evidence: Sequence[float],
     rankings: Mapping[str, Sequence[str]],
-    *,
-    set_: str = "s",
-    namespace: str = "n",
-    rrf_k: int = 5,
-) -> LabelledRankings:
-    return row_of(evidence, rankings, {"gold"}, set_=set_, namespace=namespace, rrf_k=rrf_k)
-
-
-def row_of(
-    evidence: Sequence[float],
-    rankings: Mapping[str, Sequence[str]],
-    relevant: set[str],
+    relevant: Collection[str] = ("gold",),
     *,
     set_: str = "s",
     namespace: str = "n",
@@ -96,7 +85,7 @@ def test_the_quality_of_a_mixture_is_that_of_its_fusion(
     rankings: dict[str, list[str]], relevant: set[str], rrf_k: int
 ) -> None:
     """nDCG@10 of what the server would answer."""
-    query = row_of([0.0] * len(FEATURES), rankings, relevant, rrf_k=rrf_k)
+    query = row([0.0] * len(FEATURES), rankings, relevant, rrf_k=rrf_k)
     [got] = qualities([query])
     for mixture, quality in zip(GRID, got, strict=True):
         fused = served(query, mixture)
@@ -117,7 +106,7 @@ def test_ties_go_by_id_as_the_server_breaks_them(bm25: tuple[str, ...]) -> None:
     """Where the server's scores are equal, whatever rounding makes of the order of the legs."""
     for graph in permutations("abc"):
         rankings = {"vector": list("acb"), "bm25": list(bm25), "graph": list(graph)}
-        query = row_of([0.0] * len(FEATURES), rankings, {"a"})
+        query = row([0.0] * len(FEATURES), rankings, {"a"})
         for mixture, quality in zip(GRID, qualities([query])[0], strict=True):
             fused = served(query, mixture)
             if len({each.score for each in fused}) < len(fused):
