@@ -1,16 +1,25 @@
-"""`trivet import --format document`: a file as one document."""
+"""`trivet import` of documents: a file as one, a folder as many."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.output import print_json
-from retrieval.documents.files import document_of
-from retrieval.errors import InvalidInput
+from retrieval.cli.group import Failure
+from retrieval.cli.output import print_json, printable, progress
+from retrieval.documents.files import document_of, documents_in
+from retrieval.engine import Trivet
+from retrieval.errors import Conflict, InvalidInput
+from retrieval.lifecycle.jobs import Progress
 from retrieval.settings import Settings
+
+KINDS_SHOWN = 5
+"""How many kinds of files are named of what was skipped."""
 
 
 def import_document(file: Path, namespace: str, settings: Settings, *, as_json: bool) -> None:
@@ -29,3 +38,50 @@ def import_document(file: Path, namespace: str, settings: Settings, *, as_json: 
         print_json(receipt)
     else:
         click.echo(f"{file}: document {receipt.document_id} {receipt.status}, chunks: {receipt.chunks}")
+
+
+def import_folder(folder: Path, namespace: str, settings: Settings, *, as_json: bool) -> None:
+    """Put each document of a folder, print what became of them.
+
+    Raises:
+        InvalidInput: there is none.
+        Failure: some could not be read.
+    """
+    files, others = documents_in(folder)
+    if not files:
+        raise InvalidInput(f"there are no documents in {folder}, by the names of its files")
+    put: dict[str, Any] = {}
+    rejected: dict[str, str] = {}
+
+    async def put_all(engine: Trivet) -> None:
+        job = Progress(kind="import", namespace=namespace, total=len(files))
+        with progress("import", len(files)) as advance:
+            async with engine.jobs.following(job):
+                for file in files:
+                    try:
+                        put[str(file)] = await engine.documents.put(namespace, document_of(file))
+                    except (Conflict, InvalidInput, OSError) as exc:
+                        rejected[str(file)] = str(exc)
+                    advance(1)
+                    job.done += 1
+
+    started = time.perf_counter()
+    with_engine(settings, put_all)
+    seconds = time.perf_counter() - started
+    for name, receipt in put.items():
+        if receipt.warning:
+            click.echo(printable(f"{name}: {receipt.warning}"), err=True)
+    for name, error in rejected.items():
+        click.echo(printable(f"{name}: {error}"), err=True)
+    if as_json:
+        print_json({"documents": put, "rejected": rejected, "skipped": others, "seconds": seconds})
+    else:
+        statuses = Counter(receipt.status for receipt in put.values())
+        counts = ", ".join(f"{statuses[status]} {status}" for status in sorted(statuses))
+        chunks = sum(receipt.chunks for receipt in put.values())
+        click.echo(f"{len(files)} documents: {counts or 'none stored'}, chunks: {chunks} in {seconds:.1f} s")
+        if others:
+            kinds = ", ".join(f"{count} {suffix}" for suffix, count in others.most_common(KINDS_SHOWN))
+            click.echo(printable(f"skipped {others.total()} other files: {kinds}"))
+    if rejected:
+        raise Failure(f"{len(rejected)} of {len(files)} documents were rejected")

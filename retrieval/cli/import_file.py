@@ -18,8 +18,8 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.group import Failure
-from retrieval.cli.import_documents import import_document
-from retrieval.cli.options import checked, example, gathered, input_file, json_option, settings_options
+from retrieval.cli.import_documents import import_document, import_folder
+from retrieval.cli.options import checked, example, gathered, input_file_or_folder, json_option, settings_options
 from retrieval.cli.output import print_json, printable, progress
 from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
@@ -122,9 +122,10 @@ _context_options = gathered(
         "trivet import -n alice history.jsonl",
         "trivet import -n alice chatgpt-export.zip",
         'trivet import -n family "WhatsApp Chat with Ana.txt" --timezone Europe/Lisbon',
+        "trivet import -n team handbooks/",
     )
 )
-@click.argument("file", type=input_file)
+@click.argument("file", type=input_file_or_folder)
 @click.option("-n", "--namespace", help="The namespace.  [default: default; in a corpus each row's own]")
 @click.option(
     "--format",
@@ -143,7 +144,7 @@ _context_options = gathered(
 @settings_options
 @json_option
 def command(
-    file: IO[bytes],
+    file: IO[bytes] | Path,
     namespace: str | None,
     format_: str,
     embedder: EmbedderName | None,
@@ -153,6 +154,9 @@ def command(
 ) -> None:
     """Add memories from FILE: another program's export, JSON lines, JSON or CSV; "-" is standard input.
 
+    FILE may be a document, or a folder, in which each file with a document's name is one; hidden files and JSON are
+    left out.
+
     What is there already with the same content is left alone, so an import that was interrupted is taken up by running
     it again, and a later export adds what is new. The file of `trivet export` is taken back as it was written, with
     the namespace's settings where that has no memories. What is left out, such as system messages, is counted with its
@@ -160,13 +164,18 @@ def command(
     """
     if namespace is not None:
         check_new_name(namespace)
+    if isinstance(file, Path):
+        if format_ not in ("auto", DOCUMENT):
+            raise InvalidInput(f"of a folder each file is a document; give the {format_} export itself, or its zip")
+        _choose(embedder, namespace, settings)
+        import_folder(file, namespace or "default", settings, as_json=as_json)
+        return
     started = time.perf_counter()
     outcome = Outcome()
     with _seekable(file) as seekable:
         source = ImportFile(seekable, os.path.basename(file.name) if os.path.isfile(file.name) else None)
         name = _format_of(source, file.name, context) if format_ == "auto" else format_
-        if embedder:
-            with_engine(settings, lambda engine: engine.choose_embedder(namespace or "default", embedder))
+        _choose(embedder, namespace, settings)
         if name == DOCUMENT:
             import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
             return
@@ -203,6 +212,12 @@ def command(
     for _, warning in sorted({warning for warnings in outcome.warned.values() for warning in warnings.items()}):
         click.echo(warning, err=True)
     _report(outcome, context, name, time.perf_counter() - started, as_json)
+
+
+def _choose(embedder: EmbedderName | None, namespace: str | None, settings: Settings) -> None:
+    """Give the embedder that was named, if one was, to the namespace."""
+    if embedder:
+        with_engine(settings, lambda engine: engine.choose_embedder(namespace or "default", embedder))
 
 
 def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:

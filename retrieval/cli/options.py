@@ -60,7 +60,15 @@ class _InputFile(click.File):
         return super().convert(value, param, ctx)
 
 
+class _InputFileOrFolder(_InputFile):
+    """The same, or the path of a folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return Path(value) if Path(value).is_dir() else super().convert(value, param, ctx)
+
+
 input_file = _InputFile("rb")
+input_file_or_folder = _InputFileOrFolder("rb")
 namespace_option = click.option("-n", "--namespace", default="default", show_default=True, help="The namespace.")
 
 

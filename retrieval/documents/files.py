@@ -1,8 +1,11 @@
-"""A file as a document to put: its name, content and media type."""
+"""Files as documents to put: their names, content and media types."""
 
 from __future__ import annotations
 
 import base64
+import os
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
@@ -43,6 +46,24 @@ def is_document(name: str) -> bool:
     """Whether a file's name is one of a text, page, book, office or source file."""
     suffix = Path(name).suffix.lower()
     return suffix in _MEDIA_TYPES or suffix[1:] in _SOURCE
+
+
+def documents_in(folder: Path) -> tuple[Sequence[Path], Counter[str]]:
+    """The documents of a folder and of those in it, by their names, and how many other files there are by suffix.
+
+    What is hidden is passed over. JSON may be a program's export, which is no document.
+    """
+    found: list[Path] = []
+    others = Counter[str]()
+    for path, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for file in (Path(path, name) for name in sorted(names) if not name.startswith(".")):
+            suffix = file.suffix.lower()
+            if is_document(file.name) and suffix != ".json":
+                found.append(file)
+            else:
+                others[suffix or file.name] += 1
+    return found, others
 
 
 def document_of(path: Path) -> DocumentInput:

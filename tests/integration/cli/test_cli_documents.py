@@ -34,6 +34,44 @@ def test_a_file_of_notes_is_a_document_by_its_name(cli: Cli, tmp_path: Path) -> 
     assert "created, chunks: 1" in cli("import", str(notes), "-n", "home").stdout
 
 
+def test_each_file_of_a_folder_is_a_document(cli: Cli, tmp_path: Path) -> None:
+    """Hidden files, exports and what is no document are left out; what cannot be read does not stop the others."""
+    notes = tmp_path / "Notes & more"
+    for name, text in {
+        "roses.md": "# Roses\n\nWater them on Monday.",
+        "house/tap.txt": "The tap in the kitchen drips.",
+        "house/empty.txt": "",
+        "house/roof.png": "no text",
+        "chats.json": "[]",
+        ".obsidian/app.md": "# Hidden",
+    }.items():
+        (notes / name).parent.mkdir(parents=True, exist_ok=True)
+        (notes / name).write_text(text, encoding="utf-8")
+    done = cli("import", str(notes), "-n", "home", status=1)
+    assert done.stdout.startswith("3 documents: 2 created, chunks: 2 in ")
+    assert done.stdout.endswith("skipped 2 other files: 1 .json, 1 .png\n")
+    assert "empty.txt has 0 bytes" in done.stderr
+    assert done.stderr.endswith("Error: 1 of 3 documents were rejected\n")
+    (notes / "house/empty.txt").write_text("No more.", encoding="utf-8")
+    (notes / "house/tap.txt").write_text("The tap in the kitchen is mended.", encoding="utf-8")
+    again = json.loads(cli("import", str(notes), "-n", "home", "--format", "document", "--json").stdout)
+    assert {Path(name).name: put["status"] for name, put in again["documents"].items()} == {
+        "roses.md": "unchanged", "tap.txt": "updated", "empty.txt": "created",
+    }  # fmt: skip
+    found = cli("search", "Does the tap drip?", "-n", "home", "--json").stdout
+    assert "mended" in found
+    assert "Hidden" not in found
+    assert "drips" not in found
+
+
+def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG")
+    assert "there are no documents in" in cli("import", str(tmp_path), status=1).output
+    refused = cli("import", str(tmp_path), "--format", "slack", status=1).output
+    assert "give the slack export itself, or its zip" in refused
+    assert json.loads(cli("namespaces", "--json").stdout) == {"namespaces": []}
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
