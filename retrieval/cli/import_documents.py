@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,7 +15,9 @@ from retrieval.documents.files import document_of, documents_in
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput
 from retrieval.lifecycle.jobs import Progress
+from retrieval.reporting.table import show_counts
 from retrieval.settings import Settings
+from retrieval.types.document import DocumentReceipt
 
 KINDS_SHOWN = 5
 """How many kinds of files are named of what was skipped."""
@@ -32,8 +33,7 @@ def import_document(file: Path, namespace: str, settings: Settings, *, as_json: 
         raise InvalidInput("a document is read from a file on disk, which its id follows from")
     document = document_of(file)
     receipt = with_engine(settings, lambda engine: engine.documents.put(namespace, document))
-    if receipt.warning:
-        click.echo(f"{file}: {receipt.warning}", err=True)
+    _warn(file, receipt)
     if as_json:
         print_json(receipt)
     else:
@@ -50,7 +50,7 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, as_json: 
     files, others = documents_in(folder)
     if not files:
         raise InvalidInput(f"there are no documents in {folder}, by the names of its files")
-    put: dict[str, Any] = {}
+    put: dict[str, DocumentReceipt] = {}
     rejected: dict[str, str] = {}
 
     async def put_all(engine: Trivet) -> None:
@@ -59,25 +59,21 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, as_json: 
             async with engine.jobs.following(job):
                 for file in files:
                     try:
-                        put[str(file)] = await engine.documents.put(namespace, document_of(file))
+                        put[str(file)] = receipt = await engine.documents.put(namespace, document_of(file))
+                        _warn(file, receipt)
                     except (Conflict, InvalidInput, OSError) as exc:
                         rejected[str(file)] = str(exc)
+                        click.echo(printable(f"{file}: {exc}"), err=True)
                     advance(1)
                     job.done += 1
 
     started = time.perf_counter()
     with_engine(settings, put_all)
     seconds = time.perf_counter() - started
-    for name, receipt in put.items():
-        if receipt.warning:
-            click.echo(printable(f"{name}: {receipt.warning}"), err=True)
-    for name, error in rejected.items():
-        click.echo(printable(f"{name}: {error}"), err=True)
     if as_json:
         print_json({"documents": put, "rejected": rejected, "skipped": others, "seconds": seconds})
     else:
-        statuses = Counter(receipt.status for receipt in put.values())
-        counts = ", ".join(f"{statuses[status]} {status}" for status in sorted(statuses))
+        counts = show_counts(Counter(receipt.status for receipt in put.values()))
         chunks = sum(receipt.chunks for receipt in put.values())
         click.echo(f"{len(files)} documents: {counts or 'none stored'}, chunks: {chunks} in {seconds:.1f} s")
         if others:
@@ -85,3 +81,8 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, as_json: 
             click.echo(printable(f"skipped {others.total()} other files: {kinds}"))
     if rejected:
         raise Failure(f"{len(rejected)} of {len(files)} documents were rejected")
+
+
+def _warn(file: Path, receipt: DocumentReceipt) -> None:
+    if receipt.warning:
+        click.echo(printable(f"{file}: {receipt.warning}"), err=True)

@@ -30,6 +30,7 @@ from retrieval.imports.jsonl import header_of
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.ingest.batches import batches
 from retrieval.lifecycle.jobs import Progress
+from retrieval.reporting.table import show_counts
 from retrieval.settings import Settings
 from retrieval.store.namespaces import check_new_name
 from retrieval.tasks import in_order
@@ -243,7 +244,7 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: flo
         summary = {"format": format_, "lines": total, "counts": outcome.counts, "rejected": outcome.rejected}
         print_json({**summary, "skipped": outcome.skips(), "notes": context.notes, "seconds": seconds})
     else:
-        counts = ", ".join(f"{outcome.counts[status]} {status}" for status in sorted(outcome.counts))
+        counts = show_counts(outcome.counts)
         click.echo(f"{total} {noun}: {counts or 'nothing to do'} in {seconds:.1f} s ({total / seconds:.0f}/s)")
         for reason, skip in outcome.skips().items():
             more = "" if skip["count"] <= PLACES_SHOWN else ", …"

@@ -50,7 +50,9 @@ MEDIA_TYPES: Mapping[str, Form] = {
     "application/xml": "code",
     "application/yaml": "code",
 }
-"""What is read; `text/` with any other name is source code."""
+"""What is read, the usual name of a form before others; `text/` with any other name is source code."""
+
+_USUAL: Mapping[Form, str] = {MEDIA_TYPES[name]: name for name in reversed([*MEDIA_TYPES])}
 
 _READ = "text, Markdown, HTML, PDF, .docx, .xlsx, .pptx, EPUB, Jupyter notebooks and source code"
 
@@ -125,12 +127,6 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
             text or too much of it.
     """
     form = _form(content, media_type)
-    name = (
-        (media_type or next(each for each in MEDIA_TYPES if MEDIA_TYPES[each] == form))
-        .partition(";")[0]
-        .strip()
-        .lower()
-    )
     warning = None
     if form in _NAMES:
         reading = await _read_apart(form, content)
@@ -147,7 +143,7 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
     return Extract(
         text=text,
         structure=structure,
-        media_type=name,
+        media_type=_without_parameters(media_type) if media_type else _USUAL[form],
         title=title,
         begins_with_title=form not in ("code", "table", "workbook", "slides"),
         warning=warning,
@@ -167,7 +163,7 @@ def _form(content: bytes, media_type: str | None) -> Form:
         if _NOTEBOOK.match(content.removeprefix(codecs.BOM_UTF8)):
             return "notebook"
         return "markdown" if _MARKDOWN.search(head) else "text"
-    name = media_type.partition(";")[0].strip().lower()
+    name = _without_parameters(media_type)
     form = MEDIA_TYPES.get(name) or ("code" if name.startswith("text/") else None)
     if form is None:
         raise InvalidInput(f"cannot be read; what can is text/* and {', '.join(MEDIA_TYPES)}", loc=("media_type",))
@@ -176,6 +172,11 @@ def _form(content: bytes, media_type: str | None) -> Form:
     if found != form and (found or form in _NAMES):
         raise InvalidInput(f"the content is {_NAMES[found] if found else f'not {_NAMES[form]}'}", loc=("media_type",))
     return form
+
+
+def _without_parameters(media_type: str) -> str:
+    """The name of a media type, without such as its encoding."""
+    return media_type.partition(";")[0].strip().lower()
 
 
 def _packed_form(content: bytes) -> Form | None:

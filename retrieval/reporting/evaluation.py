@@ -19,7 +19,7 @@ from retrieval.evaluation.comparisons import (
 )
 from retrieval.evaluation.scores import MACRO_SETS, OVERALL
 from retrieval.evaluation.summary import Figures, Running, Summary
-from retrieval.reporting.table import Table, aligned, show_interval, show_share
+from retrieval.reporting.table import Table, aligned, show_counts, show_interval, show_share
 from retrieval.types.evaluation import Verdict
 
 _JUDGED: Final[Mapping[Verdict, str]] = {
@@ -77,8 +77,7 @@ def _print_text(console: Console, text: str) -> None:
 
 def headline(summary: Summary) -> str:
     """What was run, in two lines."""
-    counts = summary.ingestion.counts
-    stored = ", ".join(f"{counts[status]} {status}" for status in sorted(counts))
+    stored = show_counts(summary.ingestion.counts)
     skipped = f", {summary.skipped} without evidence skipped" if summary.skipped else ""
     sampled = " (a sample)" if summary.sampled else ""
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retrieval.types.evaluation import Estimate
@@ -51,3 +51,12 @@ def show_interval(found: Estimate, *, signed: bool = False) -> str:
 def show_share(share: float, *, signed: bool = False) -> str:
     """A number between -1 and 1 in three digits, such as `.482`."""
     return format(share, "+.3f" if signed else ".3f").replace("0.", ".", 1)
+
+
+def show_counts(counts: Mapping[str, int]) -> str:
+    """How many there are of each kind.
+
+    >>> show_counts({"updated": 1, "created": 12})
+    '12 created, 1 updated'
+    """
+    return ", ".join(f"{counts[kind]} {kind}" for kind in sorted(counts))
