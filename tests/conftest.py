@@ -20,7 +20,6 @@ import onnxruntime as ort
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from classifier.inference import open_session
 from graph.neighbourhood import Bounds
@@ -62,25 +61,23 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
-    """The tests' server. Its `template` database is migrated, `url` is of `postgres`."""
+    """The tests' server: a connection to its `postgres`, and the name of its migrated database."""
 
-    url: str
+    admin: psycopg.Connection[Any]
     template: str
 
     def database(self, name: str) -> str:
         """The URL of one of its databases."""
-        return f"postgresql://postgres@/{name}?host={conninfo_to_dict(self.url)['host']}&port=5432"
+        return f"postgresql://postgres@/{name}?host={self.admin.info.host}&port=5432"
 
     @contextmanager
     def clone(self, template: str | None = None) -> Iterator[str]:
         """A clone of a database, by default of `template`: its URL. In the end it is dropped, whoever is connected."""
         name = f"test_{next(_NUMBERS)}"
         new, old = sql.Identifier(name), sql.Identifier(template or self.template)
-        with psycopg.connect(self.url, autocommit=True) as db:
-            db.execute(sql.SQL("create database {} template {} strategy file_copy").format(new, old))
+        self.admin.execute(sql.SQL("create database {} template {} strategy file_copy").format(new, old))
         yield self.database(name)
-        with psycopg.connect(self.url, autocommit=True) as db:
-            db.execute(sql.SQL("drop database if exists {} with (force)").format(new))
+        self.admin.execute(sql.SQL("drop database if exists {} with (force)").format(new))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -118,7 +115,8 @@ def postgres_server() -> Iterator[PostgresServer]:
         try:
             url = server.start()
             asyncio.run(migrate(url))
-            yield PostgresServer(url=make_conninfo(url, dbname="postgres"), template=DATABASE)
+            with psycopg.connect(url, dbname="postgres", autocommit=True) as admin:
+                yield PostgresServer(admin=admin, template=DATABASE)
         finally:
             server.stop()
 

@@ -87,6 +87,8 @@ class TrivetGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named; raises Failure if it failed."""
+        # Trivet's matrices are small, and NumPy's further threads spin while they wait for large ones.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack characters of a memory
             sys.stdout.reconfigure(errors="backslashreplace")
         with _told_as_failures():

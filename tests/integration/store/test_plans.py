@@ -19,13 +19,13 @@ from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import ContextRequest
 from tests.serving import settings_for
 
-TURNS = 2_000
-SMALL = 500
+TURNS = 1_200
+SMALL = 300
 LOADED = ("memory", "turn")
 """Tables that a process reads in its first query too, in one of two ways."""
 
 READ = ("mention", "entity", "entity_token", "bm25_tail")
-MOST_READ = 500
+MOST_READ = 300
 DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
