@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.serving import on_a_port, settings_for
 
 FOLDER = Path(__file__).parent
-EXAMPLES_PER_OPERATION = 5
+EXAMPLES_PER_OPERATION = 8
 
 
 def test_requests_made_from_the_document(database_url: str, tmp_path: Path) -> None:
