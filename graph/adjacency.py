@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
+from struct import Struct
 from typing import Any, LiteralString
 
 import numpy as np
@@ -19,7 +20,7 @@ from graph.forward_chaining import Stated
 from graph.merges import Roots, unified
 from graph.persistent import Persistent, named, part_of
 from graph.relation_index import RelationIndex
-from graph.segments import MOST_SEGMENTS, NO_EDGES, NO_SEGMENT, EdgeSegment, GraphLayout, NarrowEdges
+from graph.segments import MOST_SEGMENTS, NO_EDGES, NO_SEGMENT, EdgeSegment, NarrowEdges
 from native import Array, address, function
 from postgres.arrays import array_text
 
@@ -42,6 +43,8 @@ MENTIONS: LiteralString = (
 _MENTIONS: LiteralString = "select " + MENTIONS + " from mention where ns = %(ns)s"
 _RELATIONS: LiteralString = "select source, type, target, doc from relation where ns = %(ns)s"
 
+_LAYOUT = Struct("3q")
+
 _mentions = function("trivet_graph_mentions", Array, Array, ctypes.c_int64, ctypes.c_int64, Array)
 
 
@@ -61,7 +64,7 @@ class Adjacency(Persistent):
         self._segments = [loaded]
         self._home = np.full(int(loaded.memories.max(initial=-1)) + 1, NO_SEGMENT, np.uint8)
         self._home[loaded.memories] = 0
-        self._layout: GraphLayout | None = None
+        self._layout: bytes | None = None
         self.relations = RelationIndex()
         self.relations.add(relations)
 
@@ -89,11 +92,12 @@ class Adjacency(Persistent):
         return len(self._segments) > MOST_SEGMENTS // 2
 
     @property
-    def layout(self) -> int:
-        """Address of the `trivet_graph` for C, valid until the next `add` or `remove`."""
+    def layout(self) -> bytes:
+        """It as `trivet_graph` of `native/graph.h`, valid until the next `add` or `remove`."""
         if self._layout is None:
-            self._layout = GraphLayout.from_segments(self._segments, self._home)
-        return ctypes.addressof(self._layout)
+            head = _LAYOUT.pack(address(self._home), len(self._home), len(self._segments))
+            self._layout = head + b"".join(segment.layout for segment in self._segments)
+        return self._layout
 
     def add(self, edges: NarrowEdges, relations: Iterable[Stated], docs: Collection[int]) -> None:
         """Add all edges and relations of the memories `docs`, replacing what was stored for them."""

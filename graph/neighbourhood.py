@@ -224,7 +224,7 @@ class Neighbourhood:
         return done if done >= 0 else _fail()
 
 
-def _seen(view: View) -> tuple[int, int, int]:
+def _seen(view: View) -> tuple[bytes, int, int]:
     return view.graph.layout, address(view.eligible), len(view.eligible)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
 from functools import cached_property
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,8 @@ _HASHED_AT_ONCE = 1 << 18
 _ARRAYS = ("entities", "entity_starts", "docs", "doc_weights", "memories", "memory_starts", "codes", "code_weights",
            "levels", "gone")  # fmt: skip
 """What a segment consists of, in the order of `trivet_segment` of `native/graph.h`."""
+
+_LAYOUT = Struct("13q")
 
 
 class EdgeSegment(Persistent):
@@ -71,7 +72,7 @@ class EdgeSegment(Persistent):
         place = int(np.searchsorted(self.memories, doc))
         if self.gone is None:
             self.gone = np.zeros(len(self.entities), np.int32)
-            self.__dict__.pop("described", None)
+            self.__dict__.pop("layout", None)
         self.gone[self.codes[self.memory_starts[place] : self.memory_starts[place + 1]]] += 1
 
     def docs_of(self, entity: int) -> NDArray[np.int32]:
@@ -108,39 +109,11 @@ class EdgeSegment(Persistent):
         return bool(by_entity == by_memory)
 
     @cached_property
-    def described(self) -> SegmentLayout:
-        """The addresses of its arrays, valid while the segment lives and until the first removal."""
+    def layout(self) -> bytes:
+        """It as `trivet_segment` of `native/graph.h`, valid while it lives and until the first removal."""
         arrays = (getattr(self, name) for name in _ARRAYS)
-        addresses = (None if array is None else address(array) for array in arrays)
-        return SegmentLayout(*addresses, len(self.entities), len(self.memories), len(self))
-
-
-class SegmentLayout(ctypes.Structure):
-    """`trivet_segment` of `native/graph.h`."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in _ARRAYS),
-        *((name, ctypes.c_int64) for name in ("n_entities", "n_memories", "n_edges")),
-    )  # fmt: skip
-
-
-class GraphLayout(ctypes.Structure):
-    """`trivet_graph` of `native/graph.h`: all segments of a graph and the home of each memory."""
-
-    _fields_ = (
-        ("segments", ctypes.c_void_p),
-        ("home", ctypes.c_void_p),
-        ("n_segments", ctypes.c_int64),
-        ("n_home", ctypes.c_int64),
-    )
-
-    @classmethod
-    def from_segments(cls, segments: Sequence[EdgeSegment], home: NDArray[np.uint8]) -> GraphLayout:
-        """Valid while the segments and `home` live unchanged."""
-        described = (SegmentLayout * len(segments))(*(segment.described for segment in segments))
-        layout = cls(ctypes.addressof(described), address(home), len(segments), len(home))
-        layout.kept = described
-        return layout
+        addresses = (0 if array is None else address(array) for array in arrays)
+        return _LAYOUT.pack(*addresses, len(self.entities), len(self.memories), len(self))
 
 
 def _hashed(codes: NDArray[Any], docs: NDArray[Any], levels: NDArray[np.uint8]) -> np.uint64:

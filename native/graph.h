@@ -21,9 +21,9 @@ typedef struct {
 
 /* A memory's edges count only in the segment that is its home. */
 typedef struct {
-    const trivet_segment *segments;
     const uint8_t *home; /* by ordinal; TRIVET_NO_SEGMENT if in none */
-    int64_t n_segments, n_home;
+    int64_t n_home, n_segments;
+    trivet_segment segments[];
 } trivet_graph;
 
 /* The edges of one memory: weights are levels[weights[i]]. */
