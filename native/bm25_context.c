@@ -27,9 +27,6 @@ struct cell {
     int64_t doc, at;
 };
 
-/* Up to this number of scores, insertion sort is used. */
-#define FEW 128
-
 /* The next visible turn in one direction, or -1. */
 static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible, int64_t ordinals) {
     for (int64_t steps = 0; turn >= 0 && steps < ordinals; steps++) { /* bounded, in case the links form a cycle */
@@ -82,21 +79,6 @@ static int by_score(const void *one, const void *other) {
     if (a->score != b->score)
         return a->score < b->score ? 1 : -1;
     return (a->doc > b->doc) - (a->doc < b->doc);
-}
-
-/* Sort scores; small arrays by insertion, which the branch predictor handles best. */
-static void sort(struct scored *scores, int64_t count) {
-    if (count > FEW) {
-        qsort(scores, count, sizeof *scores, by_score);
-        return;
-    }
-    for (int64_t i = 1; i < count; i++) {
-        struct scored one = scores[i];
-        int64_t at = i;
-        for (; at && by_score(&scores[at - 1], &one) > 0; at--)
-            scores[at] = scores[at - 1];
-        scores[at] = one;
-    }
 }
 
 /* The distinct memories within `near` of the middle of the windows, ascending; returns their number. */
@@ -183,7 +165,7 @@ static int64_t turns_in_context(const struct query *query, const struct memories
 static int64_t first_ones(struct scored *scores, int64_t count, int64_t enough) {
     if (count <= enough)
         return count;
-    sort(scores, count);
+    qsort(scores, count, sizeof *scores, by_score);
     return enough;
 }
 
@@ -240,7 +222,7 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
                 all[count++] = found[i];
         for (int64_t i = 0; i < count; i++)
             all[i].score *= prior(memories, all[i].doc, &preferences);
-        sort(all, count);
+        qsort(all, count, sizeof *all, by_score);
         int64_t best = count < wanted ? count : wanted;
         while (best && best < count && all[best].score == all[best - 1].score)
             best++;
