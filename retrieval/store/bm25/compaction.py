@@ -159,22 +159,30 @@ class _Compaction:
         return next((tier for tier in tiers.values() if len(tier) >= TIER_WIDTH), None)
 
     async def merge(self, segments: Sequence[Segment]) -> None:
-        """Merge segments into one, dropping deleted memories."""
+        """Merge segments into one, dropping deleted memories, a range of terms at a time to bound memory use."""
         dead = await self._integers(_TOMBSTONES)  # read before the live memories, so that no memory is in both
         first = min((segment.first_doc for segment in segments), default=0)
         last = max((segment.last_doc for segment in segments), default=-1)
         everything = len(segments) == len(await self.segments.live())
         purged = dead if everything else dead[(dead >= first) & (dead <= last)]
         numbers = [segment.segment for segment in segments]
-        merge = _Merge(await self._alive(first, last), first)
+        alive, cutter = await self._alive(first, last), RowCutter()
+        seen = np.zeros_like(alive)
+
+        def merged_rows(rows: Sequence[bytes], last_term: int) -> list[tuple[int, bytes]]:
+            table = cutter.cut(rows, last_term)
+            table = table.only(alive[table.docs - first]).sorted()
+            seen[table.docs - first] = True
+            return list(pack(table))
+
         merged = await self.segments.begin()
         for first_term, last_term in term_ranges(sum(each.docs for each in segments)):
             rows = await self.segments.rows(numbers, first_term, last_term)
-            await self.segments.write(merged, await asyncio.to_thread(merge.step, rows, last_term))
+            await self.segments.write(merged, await asyncio.to_thread(merged_rows, rows, last_term))
         async with self.segments.holding():
             await self.segments.retire(numbers)
-            if merge.docs:
-                await self.segments.go_live(Segment(merged, merge.docs, first, last))
+            if docs := int(np.count_nonzero(seen)):
+                await self.segments.go_live(Segment(merged, docs, first, last))
             await self._conn.execute(_REMOVE_TOMBSTONES, {"ns": self._ns, "docs": array_text(purged.tolist())})
         await self.segments.clean()
 
@@ -199,29 +207,3 @@ def _packed(tail: bytes, alive: NDArray[np.bool_], first_doc: int) -> list[tuple
     """Build the segment rows for the memories of a tail that still exist."""
     table = unpack_tail(tail)
     return list(pack(table.only(alive[table.docs - first_doc]).sorted()))
-
-
-class _Merge:
-    """A merge of several segments, one range of terms at a time, so that memory use does not depend on their size."""
-
-    def __init__(self, alive: NDArray[np.bool_], first_doc: int) -> None:
-        """`alive` is a mask over the ordinals from `first_doc`; it covers all postings."""
-        self._alive = alive
-        self._first_doc = first_doc
-        self._seen = np.zeros(alive.size, np.bool_)
-        self._cutter = RowCutter()
-
-    @property
-    def docs(self) -> int:
-        """Distinct memories merged so far."""
-        return int(np.count_nonzero(self._seen))
-
-    def step(self, rows: Sequence[bytes], last_term: int) -> list[tuple[int, bytes]]:
-        """Merge the next range of terms, up to `last_term`; returns the merged rows, each with its first term.
-
-        `rows` are all whose first term is in the range; later terms in the last of them are kept for the next step.
-        """
-        table = self._cutter.cut(rows, last_term)
-        table = table.only(self._alive[table.docs - self._first_doc]).sorted()
-        self._seen[table.docs - self._first_doc] = True
-        return list(pack(table))
