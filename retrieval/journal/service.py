@@ -77,8 +77,8 @@ class JournalService:
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
         async with namespaces.opened(self._pool, name) as (conn, found):
             rows = await feedback.page(conn, found.ns, after=after, limit=limit + 1)
-        cursor = str(rows[limit - 1].number) if len(rows) > limit else None
-        return FeedbackPage(feedback=[row.feedback for row in rows[:limit]], next_cursor=cursor)
+        cursor = str(rows[limit - 1][0]) if len(rows) > limit else None
+        return FeedbackPage(feedback=[each for _, each in rows[:limit]], next_cursor=cursor)
 
     async def delete_feedback(self, name: str) -> int:
         """Delete all feedback; returns the number deleted."""
@@ -91,8 +91,8 @@ class JournalService:
         await self._journal.flush()
         async with namespaces.opened(self._pool, name) as (conn, found):
             rows = await query_log.read(conn, found.ns, after=after, limit=limit + 1)
-        cursor = str(rows[limit - 1].number) if len(rows) > limit else None
-        return QueryPage(queries=[row.entry for row in rows[:limit]], next_cursor=cursor)
+        cursor = str(rows[limit - 1][0]) if len(rows) > limit else None
+        return QueryPage(queries=[each for _, each in rows[:limit]], next_cursor=cursor)
 
     async def delete_queries(self, name: str, *, ids: Sequence[str] | None = None) -> int:
         """Delete the entries of these searches, or all; returns the number deleted."""
@@ -115,9 +115,9 @@ class JournalService:
         await self._journal.flush()
         async with namespaces.opened(self._pool, name) as (conn, found):
             while rows := await query_log.read(conn, found.ns, after=after, limit=_ENTRIES_AT_ONCE):
-                ids = [row.entry.id for row in rows if contains(row.entry, containing)]
+                ids = [entry.id for _, entry in rows if contains(entry, containing)]
                 changed += await query_log.redact(conn, found.ns, ids)
-                after = rows[-1].number
+                after = rows[-1][0]
         return changed
 
     async def judged_queries(self, name: str) -> list[Feedback]:

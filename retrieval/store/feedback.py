@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 import msgspec
 from psycopg import AsyncConnection
@@ -53,13 +53,6 @@ _ALL: LiteralString = "select " + _COLUMNS + " from feedback where ns = %(ns)s o
 _DELETE: LiteralString = "delete from feedback where ns = %(ns)s"
 
 
-class NumberedFeedback(NamedTuple):
-    """Feedback with its number in the namespace."""
-
-    number: int
-    feedback: Feedback
-
-
 async def lock(conn: AsyncConnection[Any], ns: int) -> None:
     """Block other writers of the namespace's feedback until the transaction ends."""
     await conn.execute(_LOCK, {"ns": ns})
@@ -98,8 +91,8 @@ async def insert(
     await conn.execute(_INSERT, parameters)
 
 
-async def page(conn: AsyncConnection[Any], ns: int, *, after: int, limit: int) -> Sequence[NumberedFeedback]:
-    """Feedback with numbers above `after`, oldest first."""
+async def page(conn: AsyncConnection[Any], ns: int, *, after: int, limit: int) -> Sequence[tuple[int, Feedback]]:
+    """Feedback with numbers above `after`, oldest first, each after its number in the namespace."""
     cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
     return [_numbered(row) for row in await cursor.fetchall()]
 
@@ -107,7 +100,7 @@ async def page(conn: AsyncConnection[Any], ns: int, *, after: int, limit: int) -
 async def read(conn: AsyncConnection[Any], ns: int) -> list[Feedback]:
     """All feedback of the namespace, in order of time."""
     cursor = await conn.execute(_ALL, {"ns": ns})
-    return [_numbered(row).feedback for row in await cursor.fetchall()]
+    return [_numbered(row)[1] for row in await cursor.fetchall()]
 
 
 async def delete(conn: AsyncConnection[Any], ns: int) -> int:
@@ -115,10 +108,10 @@ async def delete(conn: AsyncConnection[Any], ns: int) -> int:
     return (await conn.execute(_DELETE, {"ns": ns})).rowcount
 
 
-def _numbered(row: Sequence[Any]) -> NumberedFeedback:
+def _numbered(row: Sequence[Any]) -> tuple[int, Feedback]:
     """Decode a row of `_COLUMNS`."""
     number, *values = row
     fields = dict(zip(Feedback.__struct_fields__, values, strict=True))
     if fields["filters"] is not None:
         fields["filters"] = msgspec.convert(fields["filters"], Filters)
-    return NumberedFeedback(number, Feedback(**fields))
+    return number, Feedback(**fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 import msgspec
 from psycopg import AsyncConnection
@@ -77,13 +77,6 @@ _TRIM: LiteralString = """
 """
 
 
-class NumberedQuery(NamedTuple):
-    """An entry with its number in the namespace."""
-
-    number: int
-    entry: LoggedQuery
-
-
 async def record(conn: AsyncConnection[Any], ns: int, entry: LoggedQuery, settings: QueryLogSettings) -> None:
     """Insert one entry, after redaction, and delete those beyond the limit; `conn` is in autocommit mode.
 
@@ -109,8 +102,8 @@ async def key(conn: AsyncConnection[Any], ns: int) -> bytes | None:
 
 async def read(
     conn: AsyncConnection[Any], ns: int, *, after: int = 0, limit: int | None = None
-) -> Sequence[NumberedQuery]:
-    """Entries with numbers above `after`, oldest first."""
+) -> Sequence[tuple[int, LoggedQuery]]:
+    """Entries with numbers above `after`, oldest first, each after its number in the namespace."""
     cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
     return [_numbered(row) for row in await cursor.fetchall()]
 
@@ -118,7 +111,7 @@ async def read(
 async def find(conn: AsyncConnection[Any], ns: int, search_id: str) -> LoggedQuery | None:
     """The entry of one search; None if there is none."""
     row = await (await conn.execute(_FIND, {"ns": ns, "id": search_id})).fetchone()
-    return None if row is None else _numbered(row).entry
+    return None if row is None else _numbered(row)[1]
 
 
 async def delete(conn: AsyncConnection[Any], ns: int, *, ids: Sequence[str] | None = None) -> int:
@@ -147,17 +140,14 @@ async def trim(conn: AsyncConnection[Any]) -> int:
     return deleted
 
 
-def _numbered(row: Sequence[Any]) -> NumberedQuery:
+def _numbered(row: Sequence[Any]) -> tuple[int, LoggedQuery]:
     """Decode a row of `_COLUMNS`."""
     number, *before, ids, scores, filters, as_of, query_timestamp, total_ms = row
-    return NumberedQuery(
-        number,
-        LoggedQuery(
-            **dict(zip(LoggedQuery.__struct_fields__, before, strict=False)),
-            results=None if ids is None else [ScoredId(id=i, score=s) for i, s in zip(ids, scores, strict=True)],
-            filters=None if filters is None else msgspec.convert(filters, Filters),
-            as_of=as_of,
-            query_timestamp=query_timestamp,
-            total_ms=total_ms,
-        ),
+    return number, LoggedQuery(
+        **dict(zip(LoggedQuery.__struct_fields__, before, strict=False)),
+        results=None if ids is None else [ScoredId(id=i, score=s) for i, s in zip(ids, scores, strict=True)],
+        filters=None if filters is None else msgspec.convert(filters, Filters),
+        as_of=as_of,
+        query_timestamp=query_timestamp,
+        total_ms=total_ms,
     )
