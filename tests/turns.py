@@ -24,7 +24,7 @@ HALF_PRECISION = 2e-3
 class HashedEmbedder:
     """Every text its own random unit vector."""
 
-    model, dimensions = "hashed", DIMENSIONS
+    model = "hashed"
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """The vector of a text."""

@@ -85,7 +85,6 @@ class PreparedEmbedder:
     """An `Embedder` whose documents' vectors are handed over before each batch."""
 
     model: str = MODEL_NAME
-    dimensions: int = DIMENSIONS
 
     def __init__(self) -> None:
         self._prepared: tuple[Sequence[str], NDArray[np.float32]] = ((), np.empty((0, DIMENSIONS), np.float32))

@@ -11,6 +11,7 @@ import numpy as np
 from cachetools import TTLCache
 from numpy.typing import NDArray
 
+from classifier.features import EMBEDDING_DIM
 from retrieval.single_flight import SingleFlight
 from retrieval.timings import Stopwatch
 
@@ -23,17 +24,15 @@ class Embedder(Protocol):
 
     Attributes:
         model: name stored with a namespace's vectors; vectors of different models are never compared.
-        dimensions: length of every vector.
     """
 
     model: str
-    dimensions: int
 
     def embed_query(self, text: str) -> Awaitable[NDArray[np.float32]]:
-        """Embed a query as a unit vector of shape (dimensions,)."""
+        """Embed a query as a unit vector of shape (EMBEDDING_DIM,)."""
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed documents as unit rows of shape (len(texts), dimensions), in order."""
+        """Embed documents as unit rows of shape (len(texts), EMBEDDING_DIM), in order."""
 
     def fragment_share(self, text: str) -> float:
         """The share of a query that the model reads letter by letter or not at all, in [0, 1]."""
@@ -77,12 +76,11 @@ class CachedEmbedder:
         self._remembered: TTLCache[str, NDArray[np.float32]] = TTLCache(max_entries, max_age_s, timer=clock)
         self._running: SingleFlight[str, NDArray[np.float32]] = SingleFlight()
         self.model: str = inner.model
-        self.dimensions: int = inner.dimensions
         self.hits = 0
         self.misses = 0
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed a query, from the cache if possible; shape (dimensions,), read-only."""
+        """Embed a query, from the cache if possible; shape (EMBEDDING_DIM,), read-only."""
         vector = self.remembered(text)
         return await asyncio.shield(self.begin(text)) if vector is None else vector
 
@@ -98,7 +96,7 @@ class CachedEmbedder:
         return computed
 
     def remembered(self, text: str) -> NDArray[np.float32] | None:
-        """The cached vector of a query; shape (dimensions,), read-only. None if it is not cached."""
+        """The cached vector of a query; shape (EMBEDDING_DIM,), read-only. None if it is not cached."""
         vector = self._remembered.get(text)
         if vector is not None:
             self.hits += 1
@@ -107,7 +105,7 @@ class CachedEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed documents with the provider, which is not asked if there are none; not cached."""
         if not texts:
-            return np.empty((0, self.dimensions), np.float32)
+            return np.empty((0, EMBEDDING_DIM), np.float32)
         return await self._inner.embed_documents(texts)
 
     def fragment_share(self, text: str) -> float:
@@ -158,7 +156,7 @@ class Embedding:
             self._running.add_done_callback(embed.__exit__)
 
     async def __call__(self) -> NDArray[np.float32]:
-        """The unit vector, shape (dimensions,); raises what the embedder raised."""
+        """The unit vector, shape (EMBEDDING_DIM,); raises what the embedder raised."""
         if self._vector is not None:
             return self._vector
         if self._running is None:

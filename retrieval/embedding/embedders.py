@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder, Embedder
 from retrieval.embedding.multilingual import MultilingualEmbedder
-from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import EmbedderMissing, InvalidInput, ModelFileError
 from retrieval.settings import REMOTE_PROVIDERS, Settings
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
@@ -74,8 +73,6 @@ class Embedders:
 
 class UnusableEmbedder:
     """Stands in for an embedder that cannot be opened: nothing can be written or compared by it."""
-
-    dimensions: int = DIMENSIONS
 
     def __init__(self, model: EmbedderName, cause: ModelFileError) -> None:
         """`cause` is raised for every text."""

@@ -52,7 +52,6 @@ class MultilingualEmbedder:
     """
 
     model: str = MODEL_NAME
-    dimensions: int = DIMENSIONS
 
     def __init__(self, *, document_threads: int) -> None:
         """Load the model (about 20 ms).

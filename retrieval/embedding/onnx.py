@@ -82,7 +82,6 @@ class OnnxEmbedder:
     """
 
     model: str = MODEL_NAME
-    dimensions: int = DIMENSIONS
 
     def __init__(self, model_path: Path, tokenizer_path: Path, *, document_threads: int) -> None:
         """Load the files unless the process has; `document_threads` batches are computed in parallel.
@@ -115,8 +114,6 @@ class OnnxEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
-        if not texts:
-            return np.zeros((0, DIMENSIONS), dtype=np.float32)
         loop = asyncio.get_running_loop()
         waiting: deque[list[int]] = deque()
 

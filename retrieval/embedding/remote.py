@@ -53,8 +53,6 @@ class RemoteEmbedder:
     times. One for a query is not: its leg has a deadline, and the other legs answer.
     """
 
-    dimensions: int = DIMENSIONS
-
     def __init__(self, settings: Settings) -> None:
         """For the provider, model, URL and key of the settings; connects with the first text."""
         self.model: str = settings.embedder

@@ -36,7 +36,6 @@ class Mirrored:
     """An embedder for tests: the default one with the components in reverse order, slow if asked to be."""
 
     model = "mirrored"
-    dimensions = 384
 
     def __init__(self, trivet: Trivet) -> None:
         self._inner = trivet.embedders.default

@@ -44,7 +44,7 @@ async def embedder() -> AsyncIterator[MultilingualEmbedder]:
 
 async def test_it_is_an_embedder(embedder: MultilingualEmbedder) -> None:
     provider: Embedder = embedder
-    assert (provider.model, provider.dimensions) == ("multilingual-e5-small", 384)
+    assert provider.model == "multilingual-e5-small"
 
 
 @pytest.mark.parametrize("text", ["a", "", "   ", "\n\t", "🧿🧿", "\U000e0041", "今日は", "x" * 3000, "word " * 700])
