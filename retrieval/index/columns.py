@@ -124,9 +124,6 @@ class Columns(Persistent):
         self._masks: LRUCache[tuple[Any, ...], NDArray[np.bool_]] = LRUCache(_MASKS_KEPT)
         self._next_expiry = NEVER
         self._masked_at = 0
-        self._laid_out: tuple[NDArray[Any], ...] = ()
-        self._addressed: list[int] = []
-        self._layout = b""
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Use the `arrays` of others from now on."""
@@ -284,13 +281,10 @@ class Columns(Persistent):
         return mask
 
     def layout(self) -> bytes:
-        """The arrays as `struct memories` of native/bm25.h; valid until the next call."""
+        """The arrays as `struct memories` of native/bm25.h; valid until one of them grows."""
         speakers, sessions = self.speakers.codes.values, self.sessions.codes.values
         arrays = (self.previous.values, self.next.values, self.length.values, sessions, speakers, self.asks.values)
-        if [*map(id, arrays)] != self._addressed:
-            self._laid_out, self._addressed = arrays, [*map(id, arrays)]
-            self._layout = _LAYOUT.pack(min(map(len, arrays)), *map(native.address, arrays))
-        return self._layout
+        return _LAYOUT.pack(min(map(len, arrays)), *map(native.address, arrays))
 
     def _tagged(self, filters: Filters) -> NDArray[np.bool_]:
         every, some = set(filters.tags_all), set(filters.tags_any)
