@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from retrieval.legs import bm25_scoring
 from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
 
@@ -20,6 +17,7 @@ class Bm25Retriever:
     async def search(self, query: LegQuery) -> LegRanking:
         """The best eligible memories by BM25; none if no term occurs."""
         query_terms, postings, profile = query.query_terms, query.snapshot.postings, query.profile
+        memories = query.snapshot.index.memories
         term_query = bm25_scoring.weigh(
             postings,
             k1=profile.bm25_k1,
@@ -40,32 +38,26 @@ class Bm25Retriever:
         if query_terms.periods:
             details["periods"] = [str(period) for period in query_terms.periods]
         highest = bm25_scoring.score_upper_bound(postings, query_terms.terms, k1=profile.bm25_k1)
-        docs, scores = _scored(query, term_query) if term_query else NO_HITS
+        docs, scores = NO_HITS
+        if term_query:
+            # A turn that only asks a question is seldom the answer; its terms count in the turn after it.
+            docs, scores = bm25_scoring.ranked(
+                term_query,
+                memories,
+                query.view.visible,
+                query.view.eligible,
+                count=query.fan_out,
+                near=BESIDE,
+                share=profile.neighbour_share,
+                asking=profile.asking_share,
+                speakers=memories.speakers_named(query.request.query),
+                boost=1 + profile.speaker_boost,
+            )
         return LegRanking.best(
             docs,
             scores,
-            query.snapshot.index.memories.ids,
+            memories.ids,
             count=query.fan_out,
             details=details,
             terms=bm25_scoring.WeightedQuery(term_query, highest, len(query_terms.terms)),
         )
-
-
-def _scored(query: LegQuery, term_query: bm25_scoring.TermQuery) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The best memories and those tied with the last, turns scored in the context of those around them.
-
-    A turn that only asks a question is seldom the answer; its terms count in the turn after it.
-    """
-    memories, profile = query.snapshot.index.memories, query.profile
-    return bm25_scoring.ranked(
-        term_query,
-        memories,
-        query.view.visible,
-        query.view.eligible,
-        count=query.fan_out,
-        near=BESIDE,
-        share=profile.neighbour_share,
-        asking=profile.asking_share,
-        speakers=memories.speakers_named(query.request.query),
-        boost=1 + profile.speaker_boost,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +37,8 @@ _LEAST_SHARE = 0.1
 """Least share of eligible memories for a search by HNSW, unless more than `_MOST_COMPARED` are eligible."""
 
 
-class _Nearest(NamedTuple):
-    """Slots of memories with their cosines, shape (n,) each."""
-
-    docs: NDArray[np.int64]
-    scores: NDArray[np.float64]
+_Nearest = tuple[NDArray[np.int64], NDArray[np.float64], dict[str, Any]]
+"""Slots of memories with their cosines, shape (n,) each, and how they were found."""
 
 
 class VectorRetriever:
@@ -58,9 +55,9 @@ class VectorRetriever:
         memories, vectors = query.snapshot.index.memories, query.snapshot.index.vectors
         eligible = query.view.eligible
         if vectors.among(eligible).missing.size <= READ_BY_QUERY:
-            (docs, scores), details = await self._in_memory(query, eligible, embedding)
+            docs, scores, details = await self._in_memory(query, eligible, embedding)
         else:
-            (docs, scores), details = await self._in_database(query, eligible, HalfVector(embedding))
+            docs, scores, details = await self._in_database(query, eligible, HalfVector(embedding))
         scores = np.clip(scores, -1.0, 1.0)  # rounded vectors are a little longer or shorter than 1
         if (least := query.request.min_similarity) is not None:
             is_similar = scores >= least
@@ -70,7 +67,7 @@ class VectorRetriever:
 
     async def _in_memory(
         self, query: LegQuery, eligible: NDArray[np.bool_], embedding: NDArray[np.float32]
-    ) -> tuple[_Nearest, dict[str, Any]]:
+    ) -> _Nearest:
         """Search the vectors in memory and those that had to be read from the database."""
         vectors = query.snapshot.index.vectors
         count = vectors.among(eligible).size
@@ -91,11 +88,9 @@ class VectorRetriever:
             similarities = cosines(query.vectors.context_vectors, embedding, query.vectors.rows_of(read.tolist()))
             docs, scores = np.concatenate([docs, read]), np.concatenate([scores, similarities])
         plan = "exact" if count <= compared else "quantised"
-        return _Nearest(docs, scores.astype(np.float64)), {"plan": plan, "compared": min(count, compared)}
+        return docs, scores.astype(np.float64), {"plan": plan, "compared": min(count, compared)}
 
-    async def _in_database(
-        self, query: LegQuery, eligible: NDArray[np.bool_], embedding: HalfVector
-    ) -> tuple[_Nearest, dict[str, Any]]:
+    async def _in_database(self, query: LegQuery, eligible: NDArray[np.bool_], embedding: HalfVector) -> _Nearest:
         """Search by HNSW; exactly if the namespace is small, few memories are eligible or HNSW returned too few."""
         plan, found, details = list[str](), list[tuple[int, float]](), dict[str, Any]()
         slots = query.snapshot.index.memories.slots
@@ -119,7 +114,7 @@ class VectorRetriever:
         # The database may return memories added since the index was brought up to date.
         known = (docs != NO_SLOT) & (docs < len(eligible))
         known[known] = eligible[docs[known]]
-        return _Nearest(docs[known], scores[known]), {**details, "plan": ", then ".join(plan)}
+        return docs[known], scores[known], {**details, "plan": ", then ".join(plan)}
 
 
 def goes_by_index(count: int, memories: int) -> bool:
