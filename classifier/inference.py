@@ -24,17 +24,16 @@ class ModelMismatch(ValueError):
 class IntentPrediction(msgspec.Struct, frozen=True, kw_only=True):
     """The classifier's prediction for a query."""
 
-    label: Intent
-    """The most probable intent; of ties, the first in `INTENTS`."""
-
     probabilities: dict[Intent, float]
     """By intent, in the order of `INTENTS`, summing to 1; calibrated by temperature scaling."""
 
-    confidence: float
-    """The probability of `label`, in [0.25, 1]."""
-
     in_domain: float = 1.0
     """Similarity to the training queries, in [0, 1]: 1 like them, 0 unlike anything seen."""
+
+    @property
+    def label(self) -> Intent:
+        """The most probable intent; of ties, the first in `INTENTS`."""
+        return max(self.probabilities, key=self.probabilities.__getitem__)
 
 
 class IntentClassifier:
@@ -85,13 +84,7 @@ class IntentClassifier:
         raw = row.tolist()
         total = sum(raw)
         probabilities = {intent: p / total for intent, p in zip(INTENTS, raw, strict=True)}
-        label = max(INTENTS, key=probabilities.__getitem__)
-        return IntentPrediction(
-            label=label,
-            probabilities=probabilities,
-            confidence=probabilities[label],
-            in_domain=min(1.0, max(0.0, float(in_domain))),
-        )
+        return IntentPrediction(probabilities=probabilities, in_domain=min(1.0, max(0.0, float(in_domain))))
 
 
 def open_session(model: Path | bytes) -> ort.InferenceSession:

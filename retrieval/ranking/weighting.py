@@ -176,9 +176,7 @@ def _fragmented_because(weighting: Weighting, factor: float) -> str:
 
 def stated_intent(intent: Intent) -> IntentPrediction:
     """The prediction for an intent given by the caller."""
-    return IntentPrediction(
-        label=intent, probabilities={each: float(each is intent) for each in Intent}, confidence=1.0
-    )
+    return IntentPrediction(probabilities={each: float(each is intent) for each in Intent})
 
 
 def intent_to_wire(prediction: IntentPrediction) -> IntentReport:

@@ -356,5 +356,4 @@ def _rescored(scores: Mapping[str, float], column: Mapping[str, int], width: int
 
 def _prediction(query: SavedQuery) -> IntentPrediction:
     shares = dict(zip(INTENTS, query.probabilities, strict=True))
-    label = max(INTENTS, key=shares.__getitem__)
-    return IntentPrediction(label=label, probabilities=shares, confidence=shares[label], in_domain=query.in_domain)
+    return IntentPrediction(probabilities=shares, in_domain=query.in_domain)

@@ -88,9 +88,7 @@ class AsServed:
         return [fused[number] for number in blended(fused, said.scores, said.share).numbers]
 
     def adaptive(self) -> Recipe:
-        probabilities = dict(zip(INTENTS, self.query.probabilities, strict=True))
-        label = max(INTENTS, key=probabilities.__getitem__)
-        prediction = IntentPrediction(label=label, probabilities=probabilities, confidence=probabilities[label])
+        prediction = IntentPrediction(probabilities=dict(zip(INTENTS, self.query.probabilities, strict=True)))
         mixed = adaptive_weighting(prediction, self.profile)
         learned = dict(zip(Leg, self.query.learned[DEPTHS[0]], strict=True))
         weights = {leg.value: weight for leg, weight in learned.items()}

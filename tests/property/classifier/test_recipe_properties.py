@@ -30,10 +30,7 @@ distributions = (
 
 
 def prediction_of(probabilities: dict[Intent, float], in_domain: float = 1.0) -> IntentPrediction:
-    label = max(INTENTS, key=probabilities.__getitem__)
-    return IntentPrediction(
-        label=label, probabilities=probabilities, confidence=probabilities[label], in_domain=in_domain
-    )
+    return IntentPrediction(probabilities=probabilities, in_domain=in_domain)
 
 
 def shares(recipe: Recipe) -> dict[Leg, float]:
