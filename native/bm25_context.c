@@ -69,9 +69,10 @@ static void look_up(struct windows *windows, const struct query *query) {
         }
 }
 
+/* Of cells and of scores, which both begin with the memory. */
 static int by_doc(const void *one, const void *other) {
-    const struct cell *a = one, *b = other;
-    return (a->doc > b->doc) - (a->doc < b->doc);
+    int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+    return (a > b) - (a < b);
 }
 
 static int by_score(const void *one, const void *other) {
@@ -161,26 +162,6 @@ static int64_t turns_in_context(const struct query *query, const struct memories
     return given;
 }
 
-/* If there are more than `enough` memories, move the best to the front; returns the number to use. */
-static int64_t first_ones(struct scored *scores, int64_t count, int64_t enough) {
-    if (count <= enough)
-        return count;
-    qsort(scores, count, sizeof *scores, by_score);
-    return enough;
-}
-
-static int is_among(const struct scored *turns, int64_t count, int64_t doc) {
-    int64_t low = 0, high = count;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (turns[middle].doc < doc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && turns[low].doc == doc;
-}
-
 /* The factor on a memory's score from its speaker and form. */
 static double prior(const struct memories *memories, int64_t doc, const struct preferences *preferences) {
     double prior = 1;
@@ -208,9 +189,13 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
     int64_t of_found = trivet_best(query, eligible, ordinals, wanted, &found), of_seen = of_found, of_turns = 0;
     if (shares && visible != eligible)
         of_seen = trivet_best(query, visible, ordinals, wanted, &seen);
-    if (shares && of_found >= 0 && of_seen >= 0)
-        of_turns = turns_in_context(query, memories, visible, eligible, ordinals, &context, seen ? seen : found,
-                                    first_ones(seen ? seen : found, of_seen, 2 * wanted), &turns);
+    if (shares && of_found >= 0 && of_seen >= 0) {
+        struct scored *first = seen ? seen : found;
+        if (of_seen > 2 * wanted) /* many are tied */
+            qsort(first, of_seen, sizeof *first, by_score);
+        of_turns = turns_in_context(query, memories, visible, eligible, ordinals, &context, first,
+                                    lesser(of_seen, 2 * wanted), &turns);
+    }
     int64_t count = of_found < 0 || of_seen < 0 || of_turns < 0 ? -1 : 0;
     if (!count && !(all = malloc((of_found + of_turns + 1) * sizeof *all)))
         count = -1;
@@ -218,7 +203,7 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
         for (int64_t i = 0; i < of_turns; i++)
             all[count++] = turns[i];
         for (int64_t i = 0; i < of_found; i++)
-            if (!is_among(turns, of_turns, found[i].doc))
+            if (!of_turns || !bsearch(&found[i].doc, turns, of_turns, sizeof *turns, by_doc))
                 all[count++] = found[i];
         for (int64_t i = 0; i < count; i++)
             all[i].score *= prior(memories, all[i].doc, &preferences);
