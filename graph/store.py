@@ -24,21 +24,9 @@ from psycopg import AsyncConnection
 from psycopg.errors import SerializationFailure
 
 from graph.extraction import TOKENIZED_TYPES
-from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GivenEntity, GivenRelation, GraphRows
+from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GraphRows
 from graph.names import entity_id, normalize
 from postgres.arrays import array_text, text_array
-
-__all__ = [
-    "Alias",
-    "DocGraph",
-    "GivenEntity",
-    "GivenRelation",
-    "aliases_of",
-    "not_given",
-    "remove_unused",
-    "take_aliases",
-    "write",
-]
 
 # The class number is arbitrary and separates these locks from other advisory locks.
 _USE_ALIASES: LiteralString = """

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.traits import pack_traits
-from graph.store import DocGraph
+from graph.graph_rows import DocGraph
 from retrieval.embedding.embedders import Embedders
 from retrieval.ingest.checks import Draft
 from retrieval.ingest.graphs import graph_of

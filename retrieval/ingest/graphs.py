@@ -14,8 +14,9 @@ from psycopg import AsyncConnection
 
 from graph import store as graph_store
 from graph.extraction import extract
+from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
 from graph.statements import find_relations
-from graph.store import Alias, DocGraph, GivenEntity, GivenRelation
+from graph.store import Alias
 from postgres.arrays import array_text
 from retrieval.store import changes
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS

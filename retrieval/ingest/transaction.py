@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph import store as graph_store
-from graph.store import DocGraph
+from graph.graph_rows import DocGraph
 from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
 from retrieval.ingest.checks import Draft
 from retrieval.ingest.graphs import TextsByAlias

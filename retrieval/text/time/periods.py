@@ -130,8 +130,6 @@ def _in_utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-__all__ = ["Period", "find_periods", "period_terms"]
-
 _TRIGGERS = frozenset(
     {*MONTHS, *SEASONS, *WEEKDAYS, *map(str.lower, SHORT_WEEKDAYS)}
     | {"ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}

@@ -11,10 +11,10 @@ from psycopg import AsyncConnection
 
 from graph import store
 from graph.forward_chaining import DECAY, Stated
+from graph.graph_rows import DocGraph, GivenRelation
 from graph.inference import JoinBounds, JoinedEdge, joined, sentence
 from graph.names import entity_id
 from graph.rules import DEFAULT_RULES, Atom, Rule, inverse, symmetric, transitive
-from graph.store import DocGraph, GivenRelation
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.store import namespaces

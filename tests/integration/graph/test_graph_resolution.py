@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from graph import store
 from graph.extraction import extract
-from graph.store import DocGraph, GivenEntity
+from graph.graph_rows import DocGraph, GivenEntity
 from tests.linking import link
 
 NS = 7

@@ -13,7 +13,7 @@ from psycopg.errors import SerializationFailure, UniqueViolation
 
 from graph import store
 from graph.extraction import extract
-from graph.store import DocGraph, GivenEntity, GivenRelation
+from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
 from tests.linking import link
 
 TABLES: tuple[LiteralString, ...] = ("entity", "entity_alias", "entity_token", "mention", "relation")

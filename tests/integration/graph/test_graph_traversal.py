@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from psycopg import AsyncConnection
 
 from graph import store
+from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
 from graph.names import entity_id
 from graph.neighbourhood import DAMPING, Bounds, View
 from graph.rules import Rule, symmetric, transitive
-from graph.store import DocGraph, GivenEntity, GivenRelation
 from graph.traversal import Walk, begin, walk
 from tests.linking import link
 from tests.plain_walk import restart

@@ -15,9 +15,9 @@ from psycopg import AsyncConnection
 
 from graph import store
 from graph.extraction import extract
+from graph.graph_rows import DocGraph, GivenRelation
 from graph.neighbourhood import Bounds
 from graph.rules import Rule, symmetric, transitive
-from graph.store import DocGraph, GivenRelation
 from retrieval.ingest.service import Ingest
 from retrieval.legs.base import Hit, LegRanking
 from retrieval.legs.graph import GraphRetriever, anchors_of
