@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import asdict
@@ -207,9 +206,10 @@ class EntityService:
             numbers = [entity for entity, _ in shown]
             relations, relations_cut = view.graph.relations_among(numbers)
             docs_of = [view.graph.docs_of(entity) for entity in numbers]
-            met = await asyncio.to_thread(_met, numbers, docs_of)
-            weighted = _weighted(met.edges, relations)
-            community, rank = await asyncio.to_thread(_analysed, numbers, weighted)
+            met, met_cut = await asyncio.to_thread(_met, numbers, docs_of)
+            weighted = _weighted(met, relations)
+            community = await asyncio.to_thread(communities, numbers, weighted)
+            rank = await asyncio.to_thread(centrality, numbers, weighted)
             nodes = [
                 GraphNode(
                     **asdict(view.summary(entity, mentions)),
@@ -218,11 +218,11 @@ class EntityService:
                 )
                 for entity, mentions in shown
             ]
-            edges = [view.edge(one, None, other, count, docs) for one, other, count, docs in met.edges]
+            edges = [view.edge(one, None, other, count, docs) for one, other, count, docs in met]
             return EntityGraph(
                 nodes=nodes,
                 edges=[*map(view.stated_edge, relations), *edges],
-                truncated=is_cut or relations_cut or met.is_cut or len(found) > MAX_DESCRIBED,
+                truncated=is_cut or relations_cut or met_cut or len(found) > MAX_DESCRIBED,
             )
 
     async def graphml(
@@ -325,15 +325,12 @@ async def _first_shown(
     return shown[:limit], len(shown) > limit
 
 
-class _Met(NamedTuple):
-    """Pairs of entities with how many memories mention both, and the latest of these; whether there are more."""
-
-    edges: list[tuple[int, int, int, list[int]]]
-    is_cut: bool
+_Met = tuple[int, int, int, list[int]]
+"""A pair of entities with how many memories mention both, and the latest of these."""
 
 
-def _met(entities_: Sequence[int], docs_of: Sequence[NDArray[np.int64]]) -> _Met:
-    """The pairs that are met most often."""
+def _met(entities_: Sequence[int], docs_of: Sequence[NDArray[np.int64]]) -> tuple[list[_Met], bool]:
+    """The pairs that are met most often; whether there are more."""
     counts, is_cut = co_mentions(docs_of, most_docs=MAX_DOCS)
     ones, others = np.nonzero(np.triu(counts, 1))
     weights = counts[ones, others]
@@ -343,10 +340,10 @@ def _met(entities_: Sequence[int], docs_of: Sequence[NDArray[np.int64]]) -> _Met
         one, other = int(ones[pair]), int(others[pair])
         latest = np.intersect1d(docs_of[one], docs_of[other], assume_unique=True)[: -MAX_EVIDENCE - 1 : -1]
         edges.append((entities_[one], entities_[other], int(weights[pair]), latest.tolist()))
-    return _Met(edges, is_cut or len(order) > MAX_EDGES)
+    return edges, is_cut or len(order) > MAX_EDGES
 
 
-def _weighted(met: Iterable[tuple[int, int, int, list[int]]], relations: Iterable[Relation]) -> list[Weighted]:
+def _weighted(met: Iterable[_Met], relations: Iterable[Relation]) -> list[Weighted]:
     """Undirected edges: a shared memory weighs 1, a stated relation as much as in a tie."""
     weights: dict[tuple[int, int], float] = defaultdict(float)
     for one, other, count, _ in met:
@@ -356,7 +353,3 @@ def _weighted(met: Iterable[tuple[int, int, int, list[int]]], relations: Iterabl
             ends = min(each.source, each.target), max(each.source, each.target)
             weights[ends] += STATED_STRENGTH * len(each.docs)
     return [(one, other, weight) for (one, other), weight in weights.items()]
-
-
-def _analysed(nodes: Sequence[int], edges: Sequence[Weighted]) -> tuple[dict[int, int], dict[int, float]]:
-    return communities(nodes, edges), centrality(nodes, edges)
