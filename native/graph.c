@@ -92,19 +92,3 @@ void trivet_graph_mentions(const trivet_graph *graph, const int64_t *entities, i
                            int64_t *counts) {
     for (int64_t at = 0; at < n_entities; at++) counts[at] = trivet_mentions_of(graph, entities[at], cap);
 }
-
-/* The entities of several memories with the greatest weights, one memory after the other: entities, memories and weights
-   of the edges, with room for `most` per memory. Returns their number. */
-int64_t trivet_graph_weightiest(const trivet_graph *graph, const int64_t *docs, int64_t n_docs, int64_t most,
-                                int64_t *numbers, int64_t *memories, double *weights) {
-    int64_t count = 0;
-    for (int64_t at = 0; at < n_docs; at++) {
-        trivet_ways ways = trivet_ways_of(graph, docs[at], most);
-        for (int64_t way = 0; way < ways.count; way++) {
-            if (!trivet_entity_at(&ways, way, numbers + count)) continue;
-            memories[count] = docs[at];
-            weights[count++] = ways.segment->levels[ways.weights[way]];
-        }
-    }
-    return count;
-}

@@ -18,9 +18,6 @@ _COUNT = ctypes.c_int64
 _latest = function(
     "trivet_latest_of", Array, Array, _COUNT, _COUNT, _COUNT, _COUNT, Array, Array, result=_COUNT
 )  # fmt: skip
-_weightiest = function(
-    "trivet_graph_weightiest", Array, Array, _COUNT, _COUNT, Array, Array, Array, result=_COUNT
-)  # fmt: skip
 
 
 def edges_of(mentions: Mapping[int, Mapping[int, float]]) -> Edges:
@@ -50,9 +47,9 @@ def latest_edges(
 
 def weightiest_edges(graph: Adjacency, docs: NDArray[np.int64], *, most: int) -> Edges:
     """The edges of some memories, none twice, to the entities that they mention with most weight."""
-    room = _room(len(docs) * most)
-    found = _weightiest(graph.layout, address(docs), len(docs), most, *map(address, room))
-    return room[0][:found], room[1][:found], room[2][:found]
+    parts = [_room(0), *(tuple(column[:most] for column in graph.mentions_in(doc)) for doc in docs.reshape(-1, 1))]
+    entities, docs, weights = map(np.concatenate, zip(*parts, strict=True))
+    return entities, docs, weights
 
 
 def _room(edges: int) -> Edges:
