@@ -61,7 +61,7 @@ class AsyncClient:
         """Send nothing yet.
 
         Args:
-            base_url: of the server.
+            base_url: of the server; may hold the user and the password that a proxy before it asks for.
             api_key: its key, if it asks for one.
             namespace: used where a call names none.
             timeout_s: how long to wait for a connection, and for each part of an answer; for what takes a server long,
@@ -72,9 +72,10 @@ class AsyncClient:
         """
         self._namespace = namespace
         self._retries = retries
-        self._http = httpx.AsyncClient(
-            base_url=calls.url_of(base_url), headers=calls.headers_of(api_key), timeout=timeout_s, transport=transport
-        )
+        url = calls.url_of(base_url)
+        headers = calls.headers_of(api_key, url)
+        base = calls.without_user(url)
+        self._http = httpx.AsyncClient(base_url=base, headers=headers, timeout=timeout_s, transport=transport)
 
     async def __aenter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -128,9 +129,22 @@ def url_of(base_url: str) -> httpx.URL:
     return url
 
 
-def headers_of(api_key: str | None) -> dict[bytes, bytes]:
-    """The headers of every request; raises InvalidInput for a key that no header can hold, without showing it."""
+def without_user(url: httpx.URL) -> httpx.URL:
+    """An address as it may be shown: without the user and the password that may be in it."""
+    return url.copy_with(userinfo=b"")
+
+
+def headers_of(api_key: str | None, url: httpx.URL) -> dict[bytes, bytes]:
+    """The headers of every request, which give the key, or else the user and the password in the address.
+
+    Raises:
+        InvalidInput: there are both, or a key that no header can hold, which is not shown.
+    """
     headers = {b"Content-Type": b"application/json"}
+    if api_key and url.userinfo:
+        raise InvalidInput("takes the header of the user and the password in the address: give one", loc=("api_key",))
+    if url.userinfo:
+        headers[b"Authorization"] = b"Basic " + b64encode(f"{url.username}:{url.password}".encode())
     if api_key:
         if not api_key.isprintable() or api_key != api_key.strip():
             raise InvalidInput("must be one line of text with no blanks around it", loc=("api_key",))

@@ -25,9 +25,11 @@ def command(settings: Settings, namespace: str, url: str | None) -> None:
     if find_spec("mcp") is None:
         raise click.UsageError("the Model Context Protocol's package is missing: pip install 'trivet[mcp]'")
     from trivet import AsyncClient
+    from trivet.calls import url_of, without_user
     from trivet.in_process import opened
     from trivet.mcp import serve_stdio
 
     logging.getLogger("httpx").setLevel(logging.WARNING)
     client = AsyncClient(url, settings.api_key) if url else opened(replace(settings, api_key=None))
-    asyncio.run(serve_stdio(client, namespace, base_url=url))
+    shown = str(without_user(url_of(url))) if url else None
+    asyncio.run(serve_stdio(client, namespace, base_url=shown))

@@ -117,7 +117,7 @@ class Filter:
             answer: dict[str, Any] = response.json()
         except (httpx.HTTPError, ValueError) as exc:
             detail = exc.response.text if isinstance(exc, httpx.HTTPStatusError) else repr(exc)
-            _log.warning("no memory from %s: %s", url, detail)
+            _log.warning("no memory from %r: %s", httpx.URL(url), detail)  # which hides a password
             if emitter is not None:
                 told = "Memory is unavailable; the chat goes on without it."
                 await emitter({"type": "status", "data": {"description": told, "done": True}})

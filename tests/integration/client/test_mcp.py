@@ -36,10 +36,10 @@ async def in_process(database_url: str, era: Era) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def over_stdio(database_url: str, era: Era) -> AsyncIterator[Client]:
+async def over_stdio(database_url: str, era: Era, *options: str) -> AsyncIterator[Client]:
     """A process of its own: `trivet mcp`."""
     settings = environment(TRIVET_DATABASE_URL=database_url)
-    command = ["-m", "trivet", "mcp", "-n", "ana"]
+    command = ["-m", "trivet", "mcp", "-n", "ana", *options]
     async with Client(
         StdioServerParameters(command=sys.executable, args=command, env=settings, cwd=str(ROOT)), mode=era
     ) as assistant:
@@ -81,6 +81,15 @@ async def test_an_assistant_remembers_and_forgets(database_url: str, connection:
         failed = await assistant.call_tool("fetch", {"id": memory_id})
         assert failed.is_error
         assert "there is no memory" in str(failed.content)
+
+
+async def test_an_assistant_sees_no_password_of_the_server(database_url: str) -> None:
+    with on_a_port(settings_for(database_url)) as url:
+        address = url.replace("http://", "http://ana:pw@")
+        async with over_stdio(database_url, "auto", "--url", address) as assistant:
+            memory_id = await ask(assistant, "remember", text="My sister Ines moved to Porto.")
+            [result] = json.loads(await ask(assistant, "search", query="Ines"))["results"]
+    assert result["url"] == f"{url}/v1/namespaces/ana/memories/{memory_id}"
 
 
 async def test_tools_say_whether_they_change_anything(database_url: str) -> None:

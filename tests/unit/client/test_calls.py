@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -73,6 +75,30 @@ def test_an_address_that_cannot_be_read_is_refused(url: str) -> None:
     with pytest.raises(trivet.InvalidInput) as raised:
         trivet.Client(url)
     assert raised.value.loc == ("base_url",)
+
+
+def test_a_password_in_the_address_is_sent_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="httpx")
+    sent = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers["Authorization"])
+        return httpx.Response(502)
+
+    with pytest.raises(trivet.ServerError, match=re.escape("http://trivet.example/v1")) as raised:
+        client(answer, base_url="http://ana:p%20w@trivet.example", retries=0).search("x")
+    assert sent == [f"Basic {base64.b64encode(b'ana:p w').decode()}"]
+    assert "trivet.example" in caplog.text
+    assert "ana:" not in caplog.text + str(raised.value)
+    with pytest.raises(trivet.Unreachable, match=re.escape("from http://127.0.0.1:9:")):
+        trivet.Client("http://ana:pw@127.0.0.1:9", retries=0).namespaces()
+
+
+def test_a_key_and_a_password_in_the_address_are_refused_together() -> None:
+    """A request has one header for both."""
+    with pytest.raises(trivet.InvalidInput, match="give one") as raised:
+        trivet.Client("http://ana:pw@trivet.example", "key")
+    assert raised.value.loc == ("api_key",)
 
 
 def test_a_call_needs_a_namespace() -> None:
