@@ -223,6 +223,8 @@ def _choose(embedder: EmbedderName | None, namespace: str | None, settings: Sett
 
 def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
     """The format that a file's content has, or else a document by its name; raises InvalidInput if it is neither."""
+    if path.lower().endswith(".ipynb"):  # whose content is a line of JSON if it has no line ends
+        return DOCUMENT
     try:
         return detect(source, context.columns)
     except InvalidInput as exc:

@@ -93,6 +93,12 @@ def test_what_other_programs_write_is_a_document_by_its_name(
     assert "cannot be read" in cli("import", str(file), "-n", "home", status=1).output
 
 
+def test_a_notebook_on_one_line_is_not_json_lines(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "roses.ipynb"
+    file.write_text(json.dumps(json.loads(notebook(("markdown", "Water the roses on Monday.")))), encoding="utf-8")
+    assert "created, chunks: 1" in cli("import", str(file), "-n", "home").stdout
+
+
 def test_a_table_in_an_older_encoding_is_a_document_that_says_which_one_it_was_read_in(
     cli: Cli, tmp_path: Path
 ) -> None:
