@@ -90,6 +90,9 @@ _HTML = re.compile(
 _MARKDOWN = re.compile(
     r"^(?:#{1,6} \S|```|[ \t]*[-*] \[[^\]\n]+\]\([^)\n]+\)|\|.+\|[ \t]*\r?\n\|[-:| ]+\|)", re.MULTILINE
 )
+_SEPARATOR = re.compile(r"\Asep=.\n")
+"""What names the separator of a table for Excel, above the names of the columns."""
+
 _BINARY: Mapping[bytes, str] = {
     b"PK\x03\x04": "a zip archive of something else, or a damaged one",
     b"\xd0\xcf\x11\xe0": "an Office file of before 2007 or with a password",
@@ -135,6 +138,8 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
         is_read = form in ("html", "notebook")
         reading = await _read_apart(form, decoded.encode()) if is_read else Reading(text=decoded)
     text = reading.text.replace("\r\n", "\n").replace("\r", "\n")
+    if form == "table":
+        text = _SEPARATOR.sub("", text)
     if not text.strip():
         raise InvalidInput("has no text")
     check_length(text)

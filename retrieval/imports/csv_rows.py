@@ -6,7 +6,6 @@ import csv
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.columns import columns_of, memory_of_row
@@ -25,7 +24,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
         return False
     head = source.part(*FILES).text(context).read(4_000)
     try:
-        header = next(csv.reader(head.splitlines()[:1], delimiter=_separator(head)), [])
+        header = next(csv.reader([_header_in(head)], delimiter=_separator(head)), [])
         return len(header) > 1 and "text" in columns_of(dict.fromkeys(header, ""), context.columns)
     except (csv.Error, InvalidInput):
         return False
@@ -45,6 +44,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     reader = csv.reader((line.replace("\x00", "") for line in text), delimiter=_separator(head))
     rows = _rows(reader)
     header = next(rows, None)
+    if header == ["sep=", ""]:
+        header = next(rows, None)
     if header is None or isinstance(header, InvalidInput):
         raise header or InvalidInput("the file is empty")
     if twice := [name for name, count in Counter(header).items() if name and count > 1]:
@@ -76,7 +77,11 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[list[str] | InvalidInput]:
             yield InvalidInput(f"broken CSV: {exc}")
 
 
+def _header_in(head: str) -> str:
+    """The first line, or the second if the first names the separator for Excel, as "sep=;"."""
+    return next((line for line in head.splitlines()[:2] if not line.startswith("sep=")), "")
+
+
 def _separator(head: str) -> str:
-    """The separator that the first line has most of."""
-    first = next(islice(head.splitlines(), 1), "")
-    return max(_SEPARATORS, key=first.count)
+    """The separator that the header has most of."""
+    return max(_SEPARATORS, key=_header_in(head).count)

@@ -289,6 +289,8 @@ async def test_a_row_of_a_table_is_found_with_the_names_of_its_columns(trivet: T
     assert answer.results[0].title == "product,price,in stock"
     document = await trivet.documents.get("n", "lamps")
     assert (document.text, document.title) == (table, None)
+    for_excel = DocumentInput(id="lamps", text=f"sep=,\r\n{table}", media_type="text/csv")
+    assert (await trivet.documents.put("n", for_excel)).status == "unchanged"
 
 
 async def test_a_row_of_a_workbook_is_found_with_the_names_of_its_columns(trivet: Trivet) -> None:

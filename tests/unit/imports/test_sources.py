@@ -405,6 +405,12 @@ def test_mails_nested_without_end_are_refused() -> None:
     assert read.errors == {"mail 1": "its parts are nested too deeply"}
 
 
+def test_a_line_that_names_the_separator_of_a_table_for_excel_is_none_of_its_rows() -> None:
+    read = Imported("sep=;\r\ntext;speaker\r\nI drink tea, not coffee;Ana\r\nI;drink;milk\r\n")
+    assert (read.format, read.texts) == ("csv", ["I drink tea, not coffee"])
+    assert [*read.errors] == ["line 4"]
+
+
 @pytest.mark.parametrize(("name", "file"), [("mbox", "a.mbox"), ("csv", "a.csv"), ("whatsapp-android", "_chat.txt")])
 def test_what_precedes_the_damage_of_a_zip_is_read(name: str, file: str) -> None:
     """Of members that are larger than what is read at once."""
