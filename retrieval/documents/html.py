@@ -47,7 +47,8 @@ class _Page(HTMLParser):
         self._has_head = self._is_cell = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if not self._main_depth and (tag == "main" or ("role", "main") in attrs):
+        is_main = (tag == "main" or ("role", "main") in attrs) and "hidden" not in dict(attrs)
+        if is_main and not self._main_depth:
             self._main_start = self._main_start if self._main_tag else len(self.parts)
             self._main_tag, self._main_depth = tag, 1
         elif self._main_depth and tag == self._main_tag:

@@ -76,6 +76,12 @@ def test_a_page_with_an_empty_main_content_is_read_whole() -> None:
     assert read_html(b"<main>Tea</main><p>Cups</p><main>Milk</main>").text == "Tea\n\nCups\n\nMilk"
 
 
+def test_a_hidden_main_content_is_not_the_main_content() -> None:
+    """A page may have several, of which one is shown."""
+    assert read_html(b"<main hidden>Wait</main><p>Cups</p><main>Tea</main>").text == "Tea"
+    assert read_html(b"<main hidden>Wait</main><p>Tea</p>").text == "Wait\n\nTea"
+
+
 @pytest.mark.parametrize(
     "page", [b"", b"<", b"<p", b"</p></p>", b"<p>" * 50_000, b"<nav>x", b"<!--", b"<pre>x", b"<svg><title>x</title>"]
 )
