@@ -11,16 +11,19 @@ import click
 from retrieval.cli.engine import with_engine
 from retrieval.cli.group import Failure
 from retrieval.cli.output import print_json, printable, progress
-from retrieval.documents.files import document_of, documents_in
+from retrieval.documents.files import document_of, documents_in, id_of
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput
 from retrieval.lifecycle.jobs import Progress
 from retrieval.reporting.table import show_counts
 from retrieval.settings import Settings
-from retrieval.types.document import DocumentReceipt
+from retrieval.types.document import DocumentInfo, DocumentReceipt
 
 KINDS_SHOWN = 5
 """How many kinds of files are named of what was skipped."""
+
+PAGE = 200
+"""Documents read at once."""
 
 
 def import_document(file: Path, namespace: str, settings: Settings, *, as_json: bool) -> None:
@@ -40,8 +43,8 @@ def import_document(file: Path, namespace: str, settings: Settings, *, as_json: 
         click.echo(f"{file}: document {receipt.document_id} {receipt.status}, chunks: {receipt.chunks}")
 
 
-def import_folder(folder: Path, namespace: str, settings: Settings, *, as_json: bool) -> None:
-    """Put each document of a folder, print what became of them.
+def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: bool, as_json: bool) -> None:
+    """Put each document of a folder, print what became of them; delete those of before whose files are gone.
 
     Raises:
         InvalidInput: there is none.
@@ -52,6 +55,7 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, as_json: 
         raise InvalidInput(f"there are no documents in {folder}, by the names of its files")
     put: dict[str, DocumentReceipt] = {}
     rejected: dict[str, str] = {}
+    deleted: dict[str, str] = {}
 
     async def put_all(engine: Trivet) -> None:
         job = Progress(kind="import", namespace=namespace, total=len(files))
@@ -59,28 +63,55 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, as_json: 
             async with engine.jobs.following(job):
                 for file in files:
                     try:
-                        put[str(file)] = receipt = await engine.documents.put(namespace, document_of(file))
+                        put[str(file)] = receipt = await engine.documents.put(namespace, document_of(file, folder))
                         _warn(file, receipt)
                     except (Conflict, InvalidInput, OSError) as exc:
                         rejected[str(file)] = str(exc)
                         click.echo(printable(f"{file}: {exc}"), err=True)
                     advance(1)
                     job.done += 1
+        if deletes and put:
+            deleted.update(await _gone(engine, namespace, folder))
+            for document_id in deleted.values():
+                await engine.documents.delete(namespace, document_id)
 
     started = time.perf_counter()
     with_engine(settings, put_all)
     seconds = time.perf_counter() - started
     if as_json:
-        print_json({"documents": put, "rejected": rejected, "skipped": others, "seconds": seconds})
+        print_json({"documents": put, "rejected": rejected, "deleted": deleted, "skipped": others, "seconds": seconds})
     else:
         counts = show_counts(Counter(receipt.status for receipt in put.values()))
         chunks = sum(receipt.chunks for receipt in put.values())
         click.echo(f"{len(files)} documents: {counts or 'none stored'}, chunks: {chunks} in {seconds:.1f} s")
+        if deletes:
+            click.echo(f"deleted {len(deleted)} whose files are gone")
         if others:
             kinds = ", ".join(f"{count} {suffix}" for suffix, count in others.most_common(KINDS_SHOWN))
             click.echo(printable(f"skipped {others.total()} other files: {kinds}"))
     if rejected:
         raise Failure(f"{len(rejected)} of {len(files)} documents were rejected")
+
+
+async def _gone(engine: Trivet, namespace: str, folder: Path) -> dict[str, str]:
+    """The ids of the folder's documents whose files are gone, by the files' paths in it."""
+    gone: dict[str, str] = {}
+    cursor = None
+    while True:
+        page = await engine.documents.list(namespace, cursor=cursor, limit=PAGE)
+        gone |= {str(each.metadata["file"]): each.id for each in page.documents if _is_gone(each, folder)}
+        if (cursor := page.next_cursor) is None:
+            return gone
+
+
+def _is_gone(document: DocumentInfo, folder: Path) -> bool:
+    """Whether a document was put from a file that is no longer in the folder.
+
+    A document of the same name that came from elsewhere has another id.
+    """
+    file = folder / str(document.metadata.get("file"))
+    is_of_folder = document.id == id_of(file) and file.resolve().is_relative_to(folder.resolve())
+    return is_of_folder and not file.exists()
 
 
 def _warn(file: Path, receipt: DocumentReceipt) -> None:

@@ -141,6 +141,7 @@ _context_options = gathered(
     metavar="NAME",
     help="Of the namespace, which must have no memories yet or this embedder.  [default: as it is]",
 )
+@click.option("--delete", "deletes", is_flag=True, help="Of a folder, delete its documents whose files are gone.")
 @_context_options
 @settings_options
 @json_option
@@ -149,6 +150,7 @@ def command(
     namespace: str | None,
     format_: str,
     embedder: EmbedderName | None,
+    deletes: bool,
     context: ImportContext,
     settings: Settings,
     as_json: bool,
@@ -169,8 +171,10 @@ def command(
         if format_ not in ("auto", DOCUMENT):
             raise InvalidInput(f"of a folder each file is a document; give the {format_} export itself, or its zip")
         _choose(embedder, namespace, settings)
-        import_folder(file, namespace or "default", settings, as_json=as_json)
+        import_folder(file, namespace or "default", settings, deletes=deletes, as_json=as_json)
         return
+    if deletes:
+        raise click.UsageError("--delete is for a folder; give the folder itself.")
     started = time.perf_counter()
     outcome = Outcome()
     with _seekable(file) as seekable:

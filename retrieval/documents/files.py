@@ -66,10 +66,13 @@ def documents_in(folder: Path) -> tuple[Sequence[Path], Counter[str]]:
     return found, others
 
 
-def document_of(path: Path) -> DocumentInput:
-    """A file as a document, with its name in the metadata.
+def id_of(path: Path) -> str:
+    """The id of a file's document: it follows from its place in the file system, so that it replaces itself."""
+    return str(uuid5(NAMESPACE_URL, path.resolve().as_uri()))
 
-    Its id follows from its place in the file system, so that a file that is put again replaces itself.
+
+def document_of(path: Path, folder: Path | None = None) -> DocumentInput:
+    """A file as a document, with its name, or its path in the folder, in the metadata.
 
     Raises:
         OSError: it cannot be read.
@@ -81,8 +84,8 @@ def document_of(path: Path) -> DocumentInput:
     suffix = path.suffix.lower()
     source = f"text/x-{suffix[1:]}" if suffix[1:] in _SOURCE else None
     return DocumentInput(
-        id=str(uuid5(NAMESPACE_URL, path.resolve().as_uri())),
+        id=id_of(path),
         content_base64=base64.b64encode(path.read_bytes()).decode(),
         media_type=_MEDIA_TYPES.get(suffix, source),
-        metadata={"file": path.name},
+        metadata={"file": path.relative_to(folder or path.parent).as_posix()},
     )

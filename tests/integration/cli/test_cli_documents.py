@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import trivet
 from tests.command import Cli
 from tests.office import epub, notebook, shape, slides, word, workbook
 
@@ -62,6 +63,36 @@ def test_each_file_of_a_folder_is_a_document(cli: Cli, tmp_path: Path) -> None:
     assert "mended" in found
     assert "Hidden" not in found
     assert "drips" not in found
+
+
+def test_documents_of_a_folder_whose_files_are_gone_are_deleted_on_request(
+    cli: Cli, database_url: str, tmp_path: Path
+) -> None:
+    """Not what cannot be read now, and nothing that came from elsewhere, whatever the name of its file."""
+    notes, others = tmp_path / "notes", tmp_path / "others"
+    for folder in (notes, others):
+        for name in ("roses.md", "house/tap.txt", "house/roof.txt"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"{name} of {folder.name}", encoding="utf-8")
+        cli("import", folder, "-n", "home")
+    (others / "cups.txt").write_text("Cups of others", encoding="utf-8")
+    with trivet.open(database_url=database_url) as client:
+        client.add_document(path=others / "cups.txt", namespace="home", metadata={"file": "../others/cups.txt"})
+    for gone in (notes / "house/tap.txt", others / "cups.txt", others / "roses.md"):
+        gone.unlink()
+    (notes / "house/roof.txt").write_bytes(b"")
+    assert "deleted" not in cli("import", notes, "-n", "home", status=1).output
+    assert "\ndeleted 1 whose files are gone\n" in cli("import", notes, "-n", "home", "--delete", status=1).stdout
+    chunks = [json.loads(line) for line in cli("export", "-n", "home").stdout.splitlines()[1:]]
+    assert {chunk["text"] for chunk in chunks} == {
+        "roses.md of notes", "house/roof.txt of notes", "roses.md of others", "house/tap.txt of others",
+        "house/roof.txt of others", "Cups of others",
+    }  # fmt: skip
+    (notes / "house/roof.txt").unlink()
+    assert [*json.loads(cli("import", notes, "-n", "home", "--delete", "--json").stdout)["deleted"]] == [
+        "house/roof.txt"
+    ]
+    assert "for a folder" in cli("import", notes / "roses.md", "-n", "home", "--delete", status=2).output
 
 
 def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_path: Path) -> None:
