@@ -49,7 +49,7 @@ class IndexFiles:
 
     def __init__(self, cache: Path, origin: str) -> None:
         """Those in `cache` of the database whose `store.index_files.origin` is given; its folder may not exist yet."""
-        self._folder, self._origin = cache / hashlib.sha256(origin.encode()).hexdigest()[:16], origin
+        self.folder, self._origin = cache / hashlib.sha256(origin.encode()).hexdigest()[:16], origin
         self._unusable: set[Path] = set()
         """Files that cannot be used and cannot be removed."""
 
@@ -57,7 +57,7 @@ class IndexFiles:
     async def open(cls, cache: Path, conn: Connection) -> IndexFiles:
         """The files of a database, in a folder of its own in `cache`; raises OSError if that cannot be made."""
         files = cls(cache, await index_files.origin(conn))
-        files._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         await files.tidy(conn)
         return files
 
@@ -67,12 +67,12 @@ class IndexFiles:
         And what a process was writing when it was killed.
         """
         # Before their rows are read, or a new one could be without its row.
-        found = set(self._folder.glob("*.index")) - self._unusable
+        found = set(self.folder.glob("*.index")) - self._unusable
         known = await index_files.tokens(conn)
         for path in found:
             if _token(path) not in known:
                 self._remove(path)
-        for part in self._folder.glob("*.part"):
+        for part in self.folder.glob("*.part"):
             with self.lock(int(part.name.split(".")[0])) as nobody_writes_it:
                 if nobody_writes_it:
                     part.unlink(missing_ok=True)
@@ -84,7 +84,7 @@ class IndexFiles:
 
     def path(self, ns: int) -> Path | None:
         """The file of a namespace; the latest, if a process ended before it removed the former one."""
-        found = set(self._folder.glob(f"{ns}.*.index")) - self._unusable
+        found = set(self.folder.glob(f"{ns}.*.index")) - self._unusable
         return max(found, key=_token, default=None)
 
     async def load(self, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
@@ -152,11 +152,11 @@ class IndexFiles:
             former = self.path(index.ns)
             token, snapshot, known = uuid7(), index.snapshot, index.memories.alive.values.copy()
             about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
-            path = self._folder / f"{index.ns}.{token}.index"
+            path = self.folder / f"{index.ns}.{token}.index"
             part = path.with_suffix(".part")
             try:
                 async with pool.connection() as conn, namespace_index.one_snapshot(conn):
-                    packed = await packed_postings.pack(conn, index.ns, index.memories.slots, known, self._folder)
+                    packed = await packed_postings.pack(conn, index.ns, index.memories.slots, known, self.folder)
                 arrays = index.arrays() | named(packed._asdict(), "postings")
                 await asyncio.to_thread(array_file.write, part, about, arrays)
                 async with pool.connection() as conn:
@@ -179,13 +179,13 @@ class IndexFiles:
         is_mine = True
         with ExitStack() as stack:
             try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
-                file = stack.enter_context((self._folder / f"{ns}.lock").open("a"))
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
+                file = stack.enter_context((self.folder / f"{ns}.lock").open("a"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 is_mine = False
             except OSError as exc:
-                log.warning("indexes cannot be kept in %s: %s", self._folder, exc)
+                log.warning("indexes cannot be kept in %s: %s", self.folder, exc)
             yield is_mine
 
 

@@ -369,7 +369,7 @@ class IndexRegistry:
             elif is_saved is None:
                 self._save_from[name] = time.monotonic() + BUSY_PAUSE_S
         except (StoreError, NotFound, OSError) as exc:
-            log.warning("keeping the index of a namespace in a file failed: %s", exc)
+            log.warning("the index of a namespace cannot be kept in %s: %s", files.folder, exc)
 
     def _drop(self, name: str, entry: _Entry) -> None:
         if self._entries.get(name) is entry:

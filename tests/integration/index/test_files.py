@@ -619,6 +619,7 @@ async def test_a_full_disk_is_a_warning(
     await one.ingest.add("n", [memory("a")])
     await one.loaded()
     await until(lambda: "No space left on device" in caplog.text)
+    assert f"cannot be kept in {tmp_path}/" in caplog.text
     await assert_right(one)
     assert files_in(tmp_path) == files_in(tmp_path, "*.part") == []
 
