@@ -166,18 +166,21 @@ class Reachability:
         await (await self._connect()).close()
 
     async def _is_answered(self, attempt: asyncio.Task[None]) -> bool:
-        """Wait for the attempt; False if neither it nor any caller has had an answer for the time of `limit_s`."""
+        """Wait for the attempt; False if neither it nor any caller has had an answer for the time of `limit_s`.
+
+        The event loop may have been late at any moment of that time, so the wait has steps.
+        """
         since = time.monotonic()
         while True:
-            until = since + self.limit_s
-            done, _ = await asyncio.wait({attempt}, timeout=until - time.monotonic())
+            due = min(time.monotonic() + STALL_S, since + self.limit_s)
+            done, _ = await asyncio.wait({attempt}, timeout=due - time.monotonic())
             if done:
                 return True
-            if (now := time.monotonic()) > until + STALL_S:
+            if (now := time.monotonic()) > due + STALL_S:
                 since = now
             elif self._answered > since:
                 since = self._answered
-            else:
+            elif now >= since + self.limit_s:
                 return False
 
     def _lose(self, reason: str, *, before: float = math.inf) -> None:
