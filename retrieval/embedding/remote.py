@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -50,7 +51,8 @@ class RemoteEmbedder:
     """Embeds by a provider over HTTP; implements `retrieval.embedding.cache.Embedder`.
 
     A request for documents that the provider refuses as too many, or that it or the network fails, is made again a few
-    times. One for a query is not: its leg has a deadline, and the other legs answer.
+    times. One for a query is not: its leg has a deadline, and the other legs answer. Once a request has timed
+    out, one query at a time asks the provider, so that the others need not wait until their legs' deadline.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -62,10 +64,15 @@ class RemoteEmbedder:
         self._url = str(settings.embedding_url).rstrip("/") + self._protocol.path.format(model=self._model)
         headers = {self._protocol.key_header: self._protocol.key_prefix + self._key} if self._key else {}
         self._client = httpx.AsyncClient(headers=headers)
+        self._is_silent = False
+        self._probe = asyncio.Lock()
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one text as a unit vector of shape (DIMENSIONS,); raises EmbeddingFailed."""
-        answer = await self._answer([_cut(text)], is_query=True, timeout_s=QUERY_TIMEOUT_S)
+        if self._is_silent and self._probe.locked():
+            raise self._failed(f"does not answer at {self._url}")
+        async with self._probe if self._is_silent else nullcontext():
+            answer = await self._answer([_cut(text)], is_query=True, timeout_s=QUERY_TIMEOUT_S)
         if answer.is_error:
             raise self._refused(answer)
         [vector] = self._vectors(answer, 1)
@@ -126,9 +133,12 @@ class RemoteEmbedder:
         """The provider's answer, whatever its status; raises EmbeddingFailed if there is none."""
         body = self._protocol.request(self._model, texts, is_query)
         try:
-            return await self._client.post(self._url, json=body, timeout=timeout_s)
+            answer = await self._client.post(self._url, json=body, timeout=timeout_s)
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
+            self._is_silent = isinstance(exc, httpx.TimeoutException)
             raise self._failed(f"does not answer at {self._url} ({str(exc) or type(exc).__name__})") from exc
+        self._is_silent = False
+        return answer
 
     def _vectors(self, answer: httpx.Response, count: int) -> NDArray[np.float32]:
         """The unit vectors of an answer, shape (count, DIMENSIONS)."""

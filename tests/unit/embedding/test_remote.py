@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 from retrieval.embedding import remote
 from retrieval.embedding.remote import RemoteEmbedder
 from retrieval.errors import EmbeddingFailed
-from tests.embedding_provider import KEY, MODELS, Provider, embedded, served
+from tests.embedding_provider import KEY, MODELS, Provider, Received, embedded, served
 from tests.loopback import Reply
+from tests.processes import PATIENCE_S
 
 
 @pytest.fixture
@@ -122,6 +125,33 @@ async def test_a_query_is_sent_once(provider: Provider, embedder: RemoteEmbedder
     with pytest.raises(EmbeddingFailed, match="429"):
         await embedder.embed_query("boat")
     assert len(provider.received) == 1
+
+
+async def test_one_query_at_a_time_waits_for_a_provider_that_has_kept_one_waiting(
+    provider: Provider, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, goes_on = provider.answer, threading.Event()
+
+    def hang(request: Received) -> Reply:
+        goes_on.wait(PATIENCE_S)
+        return answer(request)
+
+    provider.answer = hang  # type: ignore[method-assign]
+    monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", 0.2)
+    try:
+        with pytest.raises(EmbeddingFailed, match="ReadTimeout"):
+            await embedder.embed_query("boat")
+        monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", PATIENCE_S)
+        asked = asyncio.create_task(embedder.embed_query("boat"))
+        await asyncio.sleep(0)
+        with pytest.raises(EmbeddingFailed, match="does not answer"):
+            async with asyncio.timeout(PATIENCE_S / 2):
+                await embedder.embed_query("moon")
+        assert not asked.done()
+    finally:
+        goes_on.set()
+    await asked
+    await asyncio.gather(embedder.embed_query("boat"), embedder.embed_query("moon"))
 
 
 async def test_what_is_refused_is_not_sent_again(provider: Provider) -> None:
