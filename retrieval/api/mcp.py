@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from litestar import Litestar, asgi
 from litestar.enums import ScopeType
 from litestar.exceptions import NotFoundException
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from retrieval.api.parameters import unquoted
 from retrieval.api.state import AppState
@@ -36,7 +36,16 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
     check_access(scope, namespace, writes=namespace is None)
     token = token_in(scope)
     scope["state"] |= {"namespace": namespace, "only_reads": token is not None and token.access == "read"}
-    await tools({**scope, "path": "/"}, receive, send)
+    is_begun = False
+
+    async def send_noting(message: Message) -> None:
+        nonlocal is_begun
+        is_begun = message["type"] == "http.response.start" or bool(message.get("more_body"))
+        await send(message)
+
+    await tools({**scope, "path": "/"}, receive, send_noting)
+    if is_begun:  # a stream that a stopping server cuts off: its client would take that for a failure
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 import trivet
 import trivet.mcp
 from retrieval.errors import NO_SUCH_PATH
-from tests.processes import ROOT, environment, python
+from tests.processes import PATIENCE_S, ROOT, environment, python, serving
 from tests.serving import on_a_port, problem_of, served, settings_for
 
 TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
@@ -247,3 +247,17 @@ async def test_a_server_without_the_package_says_what_to_install(
     async with served(database_url) as client:
         assert "pip install 'trivet[mcp]'" in str(problem_of(await client.post("/mcp/ana", json={}), 404)["detail"])
         assert problem_of(await client.post("/mcpx", json={}), 404)["detail"] == NO_SUCH_PATH
+
+
+def test_an_assistants_open_stream_ends_with_the_server(database_url: str) -> None:
+    """Wholly, so that its client sees no failure and the server's log tells of none."""
+    accepted = {"accept": "text/event-stream"}
+    with (
+        serving(TRIVET_DATABASE_URL=database_url) as server,
+        httpx.stream("GET", f"{server.url}/mcp/ana", headers=accepted, timeout=PATIENCE_S) as stream,
+    ):
+        assert stream.status_code == 200
+        server.process.terminate()
+        stream.read()
+        assert server.process.wait(PATIENCE_S) == 0
+        assert "ERROR" not in server.said()
