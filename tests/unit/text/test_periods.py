@@ -208,6 +208,7 @@ ONE_PERIOD = [
     ("Was fehlte dem Bus im März 2022?", "März 2022", "2022-03-01/2022-04-01"),
     ("Qu'avons-nous fait l'année dernière ?", "année dernière", "2022-01-01/2023-01-01"),
     ("¿Qué pasó en noviembre de 2022?", "noviembre de 2022", "2022-11-01/2022-12-01"),
+    ("Qu'avons-nous décidé hier soir ?", "hier soir", "2023-06-14/2023-06-15"),
     ("Che cosa ho fatto l'altro ieri?", "l'altro ieri", "2023-06-13/2023-06-14"),
     ("O que fizemos no mês passado?", "mês passado", "2023-05-01/2023-06-01"),
     ("Wat deed ze vorige week?", "vorige week", "2023-06-05/2023-06-12"),
@@ -241,6 +242,7 @@ ONE_PERIOD = [
 
 NO_PERIOD = [
     "When did Ann move to Rome?",
+    "Was hat Ann hier gekauft?",
     "What date is the wedding?",
     "In which year did they meet?",
     "Since when has Bo been ill?",
