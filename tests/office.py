@@ -67,6 +67,19 @@ def _word_row(cells: Sequence[str]) -> str:
     return f"<w:tr>{''.join(f'<w:tc>{paragraphs}</w:tc>' for paragraphs in filled)}</w:tr>"
 
 
+def odt(body: str) -> bytes:
+    """An OpenDocument text of this XML."""
+    names = "".join(
+        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table")
+    )
+    written = BytesIO()
+    with ZipFile(written, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text")
+        content = f"<office:document-content{names}><office:body><office:text>{body}</office:text></office:body>"
+        archive.writestr("content.xml", f"{content}</office:document-content>")
+    return written.getvalue()
+
+
 def workbook(**sheets: Sequence[Sequence[object]]) -> bytes:
     """An Excel workbook of sheets by name."""
     names = list(enumerate(sheets, 1))

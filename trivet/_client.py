@@ -214,8 +214,9 @@ class Client:
 
         Args:
             text: of the document.
-            path: of a file instead: text, Markdown, HTML, PDF, Word, Excel, PowerPoint, EPUB, a notebook or source
-                code. Without an `id` it gets one that follows from its path, so that adding it again replaces it.
+            path: of a file instead: text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a notebook
+                or source code. Without an `id` it gets one that follows from its path, so that adding it again
+                replaces it.
             namespace: created on first use.
             fields: of a document, such as `id`, `title`, `media_type`, `tags` and `metadata`.
 

@@ -25,12 +25,12 @@ class DocumentsController(Controller):
     async def put_document(self, api: Api, ns: NamespaceName, data: JSONBody[DocumentInput]) -> DocumentReceipt:
         """Add or replace a document.
 
-        `text`, or a file in `content_base64`: text, Markdown, HTML, PDF, Word, Excel, PowerPoint, EPUB, a notebook or
-        source code, as `media_type` says or, without one, as the content looks. It is split along its headings,
-        paragraphs and sentences into chunks, which are memories of kind `chunk` with `document_id`, `position`, their
-        document's title and headings as `title`, and `metadata.document`. A document that is put again replaces its
-        chunks as one; the same content is `unchanged`. At most 12 MB and 5,000,000 characters. The namespace is created
-        on first use.
+        `text`, or a file in `content_base64`: text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a
+        notebook or source code, as `media_type` says or, without one, as the content looks. It is split along its
+        headings, paragraphs and sentences into chunks, which are memories of kind `chunk` with `document_id`,
+        `position`, their document's title and headings as `title`, and `metadata.document`. A document that is put
+        again replaces its chunks as one; the same content is `unchanged`. At most 12 MB and 5,000,000 characters. The
+        namespace is created on first use.
         """
         return await api.engine.documents.put(ns, data)
 

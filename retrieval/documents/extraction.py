@@ -22,7 +22,7 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart
 
 Form = Literal[
-    "text", "markdown", "code", "table", "html", "notebook", "pdf", "word", "workbook", "slides", "epub"
+    "text", "markdown", "code", "table", "html", "notebook", "pdf", "word", "odt", "workbook", "slides", "epub"
 ]  # fmt: skip
 
 MEDIA_TYPES: Mapping[str, Form] = {
@@ -37,6 +37,7 @@ MEDIA_TYPES: Mapping[str, Form] = {
     "application/x-ipynb+json": "notebook",
     "application/pdf": "pdf",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
+    "application/vnd.oasis.opendocument.text": "odt",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "workbook",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
     "application/epub+zip": "epub",
@@ -54,11 +55,12 @@ MEDIA_TYPES: Mapping[str, Form] = {
 
 _USUAL: Mapping[Form, str] = {MEDIA_TYPES[name]: name for name in reversed([*MEDIA_TYPES])}
 
-_READ = "text, Markdown, HTML, PDF, .docx, .xlsx, .pptx, EPUB, Jupyter notebooks and source code"
+_READ = "text, Markdown, HTML, PDF, .docx, .odt, .xlsx, .pptx, EPUB, Jupyter notebooks and source code"
 
 _NAMES: Mapping[Form, str] = {
     "pdf": "a PDF",
     "word": "a Word document",
+    "odt": "an OpenDocument text",
     "workbook": "an Excel workbook",
     "slides": "a PowerPoint presentation",
     "epub": "an EPUB",
@@ -73,6 +75,10 @@ _PARTS: Mapping[bytes, Form] = {
 }
 _PART = re.compile(rb"PK\x01\x02.{42}(" + b"|".join(map(re.escape, _PARTS)) + b")", re.DOTALL)
 """What a zip archive is, by a name in its list of files, which is at its end, behind those of archives in it."""
+
+_ODT = b"mimetypeapplication/vnd.oasis.opendocument.text"
+_ODT_OFFSET = 30
+"""The first file of an OpenDocument text, uncompressed, and where its name begins."""
 
 _NOTEBOOK = re.compile(rb'\s*\{.*"nbformat"\s*:', re.DOTALL)
 
@@ -96,6 +102,7 @@ _SEPARATOR = re.compile(r"\Asep=.\n")
 _BINARY: Mapping[bytes, str] = {
     b"PK\x03\x04": "a zip archive of something else, or a damaged one",
     b"\xd0\xcf\x11\xe0": "an Office file of before 2007 or with a password",
+    b"{\\rtf": "an RTF file",
     b"\x89PNG": "a picture",
     b"\xff\xd8\xff": "a picture",
     b"GIF8": "a picture",
@@ -188,6 +195,8 @@ def _packed_form(content: bytes) -> Form | None:
     """What a file is that is no text."""
     if b"%PDF-" in content[:_SNIFFED_BYTES] and _marked_encoding(content) is None:
         return "pdf"
+    if content.startswith(_ODT, _ODT_OFFSET):
+        return "odt"
     parts = _PART.findall(content) if content.startswith(b"PK\x03\x04") else []
     return _PARTS[parts[-1]] if parts else None
 

@@ -24,6 +24,7 @@ _MEDIA_TYPES = {
     ".markdown": "text/markdown",
     ".log": "text/plain",
     ".md": "text/markdown",
+    ".odt": "application/vnd.oasis.opendocument.text",
     ".org": "text/plain",
     ".pdf": "application/pdf",
     ".pptx": f"{_OFFICE}presentationml.presentation",

@@ -23,6 +23,7 @@ READERS: Mapping[str, str] = {
     "epub": "zipped",
     "html": "html",
     "notebook": "notebook",
+    "odt": "zipped",
     "pdf": "pdf",
     "slides": "zipped",
     "word": "zipped",

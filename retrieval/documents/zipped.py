@@ -1,10 +1,11 @@
-"""Reads text, as Markdown, from files that are zip archives of XML: Word, Excel, PowerPoint and EPUB."""
+"""Reads text, as Markdown, from files that are zip archives of XML: Word, OpenDocument, Excel, PowerPoint and EPUB."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 from io import BytesIO
 from typing import Any
 from urllib.parse import unquote
@@ -19,6 +20,12 @@ from retrieval.documents.reading import Reading, storable
 MAX_UNPACKED_BYTES = 256 * 1024**2
 
 _TITLE = re.compile(r'<h1 class="title">(.*?)</h1>')
+_ODT_TAGS = {
+    "covered-table-cell": "td", "line-break": "br", "list": "ul", "list-item": "li", "p": "p", "table": "table",
+    "table-cell": "td", "table-row": "tr", "th": "th",
+}  # fmt: skip
+_ODT_UNREAD = frozenset({"annotation", "desc", "note-citation", "table-of-content", "title", "tracked-changes"})
+"""Comments, pictures' descriptions, what stands elsewhere, and what was deleted; so are other indexes."""
 _DECK = "ppt/presentation.xml"
 _RELATIONSHIP = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _TITLES = frozenset({"ctrTitle", "title"})
@@ -47,6 +54,47 @@ def _with_head(table: Any) -> Any:
     """A table with its first row as its head: Word seldom says that it is, and Markdown has no other tables."""
     head, *body = table.children
     return table.copy(children=[head.copy(is_header=True), *body]) if body and len(head.children) > 1 else table
+
+
+def read_odt(content: bytes) -> Reading:
+    """Headings, lists, tables and footnotes of an OpenDocument text, as LibreOffice and Google Docs write it."""
+    body = next(_root(_opened(content), "content.xml").iterfind("{*}body/{*}text"))
+    for table in body.iterfind(".//{*}table"):
+        head, *others = table.iterfind(".//{*}table-row")
+        if others and len(head) > 1:  # as in `_with_head`
+            for cell in head:
+                cell.tag = "th"
+    for each in (*body.iterfind(".//{*}list-item"), *body.iterfind(".//{*}table-row/*")):
+        if len(each.findall("{*}p")) == 1:
+            each[0].tag = "span"  # or lists would have empty lines
+    titles = (each for each in body.iterfind("{*}p") if _style(each) == "Title")
+    title = "".join(next(titles, ElementTree.Element("p")).itertext())
+    return msgspec.structs.replace(read_html("".join(_html(body)).encode()), title=storable(title.strip()) or None)
+
+
+def _html(element: ElementTree.Element) -> Iterator[str]:
+    """An element of an OpenDocument text as HTML."""
+    tag = element.tag.rpartition("}")[2]
+    if tag in _ODT_UNREAD or tag.endswith("-index"):
+        return
+    if tag == "note-body":
+        yield f" ({escape(' '.join(''.join(element.itertext()).split()))})"
+        return
+    name = _ODT_TAGS.get(tag, "span")
+    if tag == "h":
+        level = next((value for key, value in element.items() if key.endswith("}outline-level")), "1")
+        name = f"h{min(int(level), 6)}"
+    elif tag == "p" and _style(element) == "Title":
+        name = "h1"
+    yield f"<{name}>{' ' * (tag in ('s', 'tab'))}{escape(element.text or '')}"
+    for child in element:
+        yield from _html(child)
+        yield escape(child.tail or "")
+    yield f"</{name}>"
+
+
+def _style(element: ElementTree.Element) -> str:
+    return next((value for key, value in element.items() if key.endswith("}style-name")), "")
 
 
 def read_workbook(content: bytes) -> Reading:

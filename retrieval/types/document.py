@@ -37,8 +37,8 @@ class DocumentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             str,
             Meta(
                 max_length=128,
-                description="text, Markdown, HTML, PDF, Word, Excel, PowerPoint, EPUB, a notebook or source code; "
-                "null: told by the content",
+                description="text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a notebook or "
+                "source code; null: told by the content",
             ),
         ]
         | None

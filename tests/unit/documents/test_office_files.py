@@ -14,7 +14,7 @@ from retrieval.documents.splitting import DocumentSplitter
 from retrieval.documents.zipped import read_workbook
 from retrieval.errors import InvalidInput
 from retrieval.text.word_pieces import count_pieces
-from tests.office import epub, notebook, shape, slide_table, slides, word, workbook, zipped
+from tests.office import epub, notebook, odt, shape, slide_table, slides, word, workbook, zipped
 
 DOCUMENT = word(
     ("Title", "Tea handbook"),
@@ -23,6 +23,20 @@ DOCUMENT = word(
     [["Leaf", "Minutes"], ["Sencha", "2\nor 3"]],
     ("heading 2", "Matcha"),
     ("", "Whisk it."),
+)
+TEXT = odt(
+    """<text:tracked-changes><text:p>Deleted.</text:p></text:tracked-changes>
+<text:table-of-content><text:p>Green 1</text:p></text:table-of-content>
+<text:p text:style-name="Title">Tea handbook</text:p><text:h text:outline-level="2">Green</text:h>
+<text:p>Steep<text:s/>it at <text:span>70</text:span> degrees<text:note><text:note-citation>1</text:note-citation>
+<text:note-body><text:p>Not more.</text:p></text:note-body></text:note> &amp; pour.<office:annotation><text:p>Why
+</text:p></office:annotation></text:p><text:list><text:list-item><text:p>Sencha</text:p></text:list-item><text:list-item>
+<text:p>Matcha</text:p></text:list-item></text:list><table:table><table:table-row><table:table-cell><text:p>Leaf</text:p>
+</table:table-cell><table:table-cell><text:p>Minutes</text:p></table:table-cell></table:table-row><table:table-row>
+<table:table-cell><text:p>Sencha</text:p></table:table-cell><table:table-cell><text:p>2</text:p><text:p>or 3</text:p>
+</table:table-cell></table:table-row></table:table><text:section><text:p>Drink.</text:p></text:section>""".replace(
+        "\n", ""
+    )
 )
 PRICES = workbook(Prices=[["lamp", "price"], ["Bergamot", 39]])
 DECK = slides(shape("Tea in 2024", "ctrTitle") + shape("by the kettle team", "subTitle"))
@@ -46,6 +60,20 @@ async def test_a_word_document_without_a_title_has_that_of_its_one_heading() -> 
 async def test_a_frame_around_a_text_is_no_table() -> None:
     framed = word([["Beware.\nIt is hot."], ["Steep it.\nPour it."]])
     assert (await extract(framed, None)).text == "| Beware.\n\nIt is hot.\n| Steep it.\n\nPour it."
+
+
+async def test_an_opendocument_text() -> None:
+    """Without comments, what was deleted and the table of contents."""
+    found = await extract(TEXT, None)
+    assert found.text == (
+        "# Tea handbook\n\n## Green\n\nSteep it at 70 degrees (Not more.) & pour.\n\n- Sencha\n- Matcha\n\n"
+        "| Leaf | Minutes\n|---|---|\n| Sencha | 2 or 3\n\nDrink."
+    )
+    assert (found.title, found.structure) == ("Tea handbook", "markdown")
+
+
+async def test_an_opendocument_text_without_a_title_has_that_of_its_one_heading() -> None:
+    assert (await extract(odt("<text:h>Green</text:h><text:p>Steep it.</text:p>"), None)).title == "Green"
 
 
 async def test_a_workbook() -> None:
@@ -126,7 +154,7 @@ async def test_a_notebook() -> None:
 
 @pytest.mark.parametrize(
     ("content", "form"),
-    [(DOCUMENT, "word"), (PRICES, "workbook"), (DECK, "slides"), (BOOK, "epub"), (NOTEBOOK, "notebook")],
+    [(DOCUMENT, "word"), (TEXT, "odt"), (PRICES, "workbook"), (DECK, "slides"), (BOOK, "epub"), (NOTEBOOK, "notebook")],
 )
 async def test_each_is_read_by_its_media_type_and_without(content: bytes, form: str) -> None:
     media_type = next(name for name, of in MEDIA_TYPES.items() if of == form)
@@ -158,6 +186,8 @@ async def test_a_file_within_another_does_not_tell_what_it_is() -> None:
         (zipped({"xl/workbook.xml": "<tea"}), None, "cannot be read"),
         (zipped({"ppt/presentation.xml": "<tea"}), None, "cannot be read"),
         (zipped({"META-INF/container.xml": "<tea/>"}), None, "cannot be read"),
+        (odt("<tea"), None, "cannot be read"),
+        (b"{\\rtf1 Tea}", None, "an RTF file"),
         (epub("Tea", {"a.xhtml": b"\x91\xfe\x00\xd8locked"}), None, "locked"),
         (slides(shape("")), None, "no text"),
         (workbook(Empty=[]), None, "no text"),
