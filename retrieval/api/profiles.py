@@ -66,8 +66,8 @@ class ProfilesController(Controller):
         """Write a new version of a profile.
 
         It is not live until it is promoted; a search may name it as `name@version`. What is left out is as in the live
-        version, or for a new name as in `default`. The parameters of the newest version again are a 200 and no new
-        version.
+        version, or where none is live as in `default`: what a version that is not live yet has changed has to be given
+        again. The parameters of the newest version again are a 200 and no new version.
         """
         book = api.engine.profiles
         profile, is_new = await book.write(name, data, note=data.note)

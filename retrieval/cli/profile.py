@@ -101,7 +101,8 @@ def put(
 ) -> None:
     """Write a new version of NAME, not live yet, from the JSON object of parameters in FILE ("-": standard input).
 
-    What is left out is as in the live version, or for a new name as in `default`.
+    What is left out is as in the live version, or where none is live as in `default`: what a version that is not live
+    yet has changed has to be given again.
     """
     if file is None and intent_model is None:
         raise click.UsageError("give a FILE of parameters, or --intent-model.")

@@ -115,7 +115,7 @@ class ProfileRegistry:
     ) -> tuple[Profile, bool]:
         """Write a new version that is not live yet, with the reason for it in `note`.
 
-        Fields missing from a `ProfileInput` are taken from the live version, or for a new name from `default`.
+        Fields missing from a `ProfileInput` are taken from the live version, or where none is live from `default`.
 
         Returns:
             The version, and whether it is new: False if the newest one has the same parameters.
