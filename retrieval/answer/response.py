@@ -29,6 +29,7 @@ from retrieval.types.search import (
 )
 
 NOTHING_RELEVANT = "nothing_relevant"
+UNKNOWN_NAMESPACE = "unknown_namespace"
 _NAMES = {leg: leg.value for leg in Leg}  # `Enum.value` is a slow property
 
 
@@ -73,7 +74,7 @@ def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dic
         profile=profile.label,
         degraded=[],
         timings_ms=timings_ms,
-        reason="unknown_namespace",
+        reason=UNKNOWN_NAMESPACE,
     )
 
 

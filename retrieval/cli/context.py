@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 import click
-from msgspec import UNSET
 
+from retrieval.answer.response import NOTHING_RELEVANT, UNKNOWN_NAMESPACE
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
@@ -37,13 +37,16 @@ def command(query: str, fields: dict[str, Any], namespace: str, settings: Settin
         print_json(response)
         return
     click.echo(printable(response.context) if sys.stdout.isatty() else response.context)
+    if response.reason == UNKNOWN_NAMESPACE:
+        click.echo(f"an empty pack: there is no namespace {namespace!r}", err=True)
+        return
     intent = f"{response.intent.label}, " if response.intent else ""
     click.echo(
         f"{response.tokens_used} of {response.max_tokens} tokens, {len(response.items)} memories, {intent}"
         f"weights {numbers(response.weights)}, {response.timings_ms['total']:.1f} ms",
         err=True,
     )
-    if response.reason is not UNSET:
-        click.echo(f"nothing: {response.reason.replace('_', ' ')} {namespace!r}", err=True)
+    if response.reason == NOTHING_RELEVANT:
+        click.echo("an empty pack: nothing that was found is relevant", err=True)
     for degradation in response.degraded:
         click.echo(f"leg {degradation.leg} did not answer: {degradation.reason}", err=True)

@@ -197,6 +197,16 @@ def test_context_prints_the_pack_alone(cli: Cli) -> None:
     assert f"{pack['tokens_used']} of 200 tokens, 1 memories" in done.stderr
 
 
+def test_context_says_why_a_pack_is_empty(cli: Cli) -> None:
+    """A namespace that is not there has no weights to show; without anything relevant, those of the search are."""
+    absent = cli("context", "Where did Caroline go?", "-n", "absent")
+    assert (absent.stdout, absent.stderr) == ("\n", "an empty pack: there is no namespace 'absent'\n")
+    cli("add", "Caroline went to the support group.")
+    figures, reason = cli("context", "the price of copper", "--min-relevance", "0.99").stderr.splitlines()
+    assert "0 memories, fact_lookup, weights vector" in figures
+    assert reason == "an empty pack: nothing that was found is relevant"
+
+
 def test_classify_shows_intent_and_weights(cli: Cli) -> None:
     """Four probabilities that sum to 1, and the weights that follow."""
     found = json.loads(cli("classify", "When was the meeting?", "--json").stdout)
