@@ -52,7 +52,9 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: 
     """
     files, others = documents_in(folder)
     if not files:
-        raise InvalidInput(f"there are no documents in {folder}, by the names of its files")
+        raise InvalidInput(
+            f"there are no documents in {folder}, by the names of its files; give an export itself, or its zip"
+        )
     put: dict[str, DocumentReceipt] = {}
     rejected: dict[str, str] = {}
     deleted: dict[str, str] = {}

@@ -212,7 +212,7 @@ def _tell(found: ProfileInfo) -> None:
         click.echo(f"{profile.label} {'live' if found.shown.live else 'not live'}, {found.shown.origin}")
         _tell_recipe("fixed", profile.fixed)
         for intent, recipe in profile.per_intent.items():
-            _tell_recipe(intent.value.replace("_", " "), recipe)
+            _tell_recipe(intent.value, recipe)
     for each in found.versions:
         gate = {None: "not measured", True: "passed", False: "refused"}[each.gate]
         note = f"  {printable(each.note)}" if each.note else ""

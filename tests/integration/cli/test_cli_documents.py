@@ -97,7 +97,9 @@ def test_documents_of_a_folder_whose_files_are_gone_are_deleted_on_request(
 
 def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
-    assert "there are no documents in" in cli("import", str(tmp_path), status=1).output
+    refused = cli("import", str(tmp_path), status=1).output
+    assert "there are no documents in" in refused
+    assert "give an export itself, or its zip" in refused
     refused = cli("import", str(tmp_path), "--format", "slack", status=1).output
     assert "give the slack export itself, or its zip" in refused
     assert json.loads(cli("namespaces", "--json").stdout) == {"namespaces": []}
