@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 
 import httpx
@@ -9,6 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Route, expect
 
 from retrieval.cli.demo import sample
+from retrieval.cli.tune import command as tune
 from tests.browser.conftest import NAMESPACE, Console
 
 JUDGED = 12
@@ -52,6 +54,11 @@ def test_the_ways_to_rank_are_compared_by_keyboard(console: Console, judged: str
     worst.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("searchbox")).to_have_value(asked)
+
+
+def test_the_command_that_learns_from_judgements_is_whole(console: Console) -> None:
+    _, name, *arguments = shlex.split(console.open("tune").get_by_text("--from-feedback").inner_text())
+    assert tune.make_context(name, arguments).params["namespace"] == NAMESPACE
 
 
 def test_too_few_judgements_are_said(console: Console) -> None:

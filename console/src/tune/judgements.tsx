@@ -39,7 +39,8 @@ export function Judgements({ namespace }: { namespace: string }) {
     <section class="panel">
       <h2>Judgements</h2>
       <p class="hint">
-        Which results answered which question. <code>trivet tune --from-feedback -n {namespace}</code> learns weights from them.
+        Which results answered which question. <code>trivet tune --from-feedback -n {namespace} --profile NAME</code> learns
+        weights from them.
       </p>
       {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
       <LabelForm onAsk={setQuestion} suggestions={open.slice(0, 6)} />
