@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.values import MutexValue, ValueClass
 
-from retrieval.types.search import Degradation
+from retrieval.types.search import Degradation, Leg
 
 _SECONDS = (0.001, 0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.06, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -27,6 +27,8 @@ class Metrics:
         self._degraded = Counter(
             "trivet_degraded", "Answers that had to do without a leg, by the leg.", ["leg"], registry=registry
         )
+        for name in (*Leg, "rescorer"):  # from the start, at 0: Prometheus sees no rise in a series that begins at 1
+            self._degraded.labels(name)
         self._cache = Counter(
             "trivet_embedding_cache",
             "Query embeddings looked up in the cache, by outcome: hit or miss.",

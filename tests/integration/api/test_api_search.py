@@ -190,6 +190,7 @@ async def test_metrics(client: httpx.AsyncClient) -> None:
     assert any(key.startswith('trivet_http_request_seconds_count{method="GET",route="/mcp"') for key in values)
     for leg in Leg:
         assert values[f'trivet_stage_seconds_count{{stage="{leg}"}}'] == "2.0"
+        assert values[f'trivet_degraded_total{{leg="{leg}"}}'] == "0.0"  # an alert on its rise sees the first
     assert values['trivet_embedding_cache_total{outcome="hit"}'] == "1.0"
     assert values['trivet_embedding_cache_total{outcome="miss"}'] == "1.0"
     assert "support" not in answer.text

@@ -61,6 +61,7 @@ def test_a_scrape_sees_all_workers(database_url: str) -> None:
             f"trivet_http_request_seconds_count{{{route}}} 16.0",
             'trivet_stage_seconds_count{stage="total"} 16.0',
             'trivet_embedding_cache_total{outcome="hit"}',
+            'trivet_degraded_total{leg="graph"}',
         ):
             assert all(line in httpx.get(f"{url}/metrics").text for _ in range(8)), line
         server.process.terminate()  # it takes the folder of the counts away
