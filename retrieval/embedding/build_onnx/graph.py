@@ -108,11 +108,8 @@ def _attention(
             bias = graph.constant(f"{name}.bias", linear.bias)
             return graph.fused(name, "Attention", hidden, weight, bias, mask, num_heads=HEADS)
         case QuantisedLinear() as linear:
-            q = _quantise_input(graph, name, hidden, linear)
-            return graph.fused(
-                name, "QAttention", q.steps, q.weight, q.bias, q.input_scale, q.weight_scale,
-                mask, q.input_zero, q.weight_zero, num_heads=HEADS,
-            )  # fmt: skip
+            steps, weight, scales, zeros, bias = _quantise_input(graph, name, hidden, linear)
+            return graph.fused(name, "QAttention", steps, weight, bias, *scales, mask, *zeros, num_heads=HEADS)
 
 
 def _linear(graph: _EncoderGraph, name: str, hidden: str, linears: Mapping[str, Linear | QuantisedLinear]) -> str:
@@ -123,11 +120,8 @@ def _linear(graph: _EncoderGraph, name: str, hidden: str, linears: Mapping[str, 
             bias = graph.constant(f"{name}.bias", linear.bias)
             return graph.standard(f"{name}.biased", "Add", product, bias)
         case QuantisedLinear() as linear:
-            q = _quantise_input(graph, name, hidden, linear)
-            product = graph.fused(
-                name, "MatMulIntegerToFloat", q.steps, q.weight, q.input_scale, q.weight_scale,
-                q.input_zero, q.weight_zero, q.bias,
-            )  # fmt: skip
+            steps, weight, scales, zeros, bias = _quantise_input(graph, name, hidden, linear)
+            product = graph.fused(name, "MatMulIntegerToFloat", steps, weight, *scales, *zeros, bias)
             return _add_exact(graph, name, hidden, product, linear)
 
 
@@ -142,32 +136,20 @@ def _add_exact(graph: _EncoderGraph, name: str, hidden: str, product: str, linea
     return graph.standard(f"{name}.total", "Add", product, exact)
 
 
-@dataclass(frozen=True)
-class _Quantised:
-    """Names of the inputs of an integer matrix product."""
-
-    steps: str
-    input_scale: str
-    input_zero: str
-    weight: str
-    weight_scale: str
-    weight_zero: str
-    bias: str
-
-
-def _quantise_input(graph: _EncoderGraph, name: str, hidden: str, linear: QuantisedLinear) -> _Quantised:
+def _quantise_input(
+    graph: _EncoderGraph, name: str, hidden: str, linear: QuantisedLinear
+) -> tuple[str, str, tuple[str, str], tuple[str, str], str]:
+    """Names of the inputs of an integer matrix product: steps, weight, the scales and zeros of both, and bias."""
     shrunk = graph.standard(f"{name}.shrunk", "Mul", hidden, graph.constant(f"{name}.shrink", linear.shrink))
     input_scale = graph.constant(f"{name}.input_scale", np.array(linear.input_scale))
     input_zero = graph.constant(f"{name}.input_zero", np.array(linear.input_zero_point))
     weight_zero = np.zeros(len(linear.weight_scale), dtype=np.int8)
-    return _Quantised(
-        steps=graph.standard(f"{name}.steps", "QuantizeLinear", shrunk, input_scale, input_zero),
-        input_scale=input_scale,
-        input_zero=input_zero,
-        weight=graph.constant(f"{name}.weight", linear.weight),
-        weight_scale=graph.constant(f"{name}.weight_scale", linear.weight_scale),
-        weight_zero=graph.constant(f"{name}.weight_zero", weight_zero),
-        bias=graph.constant(f"{name}.bias", linear.bias),
+    return (
+        graph.standard(f"{name}.steps", "QuantizeLinear", shrunk, input_scale, input_zero),
+        graph.constant(f"{name}.weight", linear.weight),
+        (input_scale, graph.constant(f"{name}.weight_scale", linear.weight_scale)),
+        (input_zero, graph.constant(f"{name}.weight_zero", weight_zero)),
+        graph.constant(f"{name}.bias", linear.bias),
     )
 
 
