@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from graph.dates import MONTHS, WEEKDAYS, is_year
+from graph.graph_rows import GivenRelation
 from graph.names import normalize, singular
 from graph.relation_patterns import (
     ANOTHER_WORK,
@@ -49,24 +49,8 @@ _OF_SOMEBODY = KIN.keys() | {"fan", "member", "student", "people", "part", "one"
 _NO_NAMES = WEEKDAYS | frozenset(MONTHS) | frozenset(words("am pm ok tv mom mum dad work love life"))
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A relation stated by `text[start:end]`; the source may be before `start`.
-
-    `relation` is one of married_to, sibling_of, parent_of, child_of, friend_of, colleague_of,
-    works_at, lives_in, born_in, from, founded, owns, has_pet, directed, wrote, created,
-    located_in, part_of, capital_of and member_of.
-    """
-
-    source: str
-    relation: str
-    target: str
-    start: int
-    end: int
-
-
-_RawStatement = tuple[str, str, str, int]
-"""Source, relation, target and the end of the stating words."""
+_Triple = tuple[str, str, str]
+"""Source, relation, target."""
 
 
 class _Place(NamedTuple):
@@ -81,13 +65,15 @@ class _Place(NamedTuple):
     title: str | None
 
 
-def find_relations(text: str, *, speaker: str | None = None, title: str | None = None) -> list[Statement]:
+def find_relations(text: str, *, speaker: str | None = None, title: str | None = None) -> list[GivenRelation]:
     """The relations that a text states, in text order, each once; denials, questions and suppositions are skipped.
 
     Takes time linear in the length of the text. "I" is the speaker; without one, statements in the first person are
-    skipped. The title is the subject of the first sentence of an encyclopaedic text.
+    skipped. The title is the subject of the first sentence of an encyclopaedic text. The type of a relation is one of
+    married_to, sibling_of, parent_of, child_of, friend_of, colleague_of, works_at, lives_in, born_in, from, founded,
+    owns, has_pet, directed, wrote, created, located_in, part_of, capital_of and member_of.
 
-    >>> [(s.source, s.relation, s.target) for s in find_relations("My sister Ann works at Acme.", speaker="Bo")]
+    >>> [(s.source, s.type, s.target) for s in find_relations("My sister Ann works at Acme.", speaker="Bo")]
     [('Bo', 'sibling_of', 'Ann'), ('Ann', 'works_at', 'Acme')]
     """
     triggers = list(TRIGGER.finditer(text))
@@ -97,7 +83,7 @@ def find_relations(text: str, *, speaker: str | None = None, title: str | None =
     stops = list(_STOP.finditer(text, first))
     ends = [stop.end() for stop in stops]
     bare = re.sub(r"\s*\([^()]*\)\s*\Z", "", title) if title else None
-    found: dict[tuple[str, str, str], Statement] = {}
+    found: dict[GivenRelation, None] = {}
     for trigger in triggers:
         number = bisect_right(ends, trigger.start())
         start = ends[number - 1] if number else first
@@ -112,14 +98,13 @@ def find_relations(text: str, *, speaker: str | None = None, title: str | None =
             continue
         before = text[max(start, trigger.start() - MAX_SIDE_CHARS) : trigger.start()]
         sure = not UNSURE.search(text, near, trigger.end())
-        for raw in _read(trigger, _Place(text, reach, before, number == 0, sure, speaker, bare)):
-            statement = Statement(*raw[:3], start=trigger.start(), end=raw[3])
-            if normalize(statement.source) != normalize(statement.target):
-                found.setdefault(raw[:3], statement)
-    return list(found.values())
+        for source, relation, target in _read(trigger, _Place(text, reach, before, number == 0, sure, speaker, bare)):
+            if normalize(source) != normalize(target):
+                found[GivenRelation(source, relation, target)] = None
+    return list(found)
 
 
-def _read(trigger: re.Match[str], place: _Place) -> Iterator[_RawStatement]:
+def _read(trigger: re.Match[str], place: _Place) -> Iterator[_Triple]:
     """The statements of one trigger."""
     kind = trigger.lastgroup or ""
     if kind in ("mine", "whose"):
@@ -128,19 +113,19 @@ def _read(trigger: re.Match[str], place: _Place) -> Iterator[_RawStatement]:
         return
     elif kind == "both":
         if place.speaker and (name := _subject(place, "third")):
-            yield place.speaker, BOTH[trigger["both"]], name, trigger.end()
+            yield place.speaker, BOTH[trigger["both"]], name
     elif kind in ("of", "has"):
         follows = CALLED.match(place.text, trigger.end() - 1, place.end)
         who = _subject(place, "any" if kind == "has" else "third")
         name = _clean(follows["target"]) if follows else None
         if follows and who and name:
             source, target = (who, name) if kind == "has" else (name, who)
-            yield source, KIN[trigger[kind]], target, follows.end()
+            yield source, KIN[trigger[kind]], target
     else:
         yield from _pattern_statements(int(kind[1:]), trigger.end(), place)
 
 
-def _pattern_statements(number: int, position: int, place: _Place) -> Iterator[_RawStatement]:
+def _pattern_statements(number: int, position: int, place: _Place) -> Iterator[_Triple]:
     pattern = PATTERNS[number]
     if pattern.said.startswith("moved") and place.title:
         return  # players move to clubs, stations to frequencies
@@ -156,7 +141,7 @@ def _pattern_statements(number: int, position: int, place: _Place) -> Iterator[_
         said = match["target"]
         target = said.strip('"\u201c\u201d ,.') if said[0] in '"\u201c' else _clean(said)
         if source and target:
-            yield source, pattern.relation, target, match.end()
+            yield source, pattern.relation, target
         return
     if quoted := QUOTED_WORK.search(place.before):
         work: str | None = quoted[1].strip(" ,.")
@@ -166,10 +151,10 @@ def _pattern_statements(number: int, position: int, place: _Place) -> Iterator[_
         work = _subject(place, "third")
     for maker in match.groups() if work else ():
         if maker and work and (name := _clean(maker)):
-            yield name, pattern.relation, work, match.end()
+            yield name, pattern.relation, work
 
 
-def _relatives(trigger: re.Match[str], relation: str, place: _Place) -> Iterator[_RawStatement]:
+def _relatives(trigger: re.Match[str], relation: str, place: _Place) -> Iterator[_Triple]:
     """Named relatives: "my sister Ann", "Bo's sister Ann", "Ann is my sister", "Ann is Bo's sister"."""
     before, owner = place.before, place.speaker
     if trigger.lastgroup == "whose":
@@ -181,14 +166,14 @@ def _relatives(trigger: re.Match[str], relation: str, place: _Place) -> Iterator
     if called := CALLED.match(place.text, trigger.end(), place.end):
         name = _clean(called["target"])
         if name and normalize(name).split()[0] not in NOT_NAMED_SO:
-            yield owner, relation, name, called.end()
+            yield owner, relation, name
         return
     after = place.text[trigger.end() : trigger.end() + 1]
     identified = IS_BEFORE.search(before) if place.sure and after not in ("'", "\u2019") else None
     if not identified or (identified.group().endswith(", ") and after != ","):
         return
     if (name := _clean(identified["name"])) and not BORNE_BY.search(before[: identified.start()]):
-        yield owner, relation, name, trigger.end()
+        yield owner, relation, name
 
 
 def _subject(place: _Place, persons: str) -> str | None:

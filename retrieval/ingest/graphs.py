@@ -39,8 +39,7 @@ _HOLD: LiteralString = """
 def graph_of(memory: MemoryInput) -> DocGraph:
     """What a memory, whose ordinal is not known yet, adds to the graph."""
     stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
-    found = find_relations(memory.text, speaker=memory.speaker, title=memory.title)
-    stated += [GivenRelation(item.source, item.relation, item.target) for item in found]
+    stated += find_relations(memory.text, speaker=memory.speaker, title=memory.title)
     return DocGraph(
         doc=0,
         mentions=tuple(extract(memory.text, title=memory.title, speaker=memory.speaker)),

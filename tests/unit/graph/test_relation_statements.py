@@ -140,7 +140,7 @@ NOT_STATED = [
 
 
 def told(text: str, **given: str) -> list[str]:
-    return [f"{s.source} {s.relation} {s.target}" for s in find_relations(text, **given)]
+    return [f"{s.source} {s.type} {s.target}" for s in find_relations(text, **given)]
 
 
 @pytest.mark.parametrize(("text", "statement"), STATED)
@@ -195,12 +195,6 @@ def test_a_text_states_more_than_one_thing_each_once() -> None:
         "Anna works_at Nordlys",
         "Ida lives_in Porto",
     ]
-
-
-def test_it_says_where() -> None:
-    text = "Hello! I live in Porto, near the sea."
-    (statement,) = find_relations(text, speaker="Ida")
-    assert text[statement.start : statement.end] == "live in Porto"
 
 
 @pytest.mark.parametrize(
