@@ -1,10 +1,10 @@
 """What a profile would have answered to saved queries, all of them at once.
 
-Recipes and the noise cut are the pipeline's own functions; the arithmetic of `ranking.fusion` is here on arrays,
-with an axis for the weights. Some things are nearly but not quite as served: memories that say the same thing are known
-among the best of the saved rankings only; a profile whose recipes differ in fan-out weighs legs and candidates by what
-is found at the nearest that was asked; a leg without weight was asked all the same, and the graph leg leans on it. Caps
-of sources, variety and the order by time play no part.
+The noise cut is the pipeline's own function; the arithmetic of `ranking.weighting` and `ranking.fusion` is here on
+arrays, with an axis for the queries or the weights. Some things are nearly but not quite as served: memories that say
+the same thing are known among the best of the saved rankings only; a profile whose recipes differ in fan-out weighs
+legs and candidates by what is found at the nearest that was asked; a leg without weight was asked all the same, and the
+graph leg leans on it. Caps of sources, variety and the order by time play no part.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from classifier.candidates import BLEND_K
-from classifier.inference import IntentPrediction
 from classifier.intents import INTENTS
 from retrieval.evaluation.metrics import dcg
 from retrieval.profiles.profile import Profile, Recipe
 from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import least_score
-from retrieval.ranking.weighting import adaptive_weighting, allowing_for_fragments, with_learned_weights
+from retrieval.ranking.weighting import FRAGMENTED_WEIGHT, FRAGMENTS_FROM, FRAGMENTS_TO
 from retrieval.tuning.runs import SavedQuery
 from retrieval.types.search import Leg
 
@@ -78,9 +77,9 @@ class ReplayBatch:
         places: (n, c) how many places of an answer a candidate takes.
         copies: by row, the columns of candidates that another one stands for, with that one's.
         gold: what is relevant.
-        predictions: of the intents, with the query's `in_domain`.
         probabilities: (n, 4) of the intents.
-        fragment_shares: by row, how much of the query the embedder reads in fragments.
+        in_domain: (n,) how like the classifier's training data the query is.
+        fragment_shares: (n,) how much of the query the embedder reads in fragments.
         learned: (depths, n, 3) weights by what the legs found.
         learned_depths: the depths, ascending.
     """
@@ -92,14 +91,14 @@ class ReplayBatch:
     places: NDArray[np.int32]
     copies: Mapping[int, Sequence[tuple[int, int]]]
     gold: Gold
-    predictions: Sequence[IntentPrediction]
     probabilities: Floats
-    fragment_shares: Sequence[float]
+    in_domain: Floats
+    fragment_shares: Floats
     learned: Floats
     learned_depths: Ints
 
     def __len__(self) -> int:
-        return len(self.predictions)
+        return len(self.probabilities)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,18 +110,13 @@ class Recipes:
     fan_out: Ints
 
     @classmethod
-    def of_each(cls, recipes: Sequence[Recipe]) -> Recipes:
-        """Those of some queries."""
-        return cls(
-            weights=np.array([weights_of(recipe) for recipe in recipes]),
-            rrf_k=np.array([recipe.rrf_k for recipe in recipes], np.float64),
-            fan_out=np.array([recipe.fan_out for recipe in recipes], np.intp),
-        )
-
-    @classmethod
     def same(cls, recipe: Recipe, n: int) -> Recipes:
         """One recipe for all."""
-        return cls.of_each([recipe] * n)
+        return cls(
+            weights=np.tile(weights_of(recipe), (n, 1)),
+            rrf_k=np.full(n, float(recipe.rrf_k)),
+            fan_out=np.full(n, recipe.fan_out, np.intp),
+        )
 
 
 def served_depth(queries: Sequence[SavedQuery], fan_out: int) -> int:
@@ -176,9 +170,9 @@ def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None 
             offset=np.array(offsets, np.intp),
             gain=np.array(gains, np.float64),
         ),
-        predictions=[_prediction(query) for query in queries],
         probabilities=np.array([query.probabilities for query in queries], np.float64),
-        fragment_shares=[query.fragment_share for query in queries],
+        in_domain=np.array([query.in_domain for query in queries], np.float64),
+        fragment_shares=np.array([query.fragment_share for query in queries], np.float64),
         learned=np.array([[query.learned[at] for query in queries] for at in queries[0].depths], np.float64),
         learned_depths=np.array(queries[0].depths, np.intp),
     )
@@ -202,22 +196,21 @@ def weights_of(recipe: Recipe) -> Floats:
 
 
 def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
-    """What mode `adaptive` fuses with: the intents' recipes mixed, then moved towards the learned weights.
+    """What mode `adaptive` fuses with: the intents' recipes mixed as by `Mixture`, moved towards the learned weights.
 
     The vector leg counts less for queries that the embedder reads in fragments.
     """
-    mixed = [adaptive_weighting(prediction, profile) for prediction in batch.predictions]
-    learned = learned_at(batch, np.array([each.recipe.fan_out for each in mixed], np.intp))
-    weightings = [
-        with_learned_weights(each, dict(zip(Leg, asked, strict=True)), profile)
-        for each, asked in zip(mixed, learned.tolist(), strict=True)
-    ]
-    return Recipes.of_each(
-        [
-            allowing_for_fragments(each, share).recipe
-            for each, share in zip(weightings, batch.fragment_shares, strict=True)
-        ]
-    )
+    shares = batch.probabilities
+    entropy = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1)
+    belief = np.clip(profile.shrink * (1 - entropy / np.log(len(INTENTS))) * batch.in_domain, 0.0, 1.0)[:, None]
+    recipes = [*(profile.per_intent[intent] for intent in INTENTS), profile.fixed]
+    numbers = np.array([[*weights_of(each), each.rrf_k, each.fan_out] for each in recipes])
+    mixed = belief * (shares @ numbers[:-1]) + (1 - belief) * numbers[-1]
+    fan_out = np.rint(mixed[:, 4]).astype(np.intp)
+    weights = (1 - profile.learned_share) * mixed[:, :3] + profile.learned_share * learned_at(batch, fan_out)
+    fragmented = np.clip((batch.fragment_shares - FRAGMENTS_FROM) / (FRAGMENTS_TO - FRAGMENTS_FROM), 0.0, 1.0)
+    weights[:, 0] *= 1 - fragmented * (1 - FRAGMENTED_WEIGHT)
+    return Recipes(weights=weights / weights.sum(axis=1, keepdims=True), rrf_k=mixed[:, 3], fan_out=fan_out)
 
 
 def learned_at(batch: ReplayBatch, fan_out: Ints) -> Floats:
@@ -352,8 +345,3 @@ def _rescored(scores: Mapping[str, float], column: Mapping[str, int], width: int
         if id_ in column:
             found[column[id_]] = score
     return found
-
-
-def _prediction(query: SavedQuery) -> IntentPrediction:
-    shares = dict(zip(INTENTS, query.probabilities, strict=True))
-    return IntentPrediction(probabilities=shares, in_domain=query.in_domain)

@@ -19,7 +19,7 @@ from retrieval.profiles.profile import DEFAULT, Models, Profile, Recipe
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.ranking.weighting import adaptive_weighting, allowing_for_fragments, with_learned_weights
 from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
-from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, quality
+from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, quality, weights_of
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
 from retrieval.types.search import Leg
 from tests.rankings import blended, ranking_of, weighted_rrf
@@ -37,7 +37,7 @@ def query_of(rng: random.Random, number: int) -> SavedQuery:
     fact, relation, preference, open_ended = (share / sum(shares) for share in shares)
     learned = [rng.random() + 0.01 for _ in Leg]
     v, b, g = (each / sum(learned) for each in learned)
-    return saved(
+    query = saved(
         number,
         vector=hits(),
         bm25=hits(),
@@ -51,6 +51,7 @@ def query_of(rng: random.Random, number: int) -> SavedQuery:
             scores={f"m{number:02}": rng.random() for number in rng.sample(range(60), rng.choice([0, 30, 60]))},
         ),
     )
+    return replace(query, in_domain=rng.choice([rng.random(), 1.0]))
 
 
 def recipe_of(rng: random.Random, *, fan_out: int) -> Recipe:
@@ -88,7 +89,8 @@ class AsServed:
         return [fused[number] for number in blended(fused, said.scores, said.share).numbers]
 
     def adaptive(self) -> Recipe:
-        prediction = IntentPrediction(probabilities=dict(zip(INTENTS, self.query.probabilities, strict=True)))
+        probabilities = dict(zip(INTENTS, self.query.probabilities, strict=True))
+        prediction = IntentPrediction(probabilities=probabilities, in_domain=self.query.in_domain)
         mixed = adaptive_weighting(prediction, self.profile)
         learned = dict(zip(Leg, self.query.learned[DEPTHS[0]], strict=True))
         weights = {leg.value: weight for leg, weight in learned.items()}
@@ -106,7 +108,7 @@ def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, 
         fixed=recipe_of(rng, fan_out=fan_out),
         per_intent={intent: recipe_of(rng, fan_out=fan_out) for intent in INTENTS},
         learned_share=trust,
-        shrink=rng.choice([0.0, 0.5, 1.0]),
+        shrink=rng.choice([0.0, 0.5, 1.0, 3.0]),
         vector_noise=rng.choice([0.1, 0.4, 2.0]),
         bm25_noise=rng.choice([0.0, 0.3, 0.8]),
         rescore=rng.random() < 0.5,
@@ -116,7 +118,10 @@ def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, 
     served = [AsServed(query, profile) for query in queries]
     fixed = quality(batch, Recipes.same(profile.fixed, len(batch)))
     assert fixed == pytest.approx([each.ndcg(profile.fixed) for each in served], abs=1e-9)
-    adaptive = quality(batch, adaptive_recipes(batch, profile))
+    recipes, expected = adaptive_recipes(batch, profile), [each.adaptive() for each in served]
+    assert recipes.weights == pytest.approx(np.array([weights_of(each) for each in expected]))
+    assert recipes.rrf_k == pytest.approx([each.rrf_k for each in expected])
+    adaptive = quality(batch, recipes)
     assert adaptive == pytest.approx([each.ndcg(each.adaptive()) for each in served], abs=1e-9)
 
 
