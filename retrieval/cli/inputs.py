@@ -9,8 +9,9 @@ import click
 import msgspec
 
 from classifier.intents import Intent
-from retrieval.cli.options import gathered
+from retrieval.cli.options import checked, gathered
 from retrieval.errors import InvalidInput
+from retrieval.ranking.weighting import parse_weights
 from retrieval.types.memory import Kind
 from retrieval.types.search import MAX_HOPS, Mode
 from retrieval.validation import check_storable, converted
@@ -46,17 +47,6 @@ def parse_metadata(text: str | None) -> dict[str, Any] | None:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeEncodeError) as exc:
         raise click.UsageError(f"metadata: no JSON object: {exc}") from exc
-
-
-def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, float] | None:
-    """The weights by leg of `VECTOR,BM25,GRAPH`."""
-    if value is None:
-        return None
-    try:
-        vector, bm25, graph = (float(part) for part in value.split(","))
-    except ValueError as exc:
-        raise click.BadParameter(f"{value!r} is not three numbers VECTOR,BM25,GRAPH", ctx=ctx, param=param) from exc
-    return {"vector": vector, "bm25": bm25, "graph": graph}
 
 
 _FILTERS = {
@@ -113,7 +103,7 @@ search_options = gathered(
     [
         click.option("-k", "--top-k", type=click.IntRange(1, 200), help="Most results."),
         click.option("--mode", type=click.Choice(list(map(str, Mode))), help="How legs combine.  [default: adaptive]"),
-        click.option("--weights", callback=_weights, metavar="V,B,G", help="Weights instead of the mode's."),
+        click.option("--weights", callback=checked(parse_weights), metavar="V,B,G", help="Instead of the mode's."),
         click.option("--intent", type=click.Choice(list(map(str, Intent))), help="Instead of the classifier's."),
         click.option("--profile", help="Fusion profile: name, or name@version."),
         click.option("--rrf-k", type=click.IntRange(1, 1_000), help="Smoothing constant of the fusion."),

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
+from retrieval.cli.engine import with_engine
 from retrieval.cli.options import example, json_option, settings_options
 from retrieval.cli.output import console, print_json, progress, say
-from retrieval.engine import Trivet
 from retrieval.evaluation.folder import read_folders
-from retrieval.profiles.gate import GateReport
-from retrieval.profiles.profile import Profile, parse_label
+from retrieval.profiles.profile import parse_label
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, gate_table
 from retrieval.settings import Settings
@@ -51,7 +50,8 @@ def command(
     baselines = asyncio.run(find_baselines(settings, name, base=label))
     plan = baselines.collection_plan(settings, None, concurrency, progress)
     report = asyncio.run(check(plan, read, baselines, limit=limit, seed=seed, fresh=not keep))
-    asyncio.run(_store(settings, baselines.base, report))
+    base = baselines.base
+    with_engine(settings, lambda engine: engine.profiles.attach_report(base.name, base.version, report))
     if as_json:
         print_json(report)
     else:
@@ -59,8 +59,3 @@ def command(
             say(console(), line)
     if not report.passed:
         raise click.exceptions.Exit(1)
-
-
-async def _store(settings: Settings, profile: Profile, report: GateReport) -> None:
-    async with Trivet.open(settings) as engine:
-        await engine.profiles.attach_report(profile.name, profile.version, report)

@@ -12,8 +12,9 @@ from retrieval.evaluation.comparisons import Versus, against_each
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.runner import JudgedAnswer, credited, for_each
 from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, set_cells
-from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, parse_weights, profiled, staged
+from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, profiled, staged
 from retrieval.profiles.profile import DEFAULT
+from retrieval.ranking.weighting import parse_weights
 from retrieval.types.evaluation import (
     EvaluationRequest,
     FailedQuery,

@@ -11,7 +11,7 @@ from retrieval.errors import InvalidInput
 from retrieval.evaluation.ablations import ablated, ablated_name
 from retrieval.evaluation.folder import Query
 from retrieval.profiles.profile import Profile
-from retrieval.ranking.weighting import check_weights
+from retrieval.ranking.weighting import parse_weights
 from retrieval.types.search import ContextRequest, LegWeights, Mode, SearchRequest
 
 ADAPTIVE = "adaptive"
@@ -83,24 +83,6 @@ def parse_modes(text: str) -> list[Mode]:
         if name not in list(Mode):
             raise InvalidInput(f"{name!r} is no mode: use {', '.join(Mode)}")
     return [Mode(name) for name in names]
-
-
-def parse_weights(text: str) -> LegWeights:
-    """Weights from `VECTOR,BM25,GRAPH`.
-
-    >>> parse_weights("0.3,0.5,0.2").bm25
-    0.5
-    """
-    try:
-        vector, bm25, graph = (float(part) for part in text.split(","))
-    except ValueError as exc:
-        raise InvalidInput(f"weights are three numbers VECTOR,BM25,GRAPH, not {text!r}") from exc
-    weights = LegWeights(vector=vector, bm25=bm25, graph=graph)
-    try:
-        check_weights(weights)
-    except InvalidInput as exc:
-        raise InvalidInput(f"weights {text!r}: {exc}") from exc
-    return weights
 
 
 def weighted_name(text: str) -> str:

@@ -65,6 +65,24 @@ def check_weights(weights: LegWeights | None) -> None:
         raise InvalidInput("at least one weight must be above 0", loc=("weights",))
 
 
+def parse_weights(text: str) -> LegWeights:
+    """Weights from `VECTOR,BM25,GRAPH`.
+
+    >>> parse_weights("0.3,0.5,0.2").bm25
+    0.5
+    """
+    try:
+        vector, bm25, graph = (float(part) for part in text.split(","))
+    except ValueError as exc:
+        raise InvalidInput(f"weights are three numbers VECTOR,BM25,GRAPH, not {text!r}") from exc
+    weights = LegWeights(vector=vector, bm25=bm25, graph=graph)
+    try:
+        check_weights(weights)
+    except InvalidInput as exc:
+        raise InvalidInput(f"{text!r}: {exc.located}") from exc
+    return weights
+
+
 def explicit_weighting(mode: Mode, weights: LegWeights | None, profile: Profile) -> Weighting | None:
     """The weighting if it does not depend on the query; None in mode `adaptive`."""
     if len(mode.legs) == 1:

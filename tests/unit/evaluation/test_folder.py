@@ -14,7 +14,8 @@ import pytest
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import CorpusReader, Query, read_folder, read_folders
 from retrieval.evaluation.runner import credited
-from retrieval.evaluation.systems import parse_modes, parse_weights, weighted
+from retrieval.evaluation.systems import parse_modes, weighted
+from retrieval.ranking.weighting import parse_weights
 from retrieval.tuning.labels import labelled_queries
 from retrieval.types.memory import MAX_TEXT_CHARS, MemoryInput
 from retrieval.types.search import FusedEvidence, Mode, SearchResult
