@@ -50,7 +50,7 @@ _ALSO_CALLED: dict[str, tuple[str, ...]] = {
 }
 """What other programs call our fields."""
 
-_TENANTS = ("agent_id", "app_id", "bank_id", "group_id", "namespace", "user_id")
+_TENANTS = ("agent_id", "app_id", "bank_id", "group_id", "group_ids", "namespace", "user_id")
 """By what other programs tell tenants apart in the body."""
 
 _Types = Sequence[inspect.Type]

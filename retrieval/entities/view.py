@@ -98,7 +98,8 @@ class EntityView:
         named = None if number is None else (await self.described({number})).get(number)
         shown = None if named is None else (await self.described({named.root})).get(named.root)
         if shown is None:
-            raise NotFound(f"there is no entity {code!r} in namespace {self.snapshot.namespace.name!r}")
+            name = self.snapshot.namespace.name
+            raise NotFound(f"there is no entity with id {code!r} in namespace {name!r}; /entities lists names and ids")
         return shown
 
     def roots(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -45,6 +45,8 @@ CASES: list[tuple[type, bytes, str]] = [
     (MemoryInput, b'{"data": "b"}', "data: there is no such field; did you mean `text`?"),
     (MemoryInput, b'{"text": "a", "group_id": "ana"}',
      "group_id: there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"),
+    (SearchRequest, b'{"query": "a", "group_ids": ["ana"]}',
+     "group_ids: there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"),
     (SearchRequest, b'{"query": "a", "filters": {"user_id": "ana"}}',
      "filters.user_id: there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"),
     (SearchRequest, b'{"text": "a"}', "text: there is no such field; did you mean `query`?"),

@@ -166,6 +166,8 @@ async def test_what_does_not_exist_is_not_found(client: httpx.AsyncClient) -> No
     problem_of(await client.post(f"{ENTITIES}/{ana}/merge", json={"into": nobody}), 404)
     problem_of(await client.post(f"{ENTITIES}/{nobody}/merge", json={"into": ana}), 404)
     problem_of(await client.delete(f"{NAMESPACE}/merges/{nobody}"), 404)
+    named = await client.get(f"{NAMESPACE}/paths", params={"source": "Ana", "target": ana})  # a name in place of an id
+    assert "no entity with id 'Ana'" in named.json()["detail"]
 
 
 async def test_graphml_of_hostile_names_is_read_by_networkx(client: httpx.AsyncClient) -> None:
