@@ -27,7 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "mcp": Entry("mcp", "Give an assistant a namespace's memory as tools (Model Context Protocol)."),
     "demo": Entry("demo", "Show context packs from a sample chat history, then serve it."),
     "add": Entry("add", "Add or replace one memory."),
-    "import": Entry("import_file", "Add memories from a file: chats, other memory servers, JSON, CSV."),
+    "import": Entry("import_file", "Add memories from a file: chats, other memory servers, JSON, CSV, documents."),
     "export": Entry("export", "Write a namespace as JSON lines that import takes back."),
     "list": Entry("list_memories", "Show the memories of a namespace."),
     "get": Entry("get", "Show one memory."),
@@ -46,7 +46,7 @@ COMMANDS: dict[str, Entry] = {
     "queries": Entry("queries", "Show, export, redact and delete the logged searches of a namespace."),
     "eval": Entry("evaluate", "Measure the rankings on evaluation folders."),
     "bench": Entry("bench", "Measure speed on namespaces of a thousand to a million memories, and peers beside it."),
-    "keys": Entry("keys", "Print a new random API key."),
+    "keys": Entry("keys", "Print a new API key, or a token for some namespaces."),
     "doctor": Entry("doctor", "Check that everything Trivet needs is there."),
 }
 
