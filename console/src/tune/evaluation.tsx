@@ -76,7 +76,7 @@ export function Evaluation({ namespace }: { namespace: string }) {
     <section class="panel">
       <h2>Evaluation</h2>
       <p class="hint">
-        Asks the judged questions in each way to rank and compares all stages with the others. A verdict
+        Ranks the judged questions by each leg, by equal weights and with each stage, and compares. A verdict
         is by a paired test, corrected for the number of tests: few questions rarely tell systems apart.
       </p>
       <form class="label-form" onSubmit={(event) => void evaluate(event)}>
