@@ -76,7 +76,7 @@ def invalid_input(exc: msgspec.ValidationError, expected: Any) -> InvalidInput:
     holders = types
     for step in _STEP.finditer(path):
         holders = _alternatives(types)
-        loc.append(step["field"] or (int(step["item"]) if step["item"].isdigit() else step["item"]))
+        loc.append(step["field"] or (int(step["item"]) if step["item"].isdigit() else "*"))
         types = [inner for holder in holders for inner in _inside(holder, step["field"])]
     if missing := _MISSING.fullmatch(fault):
         return InvalidInput(f"is required: {_field(types, missing[1])}", loc=(*loc, missing[1]))

@@ -58,7 +58,7 @@ CASES: list[tuple[type, bytes, str]] = [
     (ContextRequest, b'{"messages": [{"role": "user"}]}',
      "messages.0.content: is required: text of at most 1,000,000 characters or a list or null"),
     (FeedbackRequest, b'{"ratings": {"": 1}}', "ratings: each key must be text of 1 to 256 characters"),
-    (FeedbackRequest, b'{"ratings": {"m": 2}}', "ratings....: must be a number from 0 to 1"),
+    (FeedbackRequest, b'{"ratings": {"m": 2}}', "ratings.*: must be a number from 0 to 1"),
     (NamespaceSettings, b'{"rules": [{"kind": "vague"}]}',
      "rules.0.kind: must be one of symmetric, inverse, transitive, custom, not 'vague'"),
     (NamespaceSettings, b'{"rules": [{}]}', "rules.0.kind: is required: one of symmetric, inverse, transitive, custom"),

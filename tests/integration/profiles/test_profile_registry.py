@@ -322,7 +322,7 @@ async def test_numbers_that_nothing_can_be_ranked_by(profile_registry: ProfileRe
         ({"fixed": replace(fixed, weights=dict.fromkeys(Leg, 0.0))}, ("fixed", "weights")),
         ({"fixed": replace(fixed, weights={Leg.BM25: 1.0})}, ("fixed", "weights", "vector")),
         ({"fixed": replace(fixed, weights=dict.fromkeys(Leg, float("nan")))}, ("fixed", "weights", "vector")),
-        ({"fixed": replace(fixed, weights=dict.fromkeys(Leg, -1.0))}, ("fixed", "weights", "...")),
+        ({"fixed": replace(fixed, weights=dict.fromkeys(Leg, -1.0))}, ("fixed", "weights", "*")),
         ({"per_intent": without}, ("per_intent", "preference")),
         ({"models": ModelsInput(intent="../intent.onnx")}, ("models", "intent")),
         ({"models": ModelsInput(weights="unheard-of.onnx")}, ("models", "weights")),
