@@ -225,7 +225,8 @@ class Trivet:
         """
         check_new_name(name)
         check_storable(settings)
-        resolve_language(settings.language)
+        if settings.language is not None:
+            resolve_language(settings.language)
         if settings.embedder is not None:
             self.embedders.check(settings.embedder)
         await self.profiles.find(settings.profile)

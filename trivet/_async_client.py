@@ -349,7 +349,9 @@ class AsyncClient:
         return (await self._send(Call("GET", "/v1/namespaces", NamespaceList))).namespaces
 
     async def put_namespace(self, namespace: str | None = None, **settings: Any) -> NamespaceInfo:
-        """Create a namespace or change its settings, such as `language`; what is left out is as by default.
+        """Create a namespace or change its settings, such as `profile`.
+
+        What is left out is as by default, but the language and the embedder stay.
 
         Raises:
             Conflict: the language or the embedder of a namespace that has memories would change.

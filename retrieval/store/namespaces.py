@@ -181,8 +181,9 @@ async def put(
     """
     async with conn.transaction():
         namespace = await _lock_or_create(conn, name, embedder)
+        language = settings.language or namespace.settings.language
         chosen = settings.embedder or namespace.settings.embedder
-        if namespace.next_doc and namespace.settings.language != settings.language:
+        if namespace.next_doc and namespace.settings.language != language:
             raise Conflict(
                 f"the language of namespace {name!r} is {namespace.settings.language!r} and stays so: "
                 "memories were analysed with it"
@@ -192,9 +193,8 @@ async def put(
                 f"the embedder of namespace {name!r} is {namespace.settings.embedder!r} and stays so: memories were "
                 f"embedded with it; `trivet reembed` gives them new vectors by {chosen!r}"
             )
-        await conn.execute(
-            _CHANGE, {"ns": namespace.ns, "settings": Jsonb({**msgspec.to_builtins(settings), "embedder": chosen})}
-        )
+        changed = {**msgspec.to_builtins(settings), "language": language, "embedder": chosen}
+        await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(changed)})
         [described] = await describe(conn, [name])
         return described
 

@@ -14,6 +14,8 @@ from graph.rules import transitive as transitive_rule
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import Label
 
+_LANGUAGE = "what words are analysed in, such as `english`; `auto`: each word by its script"
+
 
 class SymmetricRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="symmetric"):
     """If the relation holds from x to y, it holds from y to x."""
@@ -87,7 +89,10 @@ class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     The first memory fixes its language, and its embedder until `reembed` changes it.
     """
 
-    language: Annotated[str, Meta(max_length=32)] = "auto"
+    language: Annotated[
+        Annotated[str, Meta(max_length=32)] | None,
+        Meta(description=f"{_LANGUAGE}; null: the one that it has; for a new namespace `auto`"),
+    ] = None
     embedder: Annotated[
         EmbedderName | None, Meta(description="null: the one that it has; for a new namespace the server's")
     ] = None
@@ -127,6 +132,7 @@ class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class NamespaceSettings(NamespaceInput, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings that a namespace has."""
 
+    language: Annotated[str, Meta(max_length=32, description=_LANGUAGE)] = "auto"
     embedder: Annotated[
         EmbedderName,
         Meta(

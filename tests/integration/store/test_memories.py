@@ -14,7 +14,7 @@ from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.legs import vector
 from retrieval.ranking import rescoring
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.types.namespace import NamespaceInput, NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
 
 INDEX_TABLES = [
@@ -297,6 +297,8 @@ async def test_namespace_settings(trivet: Trivet) -> None:
     assert await ids(trivet, "Katze Baum", mode=Mode.BM25) == ["a"]
     with pytest.raises(Conflict):
         await trivet.put_namespace("n", NamespaceSettings(language="english"))
+    kept = await trivet.put_namespace("n", NamespaceInput(query_log=QueryLogSettings()))  # names no language
+    assert (kept.settings.language, (await trivet.get_namespace("n")).settings) == ("german", kept.settings)
     with pytest.raises(InvalidInput, match="klingon"):
         await trivet.put_namespace("m", NamespaceSettings(language="klingon"))
     assert [info.name for info in await trivet.list_namespaces()] == ["n"]
