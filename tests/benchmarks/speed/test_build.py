@@ -31,6 +31,7 @@ def silent(*_: object) -> AbstractContextManager[Callable[[int], None]]:
     return nullcontext(lambda _: None)
 
 
+@pytest.mark.usefixtures("few_are_embedded")
 async def test_namespaces_are_filled_once_and_the_index_is_made_again(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

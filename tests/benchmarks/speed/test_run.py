@@ -5,16 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 
-from benchmarks.speed.corpus import Corpus, content_words
 from benchmarks.speed.figures import Benchmark
 from benchmarks.speed.mixed import SHARES
 from benchmarks.speed.peers import PEERS, is_installed
-from benchmarks.speed.plan import Progress
 from benchmarks.speed.searches import CASES
-from benchmarks.speed.vectors import prepare
 from tests.command import trivet
 from tests.folders import evaluation_folder
 
@@ -40,15 +36,8 @@ def judged(tmp_path: Path) -> Path:
     return evaluation_folder(tmp_path / "household", corpus, queries)
 
 
-async def without_embedding_words(folder: Path, seed: int, real: int, progress: Progress) -> Corpus:
-    """As `prepare`, with topics of no sense: eight thousand words take the embedder ten seconds."""
-    vectors = np.random.default_rng(0).standard_normal((len(content_words()), 384))
-    np.save(folder / "bench-words.npy", vectors.astype(np.float32))
-    return await prepare(folder, seed, real, progress)
-
-
+@pytest.mark.usefixtures("few_are_embedded")
 def test_a_whole_run(data_dir: Path, judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.speed.build.prepare", without_embedding_words)
     monkeypatch.setattr("benchmarks.speed.searches.WARM_UP", 5)
     out = tmp_path / "out"
     done = trivet(
