@@ -42,7 +42,8 @@ serve: $(INSTALLED) ## the server at 127.0.0.1:8321
 test: export OPENBLAS_NUM_THREADS = 1
 test: export OMP_NUM_THREADS = 1
 test: $(INSTALLED) $(DEVELOPMENT) ## unit, property, contract and integration tests on the embedded PostgreSQL
-	@# Further threads of NumPy and LightGBM would spin. Without reordering: files of few, long tests would come last and keep one process busy while others wait.
+	@# Further threads of NumPy and LightGBM would only spin.
+	@# Without reordering: files of few, long tests would come last and keep one process busy while others wait.
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 .PHONY: lint
