@@ -14,7 +14,7 @@ import pytest
 from retrieval.api.server import as_environment, check_exposure, listening
 from retrieval.errors import SettingsError
 from retrieval.settings import Settings
-from tests.processes import PATIENCE_S, serving
+from tests.processes import PATIENCE_S, serving, until
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,10 @@ def test_a_scrape_sees_all_workers(database_url: str) -> None:
         for _ in range(16):  # each over a connection of its own, which either worker may take
             assert httpx.post(f"{url}/v1/namespaces/a/search", json={"query": "boats"}).status_code == 200
         route = 'method="POST",route="/v1/namespaces/{ns}/search",status="200"'
+        counted = f"trivet_http_request_seconds_count{{{route}}} 16.0"
+        until(lambda: counted in httpx.get(f"{url}/metrics").text)  # a request counts once its answer is sent
         for line in (
-            f"trivet_http_request_seconds_count{{{route}}} 16.0",
+            counted,
             'trivet_stage_seconds_count{stage="total"} 16.0',
             'trivet_embedding_cache_total{outcome="hit"}',
             'trivet_degraded_total{leg="graph"}',
