@@ -56,7 +56,8 @@ int64_t trivet_mentions_of(const trivet_graph *graph, int64_t entity, int64_t ca
     return lesser(count, cap);
 }
 
-/* The latest eligible memories that mention an entity, at most `most` of the `scanned` latest; returns their number. */
+/* The latest eligible memories that mention an entity, at most `most` of the `scanned` latest; returns their number.
+   Removed ones are none of these, or a process that has followed their removal would find less than a new one. */
 int64_t trivet_latest_of(const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible, int64_t entity,
                          int64_t scanned, int64_t most, int64_t *docs, double *weights) {
     int64_t next[TRIVET_NO_SEGMENT], ends[TRIVET_NO_SEGMENT], where[TRIVET_NO_SEGMENT];
@@ -68,16 +69,19 @@ int64_t trivet_latest_of(const trivet_graph *graph, const uint8_t *eligible, int
         where[open] = at;
         open += next[open] < ends[open];
     }
-    for (; scanned > 0 && open && found < most; scanned--) {
+    while (scanned > 0 && open && found < most) {
         int64_t latest = 0;
         for (int64_t at = 1; at < open; at++)
             if (graph->segments[where[at]].docs[next[at]] > graph->segments[where[latest]].docs[next[latest]])
                 latest = at;
         const trivet_segment *segment = graph->segments + where[latest];
         int64_t doc = segment->docs[next[latest]];
-        if (doc >= 0 && doc < graph->n_home && graph->home[doc] == where[latest] && doc < n_eligible && eligible[doc]) {
-            docs[found] = doc;
-            weights[found++] = segment->levels[segment->doc_weights[next[latest]]];
+        if (doc >= 0 && doc < graph->n_home && graph->home[doc] == where[latest]) {
+            scanned--;
+            if (doc < n_eligible && eligible[doc]) {
+                docs[found] = doc;
+                weights[found++] = segment->levels[segment->doc_weights[next[latest]]];
+            }
         }
         if (++next[latest] == ends[latest]) {
             open--;
