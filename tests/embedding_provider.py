@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import numpy as np
 
 from retrieval.settings import Settings
 from tests.loopback import Reply, Request, answering
+from tests.processes import PATIENCE_S
 from tests.turns import own_vector
 
 KEY = "sk-of-the-provider-9f8e7d"
@@ -49,6 +51,19 @@ class Provider:
     replies: list[Reply] = field(default_factory=list)
     is_down: bool = False
     drift: float = 0.0
+    _goes_on: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._goes_on.set()
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """A block in which no request is answered; those that wait are when it ends."""
+        self._goes_on.clear()
+        try:
+            yield
+        finally:
+            self._goes_on.set()
 
     def settings(self, provider: str, **changes: Any) -> Settings:
         """Settings for this server as one of the providers."""
@@ -57,6 +72,7 @@ class Provider:
 
     def answer(self, request: Received) -> Reply:
         """Vectors, unless something else is to be said."""
+        self._goes_on.wait(PATIENCE_S)
         self.received.append(request)
         if self.is_down:
             return Reply(503, b'{"error": {"message": "overloaded\\nfor now"}}')

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 
@@ -165,19 +164,9 @@ async def test_during_an_outage_the_other_legs_answer_and_a_write_stores_nothing
 async def test_a_provider_that_does_not_answer_takes_the_vector_leg_only(
     remoted: Trivet, provider: Provider, database_url: str
 ) -> None:
-    answer, goes_on = provider.answer, threading.Event()
-
-    def hang(request: Received) -> Reply:
-        goes_on.wait(PATIENCE_S)
-        return answer(request)
-
-    provider.answer = hang  # type: ignore[method-assign]
-    try:
-        async with Trivet.open(replace(settings_with(provider, database_url), leg_timeout_s=1.0)) as hurried:
+    async with Trivet.open(replace(settings_with(provider, database_url), leg_timeout_s=1.0)) as hurried:
+        with provider.hanging():
             response = await hurried.search("n", SearchRequest(query=QUERY))
-            goes_on.set()
-    finally:
-        goes_on.set()
     assert response.results[0].id == "train"
     assert ("vector", "The leg passed its deadline. (1 s)") in [(one.leg, one.reason) for one in response.degraded]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from retrieval.embedding import remote
 from retrieval.embedding.remote import RemoteEmbedder
 from retrieval.errors import EmbeddingFailed
-from tests.embedding_provider import KEY, MODELS, Provider, Received, embedded, served
+from tests.embedding_provider import KEY, MODELS, Provider, embedded, served
 from tests.loopback import Reply
 from tests.processes import PATIENCE_S
 
@@ -130,15 +129,8 @@ async def test_a_query_is_sent_once(provider: Provider, embedder: RemoteEmbedder
 async def test_one_query_at_a_time_waits_for_a_provider_that_has_kept_one_waiting(
     provider: Provider, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer, goes_on = provider.answer, threading.Event()
-
-    def hang(request: Received) -> Reply:
-        goes_on.wait(PATIENCE_S)
-        return answer(request)
-
-    provider.answer = hang  # type: ignore[method-assign]
     monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", 0.2)
-    try:
+    with provider.hanging():
         with pytest.raises(EmbeddingFailed, match="ReadTimeout"):
             await embedder.embed_query("boat")
         monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", PATIENCE_S)
@@ -148,8 +140,6 @@ async def test_one_query_at_a_time_waits_for_a_provider_that_has_kept_one_waitin
             async with asyncio.timeout(PATIENCE_S / 2):
                 await embedder.embed_query("moon")
         assert not asked.done()
-    finally:
-        goes_on.set()
     await asked
     await asyncio.gather(embedder.embed_query("boat"), embedder.embed_query("moon"))
 
