@@ -27,7 +27,8 @@ VIEWS = {
 FIRST_VIEW_BYTES = 200_000
 
 
-@pytest.mark.parametrize(("width", "colours"), [(1440, "light"), (375, "dark")])
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 375])
 def test_every_view_is_accessible(new_console: Callable[..., Console], server: str, colours: str, width: int) -> None:
     """By axe's rules of WCAG 2.2 AA; and no view is wider than the screen."""
     size = {"width": width, "height": 812}
@@ -48,7 +49,8 @@ def test_the_api_pages_are_accessible(
     console.page.goto(f"{server}/docs#type-MemoryInput")
     expect(console.page.get_by_role("heading", name="MemoryInput", exact=True)).to_be_visible()
     assert not console.is_too_wide()
-    # All sections are made alike, and axe compares the colours of each word in them.
+    assert console.violations(but=["color-contrast"]) == []
+    # It compares each word's colours with those behind it, and all sections are made alike.
     console.page.evaluate("document.querySelectorAll('section').forEach((one, at) => at % 8 && one.remove())")
     assert console.page.locator("section").count() > 10
     assert console.violations() == []
