@@ -39,7 +39,6 @@ serve: $(INSTALLED) ## the server at 127.0.0.1:8321
 	@exec $(BIN)/trivet serve
 
 .PHONY: test
-test: export OPENBLAS_NUM_THREADS = 1
 test: export OMP_NUM_THREADS = 1
 test: $(INSTALLED) $(DEVELOPMENT) ## unit, property, contract and integration tests on the embedded PostgreSQL
 	@# Further threads of NumPy and LightGBM would only spin.

@@ -30,7 +30,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         memories_per_hop: best memories whose entities the first hop looks at; halved with each further hop.
         mentions_per_memory: most entities looked at per such memory, by falling weight.
         nodes: most memories and entities in total.
-        scanned_per_seed, scanned_per_entity: most mentions read to find eligible memories.
+        scanned_per_seed, scanned_per_entity: most mentions read to find eligible memories, removed ones apart.
         time_s: no hop starts after this many seconds.
     """
 

@@ -67,7 +67,7 @@ def read_odt(content: bytes) -> Reading:
     for each in (*body.iterfind(".//{*}list-item"), *body.iterfind(".//{*}table-row/*")):
         if len(each.findall("{*}p")) == 1:
             each[0].tag = "span"  # or lists would have empty lines
-    titles = (each for each in body.iterfind("{*}p") if _style(each) == "Title")
+    titles = (each for each in body.iterfind("{*}p") if _attribute(each, "style-name") == "Title")
     title = "".join(next(titles, ElementTree.Element("p")).itertext())
     return msgspec.structs.replace(read_html("".join(_html(body)).encode()), title=storable(title.strip()) or None)
 
@@ -82,9 +82,8 @@ def _html(element: ElementTree.Element) -> Iterator[str]:
         return
     name = _ODT_TAGS.get(tag, "span")
     if tag == "h":
-        level = next((value for key, value in element.items() if key.endswith("}outline-level")), "1")
-        name = f"h{min(int(level), 6)}"
-    elif tag == "p" and _style(element) == "Title":
+        name = f"h{min(int(_attribute(element, 'outline-level') or 1), 6)}"
+    elif tag == "p" and _attribute(element, "style-name") == "Title":
         name = "h1"
     yield f"<{name}>{' ' * (tag in ('s', 'tab'))}{escape(element.text or '')}"
     for child in element:
@@ -93,8 +92,8 @@ def _html(element: ElementTree.Element) -> Iterator[str]:
     yield f"</{name}>"
 
 
-def _style(element: ElementTree.Element) -> str:
-    return next((value for key, value in element.items() if key.endswith("}style-name")), "")
+def _attribute(element: ElementTree.Element, name: str) -> str | None:
+    return next((value for key, value in element.items() if key.endswith(f"}}{name}")), None)
 
 
 def read_workbook(content: bytes) -> Reading:

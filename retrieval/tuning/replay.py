@@ -209,7 +209,7 @@ def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
     fan_out = np.rint(mixed[:, 4]).astype(np.intp)
     weights = (1 - profile.learned_share) * mixed[:, :3] + profile.learned_share * learned_at(batch, fan_out)
     fragmented = np.clip((batch.fragment_shares - FRAGMENTS_FROM) / (FRAGMENTS_TO - FRAGMENTS_FROM), 0.0, 1.0)
-    weights[:, 0] *= 1 - fragmented * (1 - FRAGMENTED_WEIGHT)
+    weights[:, [*Leg].index(Leg.VECTOR)] *= 1 - fragmented * (1 - FRAGMENTED_WEIGHT)
     return Recipes(weights=weights / weights.sum(axis=1, keepdims=True), rrf_k=mixed[:, 3], fan_out=fan_out)
 
 
