@@ -91,28 +91,3 @@ int64_t trivet_fuse(int64_t n, int64_t size, const int32_t *at, int64_t legs, co
     free(found);
     return count;
 }
-
-/* Order n candidates by (1 - confidence) / (smoothing + original rank) + confidence / (smoothing + rank by value).
-
-   Ties in `values` are in the original order.
-   order, scores: out, best first, ties in the original order.
-   Returns 0, or -1 if out of memory. */
-int32_t trivet_blend(int64_t n, const double *values, double confidence, double smoothing, int64_t *order,
-                     double *scores) {
-    struct fused *found = malloc(((size_t)n + 1) * sizeof *found);
-    if (!found) return -1;
-    for (int64_t place = 0; place < n; place++) found[place] = (struct fused){values[place], place};
-    qsort(found, (size_t)n, sizeof *found, by_score);
-    for (int64_t place = 0; place < n; place++) order[place] = found[place].candidate;
-    for (int64_t rank = 0; rank < n; rank++) {
-        double standing = (1 - confidence) / (smoothing + (double)(order[rank] + 1));
-        found[rank] = (struct fused){standing + confidence / (smoothing + (double)(rank + 1)), order[rank]};
-    }
-    qsort(found, (size_t)n, sizeof *found, by_score);
-    for (int64_t place = 0; place < n; place++) {
-        order[place] = found[place].candidate;
-        scores[place] = found[place].score;
-    }
-    free(found);
-    return 0;
-}

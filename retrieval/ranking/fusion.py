@@ -81,13 +81,6 @@ def checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:
     return weight
 
 
-_blend = native.function(
-    "trivet_blend",
-    ctypes.c_int64, native.Array, ctypes.c_double, ctypes.c_double, native.Array, native.Array,
-    result=ctypes.c_int32,
-)  # fmt: skip
-
-
 def blend(rescored: Sequence[float], share: float) -> FusedOrder:
     """Blend two rankings: score(d) = (1 - s) / (k + fused rank) + s / (k + rescored rank).
 
@@ -96,8 +89,6 @@ def blend(rescored: Sequence[float], share: float) -> FusedOrder:
     the fusion, 1 takes the rescorer's.
     """
     count = len(rescored)
-    values, order, scores = array("d", rescored), array("q", bytes(8 * count)), array("d", bytes(8 * count))
-    addresses = [each.buffer_info()[0] for each in (values, order, scores)]
-    if _blend(count, addresses[0], share, BLEND_K, *addresses[1:]):
-        raise MemoryError
-    return FusedOrder(order.tolist(), scores.tolist())
+    by_score = sorted(range(count), key=rescored.__getitem__, reverse=True)  # keeps the order of equal ones
+    slices = [RankingSlice(0, count, 1 - share), RankingSlice(count, count, share)]
+    return fuse(count, array("i", [*range(count), *by_score]), slices, rrf_k=BLEND_K)
