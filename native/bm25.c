@@ -26,7 +26,7 @@ struct search {
     struct list *lists;   /* in the order of the parts */
     struct list **bounds; /* by bound, ascending */
     int64_t optional;     /* number of lists, by ascending bound, that are optional */
-    double *heap;         /* min-heap of the best scores so far */
+    struct scored *heap;  /* the best so far */
     int64_t held, wanted;
     double least; /* score required to be among the best */
     struct scored *found;
@@ -40,27 +40,11 @@ static int by_bound(const void *one, const void *other) {
 
 static int hopeful(const struct search *search, double most) { return most * ROUNDING >= search->least; }
 
-/* Add a score to the heap. */
-static void count_in(struct search *search, double score) {
-    double *heap = search->heap;
-    if (search->held < search->wanted) {
-        int64_t at = search->held++;
-        for (; at && heap[(at - 1) / 2] > score; at = (at - 1) / 2)
-            heap[at] = heap[(at - 1) / 2];
-        heap[at] = score;
-    } else if (score > heap[0]) {
-        int64_t at = 0, next;
-        while ((next = 2 * at + 1) < search->held) {
-            next += next + 1 < search->held && heap[next + 1] < heap[next];
-            if (heap[next] >= score)
-                break;
-            heap[at] = heap[next];
-            at = next;
-        }
-        heap[at] = score;
-    }
+/* Add a memory to the heap. */
+static void count_in(struct search *search, struct scored found) {
+    search->held = trivet_keep(search->heap, search->held, search->wanted, found);
     if (search->held == search->wanted)
-        search->least = heap[0];
+        search->least = search->heap[0].score;
 }
 
 static void keep_hopeful(struct search *search) {
@@ -100,8 +84,9 @@ static int consider(struct search *search, int64_t doc, double score) {
             search->room *= 2;
         }
     }
-    search->found[search->count++] = (struct scored){doc, score};
-    count_in(search, score);
+    struct scored found = {doc, score};
+    search->found[search->count++] = found;
+    count_in(search, found);
     return 1;
 }
 
@@ -187,7 +172,7 @@ static void add_up_in_order(struct search *search) {
     for (struct scored *found = search->found; found < search->found + search->count; found++) {
         found->score = 0;
         for (const struct list *list = search->lists; list < search->lists + search->query->parts; list++) {
-            int64_t at = place(list->part, 0, list->part->size, found->doc);
+            int64_t at = place(list->part, 0, list->part->size, found->number);
             if (at >= 0)
                 found->score += added(search->query, list->part, at);
         }
@@ -202,7 +187,7 @@ static void cut(struct search *search) {
     search->held = 0;
     search->least = 0;
     for (int64_t i = 0; i < search->count; i++)
-        count_in(search, search->found[i].score);
+        count_in(search, search->found[i]);
     int64_t kept = 0;
     for (int64_t i = 0; i < search->count; i++)
         if (search->found[i].score >= search->least)

@@ -38,11 +38,6 @@ struct memories {
     const uint8_t *asks;
 };
 
-struct scored {
-    int64_t doc;
-    double score;
-};
-
 /* The best `wanted` allowed memories with scores above 0 and those tied with the last, by ordinal. Returns their
    number, or -1 if out of memory; the caller frees `best`. */
 int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t ordinals, int64_t wanted,
@@ -67,20 +62,8 @@ static inline int64_t reached(const struct part *part, int64_t at, int64_t doc) 
     return at;
 }
 
-/* The same within the indices [from, to), without data-dependent branches. */
-static inline int64_t reached_among(const struct part *part, int64_t from, int64_t to, int64_t doc) {
-    const int32_t *docs = part->docs + from;
-    int64_t left = to - from;
-    while (left > 1) {
-        int64_t half = left / 2;
-        docs = docs[half - 1] < doc ? docs + half : docs;
-        left -= half;
-    }
-    return docs - part->docs + (left > 0 && *docs < doc);
-}
-
 /* The index of a memory within [from, to), or -1. */
 static inline int64_t place(const struct part *part, int64_t from, int64_t to, int64_t doc) {
-    int64_t at = reached_among(part, from, to, doc);
+    int64_t at = from + trivet_first_from(part->docs + from, to - from, doc);
     return at < to && part->docs[at] == doc ? at : -1;
 }

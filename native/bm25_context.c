@@ -60,7 +60,7 @@ static void look_up(struct windows *windows, const struct query *query) {
                 least = row[i] >= 0 && row[i] < least ? row[i] : least;
                 most = row[i] > most ? row[i] : most;
             }
-            int64_t from = part->tfs ? reached_among(part, 0, part->size, least) : part->size;
+            int64_t from = part->tfs ? trivet_first_from(part->docs, part->size, least) : part->size;
             int64_t to = reached(part, from, most + 1);
             for (int64_t i = 0; i < windows->width; i++) {
                 int64_t at = from < to && row[i] >= 0 ? place(part, from, to, row[i]) : -1;
@@ -75,12 +75,7 @@ static int by_doc(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-static int by_score(const void *one, const void *other) {
-    const struct scored *a = one, *b = other;
-    if (a->score != b->score)
-        return a->score < b->score ? 1 : -1;
-    return (a->doc > b->doc) - (a->doc < b->doc);
-}
+TRIVET_DEFINE_SORT(sort, struct scored, trivet_is_better)
 
 /* The distinct memories within `near` of the middle of the windows, ascending; returns their number. */
 static int64_t near_the_middle(const struct windows *windows, int64_t near, struct cell *cells) {
@@ -136,8 +131,8 @@ static int64_t turns_in_context(const struct query *query, const struct memories
     struct windows windows = {.reach = context->near + more, .width = 2 * (context->near + more) + 1};
     windows.docs = malloc((count * windows.width + 1) * sizeof *windows.docs);
     for (int64_t i = 0; windows.docs && i < count; i++)
-        if (is_turn(memories, first[i].doc))
-            windows.docs[windows.count++ * windows.width + windows.reach] = first[i].doc;
+        if (is_turn(memories, first[i].number))
+            windows.docs[windows.count++ * windows.width + windows.reach] = first[i].number;
     windows.cells = windows.count * windows.width;
     windows.tfs = malloc((query->parts * windows.cells + 1) * sizeof *windows.tfs);
     int64_t most = windows.count * (2 * context->near + 1) + 1;
@@ -151,7 +146,7 @@ static int64_t turns_in_context(const struct query *query, const struct memories
         for (int64_t i = 0; i < held; i++)
             if (eligible[cells[i].doc]) {
                 struct scored turn = {cells[i].doc, 0};
-                turn.score = in_context(query, &windows, context, &cells[i], memories->lengths[turn.doc]);
+                turn.score = in_context(query, &windows, context, &cells[i], memories->lengths[turn.number]);
                 if (turn.score > 0)
                     (*turns)[given++] = turn;
             }
@@ -192,7 +187,7 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
     if (shares && of_found >= 0 && of_seen >= 0) {
         struct scored *first = seen ? seen : found;
         if (of_seen > 2 * wanted) /* many are tied */
-            qsort(first, of_seen, sizeof *first, by_score);
+            sort(first, of_seen);
         of_turns = turns_in_context(query, memories, visible, eligible, ordinals, &context, first,
                                     lesser(of_seen, 2 * wanted), &turns);
     }
@@ -203,17 +198,17 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
         for (int64_t i = 0; i < of_turns; i++)
             all[count++] = turns[i];
         for (int64_t i = 0; i < of_found; i++)
-            if (!of_turns || !bsearch(&found[i].doc, turns, of_turns, sizeof *turns, by_doc))
+            if (!of_turns || !bsearch(&found[i].number, turns, of_turns, sizeof *turns, by_doc))
                 all[count++] = found[i];
         for (int64_t i = 0; i < count; i++)
-            all[i].score *= prior(memories, all[i].doc, &preferences);
-        qsort(all, count, sizeof *all, by_score);
+            all[i].score *= prior(memories, all[i].number, &preferences);
+        sort(all, count);
         int64_t best = count < wanted ? count : wanted;
         while (best && best < count && all[best].score == all[best - 1].score)
             best++;
         count = best;
         for (int64_t i = 0; i < count && i < capacity; i++) {
-            docs[i] = all[i].doc;
+            docs[i] = all[i].number;
             scores[i] = all[i].score;
         }
     }

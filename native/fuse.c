@@ -3,17 +3,7 @@
 
 enum { MOST_LEGS = 3, FOUND = MOST_LEGS, PARTS };
 
-struct fused {
-    double score;
-    int64_t candidate;
-};
-
-/* Best first, ties by number. */
-static int by_score(const void *one, const void *other) {
-    const struct fused *a = one, *b = other;
-    if (a->score != b->score) return a->score > b->score ? -1 : 1;
-    return a->candidate < b->candidate ? -1 : 1;
-}
+TRIVET_DEFINE_SORT(sort, struct scored, trivet_is_better)
 
 struct pair {
     double sum, rest;
@@ -62,7 +52,7 @@ int64_t trivet_fuse(int64_t n, int64_t size, const int32_t *at, int64_t legs, co
             if (at[each.start + rank] < 0 || at[each.start + rank] >= n) return -2;
     }
     double(*parts)[PARTS] = calloc((size_t)n + 1, sizeof *parts);
-    struct fused *found = malloc(((size_t)n + 1) * sizeof *found);
+    struct scored *found = malloc(((size_t)n + 1) * sizeof *found);
     if (!parts || !found) {
         free(parts);
         free(found);
@@ -80,11 +70,11 @@ int64_t trivet_fuse(int64_t n, int64_t size, const int32_t *at, int64_t legs, co
     int64_t count = 0;
     for (int64_t candidate = 0; candidate < n; candidate++) {
         const double *given = parts[candidate];
-        if (given[FOUND]) found[count++] = (struct fused){sum_of_three(given[0], given[1], given[2]), candidate};
+        if (given[FOUND]) found[count++] = (struct scored){candidate, sum_of_three(given[0], given[1], given[2])};
     }
-    qsort(found, (size_t)count, sizeof *found, by_score);
+    sort(found, count);
     for (int64_t place = 0; place < count; place++) {
-        order[place] = found[place].candidate;
+        order[place] = found[place].number;
         scores[place] = found[place].score;
     }
     free(parts);

@@ -17,18 +17,11 @@ int64_t trivet_code_of(const trivet_segment *segment, int64_t entity) {
 
 static int64_t place_of(const trivet_segment *segment, int64_t doc) {
     const int32_t *memories = segment->memories;
-    int64_t low = 0, high = segment->n_memories;
-    if (!high) return -1;
-    int64_t guess = doc - memories[0]; /* exact if no memory is missing */
-    if (guess >= 0 && guess < high && memories[guess] == doc) return guess;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (memories[middle] < doc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < segment->n_memories && memories[low] == doc ? low : -1;
+    int64_t count = segment->n_memories;
+    if (!count) return -1;
+    int64_t place = doc - memories[0]; /* exact if no memory is missing */
+    if (place < 0 || place >= count || memories[place] != doc) place = trivet_first_from(memories, count, doc);
+    return place < count && memories[place] == doc ? place : -1;
 }
 
 /* The edges of a memory with the greatest weights. */

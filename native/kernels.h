@@ -42,6 +42,67 @@ static inline int64_t trivet_lower_bound(const uint64_t *hashes, int64_t count, 
     return low;
 }
 
+/* The index of the first of ascending numbers that is not below `least`; without data-dependent branches. */
+static inline int64_t trivet_first_from(const int32_t *numbers, int64_t count, int64_t least) {
+    const int32_t *first = numbers;
+    while (count > 1) {
+        int64_t half = count / 2;
+        first = first[half - 1] < least ? first + half : first;
+        count -= half;
+    }
+    return first - numbers + (count > 0 && *first < least);
+}
+
+/* Defines a function that sorts an array in place, by Shell's method: most arrays here are short, so that calls of a
+   comparison function would dominate. */
+#define TRIVET_DEFINE_SORT(sort, type, is_before)                                                                      \
+    static void sort(type *items, int64_t count) {                                                                     \
+        int64_t gap = 1;                                                                                               \
+        while (gap < count / 3) gap = 3 * gap + 1;                                                                     \
+        for (; gap > 0; gap /= 3)                                                                                      \
+            for (int64_t at = gap; at < count; at++) {                                                                 \
+                type item = items[at];                                                                                 \
+                int64_t to = at;                                                                                       \
+                for (; to >= gap && is_before(&item, items + to - gap); to -= gap) items[to] = items[to - gap];        \
+                items[to] = item;                                                                                      \
+            }                                                                                                          \
+    }
+
+/* Something by its number, with its score. */
+struct scored {
+    int64_t number;
+    double score;
+};
+
+/* Best first, ties by number. */
+static inline int trivet_is_better(const struct scored *one, const struct scored *other) {
+    return one->score != other->score ? one->score > other->score : one->number < other->number;
+}
+
+/* A heap with the least of the best at its top. */
+static inline void trivet_sink(struct scored *heap, int64_t size, int64_t at) {
+    struct scored sinking = heap[at];
+    for (int64_t below; (below = 2 * at + 1) < size; at = below) {
+        below += below + 1 < size && trivet_is_better(heap + below, heap + below + 1);
+        if (trivet_is_better(heap + below, &sinking)) break;
+        heap[at] = heap[below];
+    }
+    heap[at] = sinking;
+}
+
+/* Add to a heap of the best `most`; returns its new size. */
+static inline int64_t trivet_keep(struct scored *heap, int64_t size, int64_t most, struct scored next) {
+    if (size < most) {
+        heap[size++] = next;
+        if (size == most)
+            for (int64_t parent = size / 2; parent-- > 0;) trivet_sink(heap, size, parent);
+    } else if (trivet_is_better(&next, heap)) {
+        heap[0] = next;
+        trivet_sink(heap, size, 0);
+    }
+    return size;
+}
+
 /* The dot product of two vectors. Sums are kept in lanes, for vector registers, in an order of additions that does not
    depend on the processor or the alignment. */
 static inline float trivet_dot(const float *one, const float *other, int64_t dimensions) {

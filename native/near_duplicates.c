@@ -8,18 +8,9 @@ typedef struct {
     int64_t text;
 } Sign;
 
-/* Shell sort by key: most arrays here are short, so that calls of a comparison function would dominate. */
-static void sort(Sign *signs, int64_t count) {
-    int64_t gap = 1;
-    while (gap < count / 3) gap = 3 * gap + 1;
-    for (; gap > 0; gap /= 3)
-        for (int64_t i = gap; i < count; i++) {
-            Sign sign = signs[i];
-            int64_t to = i;
-            for (; to >= gap && signs[to - gap].key > sign.key; to -= gap) signs[to] = signs[to - gap];
-            signs[to] = sign;
-        }
-}
+static int is_before(const Sign *one, const Sign *other) { return one->key < other->key; }
+
+TRIVET_DEFINE_SORT(sort, Sign, is_before)
 
 /* A bijection that mixes all bits: the finaliser of MurmurHash3. */
 static uint64_t spread(uint64_t value) {

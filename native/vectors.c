@@ -9,11 +9,6 @@
 enum { GREATEST = 2047, AHEAD = 8, PART = 1 << 15, BYTES_AHEAD = 8192, TABLES = 4 };
 enum { BUNDLED_WORDS = 6 }; /* of signs: see count_words */
 
-typedef struct {
-    float score;
-    int64_t row;
-} Scored;
-
 /* `ask` ensures that no sum overflows. */
 TRIVET_READS_CHANGING static int32_t coarse_product(const int8_t *high, const int16_t *query, int64_t dimensions) {
     int32_t sum = 0;
@@ -122,7 +117,7 @@ typedef struct {
     uint16_t *differing;       /* per row; `counts`, which is above any number of signs, if ineligible */
     int32_t *with;             /* see counts_of */
     int64_t *chosen, *first, *room; /* rows; per part its first, and how many just beyond the bound */
-    Scored *best;              /* `most` per part */
+    struct scored *best;       /* `most` per part */
     int64_t *size;             /* number of them in use, per part */
     int64_t *rows, *found;
     float *products;
@@ -198,36 +193,7 @@ static void choose(Search *search) {
     }
 }
 
-static int is_better(Scored one, Scored other) {
-    return one.score != other.score ? one.score > other.score : one.row < other.row;
-}
-
-/* A heap with its minimum at the top. */
-static void sink(Scored *heap, int64_t size, int64_t at) {
-    Scored sinking = heap[at];
-    for (int64_t below; (below = 2 * at + 1) < size; at = below) {
-        if (below + 1 < size && is_better(heap[below], heap[below + 1]))
-            below++;
-        if (is_better(heap[below], sinking))
-            break;
-        heap[at] = heap[below];
-    }
-    heap[at] = sinking;
-}
-
-/* Add to a heap of at most `most`; returns its new size. */
-static int64_t keep(Scored *heap, int64_t size, int64_t most, Scored next) {
-    if (size < most) {
-        heap[size++] = next;
-        if (size == most)
-            for (int64_t parent = size / 2; parent-- > 0;)
-                sink(heap, size, parent);
-    } else if (is_better(next, heap[0])) {
-        heap[0] = next;
-        sink(heap, size, 0);
-    }
-    return size;
-}
+TRIVET_DEFINE_SORT(sort, struct scored, trivet_is_better)
 
 TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
     int64_t first = part * PART, end = lesser(first + PART, search->n), room = search->room[part], among = 0, size = 0;
@@ -241,7 +207,7 @@ TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
             room--;
         }
     }
-    Scored *best = search->best + part * search->most;
+    struct scored *best = search->best + part * search->most;
     for (int64_t at = 0; at < among; at++) {
         int64_t row = chosen[at];
         if (at + AHEAD < among)
@@ -250,31 +216,27 @@ TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
         const int8_t *high = search->kept.high + row * dimensions;
         float coarse = 16 * search->unit * (float)coarse_product(high, search->rounded, dimensions);
         /* 7.5: the mean of the lower bits */
-        Scored next = {search->kept.scales[row] * (coarse + 7.5f * search->total), row};
-        size = keep(best, size, search->most, next);
+        struct scored next = {row, search->kept.scales[row] * (coarse + 7.5f * search->total)};
+        size = trivet_keep(best, size, search->most, next);
     }
     search->size[part] = size;
 }
 
-static int best_first(const void *a, const void *b) {
-    return is_better(*(const Scored *)b, *(const Scored *)a) - is_better(*(const Scored *)a, *(const Scored *)b);
-}
-
 /* Merge the results of the parts, ordered by the exact dot products. */
 static void finish(Search *search) {
-    Scored *best = search->best;
+    struct scored *best = search->best;
     int64_t size = search->size[0];
     for (int64_t part = 1; part < search->job.parts; part++)
         for (int64_t at = 0; at < search->size[part]; at++)
-            size = keep(best, size, search->most, search->best[part * search->most + at]);
+            size = trivet_keep(best, size, search->most, search->best[part * search->most + at]);
     for (int64_t at = 0; at < size; at++) {
-        unpack(&search->kept, best[at].row, search->vector);
+        unpack(&search->kept, best[at].number, search->vector);
         best[at].score = trivet_dot(search->vector, search->query, search->kept.dimensions);
     }
-    qsort(best, (size_t)size, sizeof *best, best_first);
+    sort(best, size);
     for (int64_t at = 0; at < size; at++) {
-        search->rows[at] = best[at].row;
-        search->products[at] = best[at].score;
+        search->rows[at] = best[at].number;
+        search->products[at] = (float)best[at].score;
     }
     *search->found = size;
 }

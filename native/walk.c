@@ -85,32 +85,12 @@ static int32_t *table_at(table *within, int64_t key) {
     return within->places + at;
 }
 
+/* By descending key, then by ascending number. */
 static int is_before(const ranked *one, const ranked *other) {
     return one->key > other->key || (one->key == other->key && one->number < other->number);
 }
 
-/* Sort by descending key, then by ascending number; `spare` has the same length. */
-static void sort(ranked *items, ranked *spare, int64_t count) {
-    for (int64_t at = 1; at < count; at++) { /* runs of eight */
-        ranked item = items[at];
-        int64_t to = at;
-        for (; to % 8 && is_before(&item, items + to - 1); to--) items[to] = items[to - 1];
-        items[to] = item;
-    }
-    ranked *from = items, *into = spare;
-    for (int64_t width = 8; width < count; width *= 2) {
-        for (int64_t first = 0; first < count; first += 2 * width) {
-            int64_t left = first, middle = lesser(first + width, count), end = lesser(first + 2 * width, count);
-            int64_t right = middle;
-            for (int64_t to = first; to < end; to++)
-                into[to] = left < middle && (right == end || !is_before(from + right, from + left)) ? from[left++]
-                                                                                                     : from[right++];
-        }
-        ranked *swap = from;
-        from = into, into = swap;
-    }
-    if (from != items) memcpy(items, from, (size_t)count * sizeof *items);
-}
+TRIVET_DEFINE_SORT(sort, ranked, is_before)
 
 /* What a hop meets; allocated at once, for the maximum. */
 typedef struct {
@@ -123,7 +103,7 @@ typedef struct {
 static int harvest_make(harvest *made, int64_t most) {
     made->n_met = 0;
     made->met = malloc((size_t)(most + 1) * sizeof *made->met);
-    made->order = malloc((size_t)(2 * most + 1) * sizeof *made->order);
+    made->order = malloc((size_t)(most + 1) * sizeof *made->order);
     return table_make(&made->place_of, most) && made->met && made->order;
 }
 
@@ -181,7 +161,7 @@ static int settle(trivet_walk *walk, harvest *within) {
             for (int32_t edge = each->ways; edge != NONE; edge = walk->ways[edge].next)
                 if (!tie(walk, &walk->rows[each->row].ways, walk->ways[edge].column, walk->ways[edge].weight)) return 0;
     }
-    sort(within->order, within->order + fresh, fresh);
+    sort(within->order, fresh);
     fresh = lesser(fresh, room_of(walk));
     for (int64_t at = 0; at < fresh; at++) {
         candidate *each = within->met + within->order[at].at;
@@ -248,7 +228,7 @@ static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, harvest *with
             sum += walk->columns[walk->ways[edge].column].strength * walk->ways[edge].weight;
         within->order[at] = (ranked){sum, -within->met[at].doc, (int32_t)at, 0};
     }
-    if (within->n_met > walk->most_nodes) sort(within->order, within->order + within->n_met, within->n_met);
+    if (within->n_met > walk->most_nodes) sort(within->order, within->n_met);
     for (int64_t at = 0; done && at < n_kept; at++) { /* prefetch, as none of it is cached */
         ways[at] = trivet_ways_of(graph, within->met[within->order[at].at].doc, walk->most_nodes);
         for (int64_t edge = 0; edge < ways[at].count; edge += 16) __builtin_prefetch(ways[at].codes + edge);
@@ -313,7 +293,7 @@ void trivet_walk_anchor(trivet_walk *walk, const int64_t *docs, const double *st
 
 /* The memories most activated by the last hop, with activation in (0, 1]; returns their number, at most `count`. */
 int64_t trivet_walk_best(const trivet_walk *walk, int64_t count, int64_t *docs, double *pulls) {
-    ranked *order = malloc((size_t)(2 * walk->n_latest + 1) * sizeof *order);
+    ranked *order = malloc((size_t)(walk->n_latest + 1) * sizeof *order);
     if (!order) return NONE;
     double greatest = 0;
     int64_t found = 0;
@@ -322,7 +302,7 @@ int64_t trivet_walk_best(const trivet_walk *walk, int64_t count, int64_t *docs, 
         if (each->pull > greatest) greatest = each->pull;
         if (each->row != NONE && each->pull > 0) order[found++] = (ranked){each->pull, each->doc, 0, 0};
     }
-    sort(order, order + found, found);
+    sort(order, found);
     count = lesser(found, count);
     for (int64_t at = 0; at < count; at++) docs[at] = order[at].number, pulls[at] = order[at].key / greatest;
     free(order);
@@ -356,7 +336,7 @@ static int pull(const trivet_walk *walk, const trivet_graph *graph, const int64_
         }
     }
     table_free(&known);
-    sort(made->pulled, made->pulled + made->count, made->count);
+    sort(made->pulled, made->count);
     made->count = lesser(made->count, most);
     return done;
 }
@@ -381,7 +361,7 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
                            const double *joined_strengths, int64_t n_joined, double memories, int64_t entities,
                            int64_t looked, int64_t scanned, int64_t most, int64_t cap, int64_t from_anchors) {
     int64_t widest = n_top * looked + n_joined, came = 0;
-    fan found = {malloc((size_t)(2 * widest + 1) * sizeof *found.pulled), 0};
+    fan found = {malloc((size_t)(widest + 1) * sizeof *found.pulled), 0};
     harvest met = {0};
     int done = found.pulled && pull(walk, graph, top, strengths, n_top, looked, 3 * entities / 2, &found);
     if (!done) goto end;
@@ -395,7 +375,7 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
         each.at = (int32_t)mentions;
         found.pulled[kept++] = each;
     }
-    sort(found.pulled, found.pulled + kept, kept);
+    sort(found.pulled, kept);
     kept = lesser(kept, entities);
     if (!kept) goto end;
     double strongest = found.pulled[0].key > 0 ? found.pulled[0].key : 1;
@@ -529,13 +509,13 @@ int64_t trivet_walk_ranked(const trivet_walk *walk, double seeds_share, double b
     double shares[3] = {seeds_share, bridges_share, anchors_share};
     int64_t n = walk->n_columns, found = 0;
     double *work = malloc((size_t)(n * (n + 3) + 2 * walk->n_rows + 1) * sizeof *work);
-    ranked *order = malloc((size_t)(2 * walk->n_rows + 1) * sizeof *order);
+    ranked *order = malloc((size_t)(walk->n_rows + 1) * sizeof *order);
     if (work && order) {
         double *memories = work + n * (n + 3) + walk->n_rows;
         pagerank(walk, shares, damping, work, memories);
         for (int64_t at = 0; at < walk->n_rows; at++)
             if (memories[at] > 0) order[found++] = (ranked){memories[at], walk->rows[at].doc, 0, 0};
-        sort(order, order + found, found);
+        sort(order, found);
         for (int64_t at = 0; at < found; at++)
             docs[at] = order[at].number, activations[at] = order[at].key / order[0].key;
     } else
