@@ -43,37 +43,17 @@ struct standing {
 };
 
 /* Best first by consensus, ties by the legs in turn. */
-static int by_consensus(const void *one, const void *other) {
-    const struct standing *a = one, *b = other;
-    if (a->consensus != b->consensus) return a->consensus > b->consensus ? -1 : 1;
+static int is_better(const struct standing *one, const struct standing *other) {
+    if (one->consensus != other->consensus) return one->consensus > other->consensus;
     for (int leg = 0; leg < LEGS; leg++)
-        if (a->places[leg] != b->places[leg]) return a->places[leg] > b->places[leg] ? -1 : 1;
-    return a->candidate < b->candidate ? -1 : 1;
+        if (one->places[leg] != other->places[leg]) return one->places[leg] > other->places[leg];
+    return one->candidate < other->candidate;
 }
 
-static int ascending(const void *one, const void *other) {
-    float a = *(const float *)one, b = *(const float *)other;
-    return (a > b) - (a < b);
-}
+static int is_less(const float *one, const float *other) { return *one < *other; }
 
-/* Sums over the candidates with the same code, by open addressing; a negative code means none. */
-struct tally {
-    int64_t slots;
-    int32_t *codes;
-    double *sums;
-};
-
-static double *sum_of(const struct tally *tally, int32_t code) {
-    int64_t slot = (int64_t)(((uint32_t)code * UINT32_C(2654435769)) & (uint64_t)(tally->slots - 1));
-    while (tally->codes[slot] >= 0 && tally->codes[slot] != code) slot = (slot + 1) & (tally->slots - 1);
-    tally->codes[slot] = code;
-    return tally->sums + slot;
-}
-
-static void clear(const struct tally *tally) {
-    memset(tally->codes, 0xFF, (size_t)tally->slots * sizeof *tally->codes);
-    memset(tally->sums, 0, (size_t)tally->slots * sizeof *tally->sums);
-}
+TRIVET_DEFINE_SORT(sort, struct standing, is_better)
+TRIVET_DEFINE_SORT(sort_numbers, float, is_less)
 
 /* Values, their difference to the best, and their z-scores. */
 static void spread(int64_t n, const float *values, int64_t width, float *rows) {
@@ -147,24 +127,30 @@ static void likeness(int64_t n, const float *vectors, const int64_t *places, int
     }
 }
 
-/* The share of candidates by the same speaker, and the share of consensus of the other candidates of the session. */
-static void company(int64_t n, struct codes codes, const struct standing *by_row, const struct tally *tally,
-                    int64_t width, float *rows) {
-    double whole = 0;
-    clear(tally);
-    for (int64_t row = 0; row < n; row++)
-        if (codes.speakers[row] >= 0) *sum_of(tally, codes.speakers[row]) += 1;
-    for (int64_t row = 0; row < n; row++)
-        rows[row * width + SPEAKER_SHARE] =
-            (float)(codes.speakers[row] < 0 ? 1.0 : *sum_of(tally, codes.speakers[row]) / (double)n);
-    clear(tally);
-    for (int64_t row = 0; row < n; row++) {
-        whole += by_row[row].consensus;
-        if (codes.sessions[row] >= 0) *sum_of(tally, codes.sessions[row]) += by_row[row].consensus;
+/* For each candidate the sum of the weights of all that have its code, in one order for all. */
+static void sum_alike(int64_t n, const int32_t *codes, const double *weights, double *restrict sums) {
+    memset(sums, 0, (size_t)n * sizeof *sums);
+    for (int64_t other = 0; other < n; other++) {
+        int32_t code = codes[other];
+        double weight = weights[other];
+        for (int64_t row = 0; row < n; row++) sums[row] += codes[row] == code ? weight : 0;
     }
+}
+
+/* The share of candidates by the same speaker, and the share of consensus of the other candidates of the session;
+   `work` has room for 2 n numbers. */
+static void company(int64_t n, struct codes codes, const struct standing *by_row, double *work, int64_t width,
+                    float *rows) {
+    double whole = 0, *weights = work, *sums = work + n;
+    for (int64_t row = 0; row < n; row++) weights[row] = 1;
+    sum_alike(n, codes.speakers, weights, sums);
     for (int64_t row = 0; row < n; row++) {
-        double others =
-            codes.sessions[row] < 0 ? 0.0 : *sum_of(tally, codes.sessions[row]) - by_row[row].consensus;
+        rows[row * width + SPEAKER_SHARE] = (float)(codes.speakers[row] < 0 ? 1.0 : sums[row] / (double)n);
+        whole += weights[row] = by_row[row].consensus;
+    }
+    sum_alike(n, codes.sessions, weights, sums);
+    for (int64_t row = 0; row < n; row++) {
+        double others = codes.sessions[row] < 0 ? 0.0 : sums[row] - weights[row];
         rows[row * width + SESSION] = (float)(others / or_one(whole));
     }
 }
@@ -177,7 +163,7 @@ static void alone(int64_t n, struct floats known, struct codes codes, float *ord
         if (known.covered[row] > most_covered) most_covered = known.covered[row];
     if (most_covered == 0) most_covered = 1;
     memcpy(ordered, known.words, (size_t)n * sizeof *ordered);
-    qsort(ordered, (size_t)n, sizeof *ordered, ascending);
+    sort_numbers(ordered, n);
     float median = (ordered[(n - 1) / 2] + ordered[n / 2]) / 2;
     for (int64_t row = 0; row < n; row++) {
         float *features = rows + row * width;
@@ -232,29 +218,26 @@ int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t b
                         const int64_t *places, int64_t dimensions, const float *traits, int64_t trait_count, const float *query,
                         int64_t query_count, float *rows, float *kind, int64_t *order) {
     const int64_t found[LEGS] = {by_vector, by_bm25, by_graph};
-    int64_t slots = 4, width = OWN_FEATURES + trait_count + query_count;
-    while (slots < 2 * n) slots *= 2;
+    int64_t width = OWN_FEATURES + trait_count + query_count;
     struct standing *standings = calloc((size_t)n, 2 * sizeof *standings);
-    double *numbers = calloc((size_t)(2 * n + slots), sizeof *numbers);
+    double *numbers = calloc((size_t)n, 2 * sizeof *numbers);
     float *ordered = malloc((size_t)n * sizeof *ordered);
-    int32_t *slot_codes = malloc((size_t)slots * sizeof *slot_codes);
-    int32_t failed = -!(standings && numbers && ordered && slot_codes);
+    int32_t failed = -!(standings && numbers && ordered);
     if (!failed) {
         struct standing *by_row = standings, *best = standings + n;
-        struct tally tally = {slots, slot_codes, numbers + 2 * n};
         struct floats known = {given_floats, given_floats + n, given_floats + 2 * n, given_floats + 3 * n,
                                given_floats + 4 * n, given_floats + 5 * n, given_floats + 6 * n};
         struct codes codes = {given_codes, given_codes + n, given_codes + 2 * n, given_codes + 3 * n,
                               given_codes + 4 * n};
         ranks(n, found, at, scores, attainable, by_row, numbers, numbers + n, width, rows);
         memcpy(best, by_row, (size_t)n * sizeof *best);
-        qsort(best, (size_t)n, sizeof *best, by_consensus);
+        sort(best, n);
         for (int64_t place = 0; place < n; place++) order[place] = best[place].candidate;
         spread(n, known.mixed, width, rows + COSINE);
         spread(n, known.own, width, rows + OWN_COSINE);
         alone(n, known, codes, ordered, traits, trait_count, width, rows);
         likeness(n, vectors, places, dimensions, best, width, rows);
-        company(n, codes, by_row, &tally, width, rows);
+        company(n, codes, by_row, numbers, width, rows);
         kind_of(n, known, codes, trait_count, width, rows, kind);
         for (int64_t row = 0; row < n; row++)
             memcpy(rows + row * width + OWN_FEATURES + trait_count, query, (size_t)query_count * sizeof *query);
@@ -262,7 +245,6 @@ int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t b
     free(standings);
     free(numbers);
     free(ordered);
-    free(slot_codes);
     return failed;
 }
 
