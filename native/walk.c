@@ -315,43 +315,41 @@ typedef struct {
     int64_t count;
 } fan;
 
-static int pull(const trivet_walk *walk, const trivet_graph *graph, const int64_t *top, const double *strengths,
-                int64_t n_top, int64_t looked, int64_t most, fan *made) {
-    table known = {0};
-    int done = table_make(&known, walk->n_columns + n_top * looked);
-    for (int64_t at = 0; done && at < walk->n_columns; at++) *table_at(&known, walk->columns[at].entity) = INT32_MAX;
-    for (int64_t at = 0; done && at < n_top; at++) {
+/* The candidate of an entity, added if there is none. */
+static ranked *entry_of(fan *within, int64_t entity) {
+    int64_t at = 0;
+    while (at < within->count && within->pulled[at].number != entity) at++;
+    if (at == within->count) within->pulled[within->count++] = (ranked){0, entity, 0, 0};
+    return within->pulled + at;
+}
+
+static int32_t column_of(const trivet_walk *walk, int64_t entity) {
+    for (int32_t at = 0; at < walk->n_columns; at++)
+        if (walk->columns[at].entity == entity) return at;
+    return NONE;
+}
+
+static void pull(const trivet_walk *walk, const trivet_graph *graph, const int64_t *top, const double *strengths,
+                 int64_t n_top, int64_t looked, int64_t most, fan *made) {
+    for (int64_t at = 0; at < n_top; at++) {
         trivet_ways ways = trivet_ways_of(graph, top[at], looked);
         for (int64_t edge = 0; edge < ways.count; edge++) {
             int64_t entity;
-            if (!trivet_entity_at(&ways, edge, &entity)) continue;
+            if (!trivet_entity_at(&ways, edge, &entity) || column_of(walk, entity) != NONE) continue;
             double weight = ways.segment->levels[ways.weights[edge]];
-            double strength = strengths[at] * weight * weight;
-            int32_t *place = table_at(&known, entity);
-            if (*place == NONE) {
-                *place = (int32_t)made->count;
-                made->pulled[made->count++] = (ranked){0, entity, 0, 0};
-            }
-            if (*place != INT32_MAX && strength > made->pulled[*place].key) made->pulled[*place].key = strength;
+            ranked *entry = entry_of(made, entity);
+            entry->key = fmax(entry->key, strengths[at] * weight * weight);
         }
     }
-    table_free(&known);
     sort(made->pulled, made->count);
     made->count = lesser(made->count, most);
-    return done;
 }
 
 static void add_joined(const int64_t *entities, const double *strengths, int64_t count, fan *made) {
-    int64_t pulled = made->count;
     for (int64_t at = 0; at < count; at++) {
-        int64_t place = 0;
-        while (place < pulled && made->pulled[place].number != entities[at]) place++;
-        if (place == pulled) {
-            place = made->count++;
-            made->pulled[place] = (ranked){0, entities[at], 0, 0};
-        }
-        made->pulled[place].key += strengths[at];
-        made->pulled[place].joined = 1;
+        ranked *entry = entry_of(made, entities[at]);
+        entry->key += strengths[at];
+        entry->joined = 1;
     }
 }
 
@@ -363,8 +361,9 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
     int64_t widest = n_top * looked + n_joined, came = 0;
     fan found = {malloc((size_t)(widest + 1) * sizeof *found.pulled), 0};
     harvest met = {0};
-    int done = found.pulled && pull(walk, graph, top, strengths, n_top, looked, 3 * entities / 2, &found);
+    int done = found.pulled != NULL;
     if (!done) goto end;
+    pull(walk, graph, top, strengths, n_top, looked, 3 * entities / 2, &found);
     add_joined(joined, joined_strengths, n_joined, &found);
     int64_t kept = 0;
     for (int64_t at = 0; at < found.count; at++) {
@@ -388,20 +387,14 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
     came = kept;
     done = harvest_make(&met, lesser(kept, walk->n_columns) * most + n_top) &&
            meet_latest(walk, graph, eligible, n_eligible, &met, first_column, scanned, most);
-    table columns = {0};
-    done = done && table_make(&columns, walk->n_columns + n_top * looked);
-    for (int64_t at = 0; done && at < walk->n_columns; at++)
-        *table_at(&columns, walk->columns[at].entity) = (int32_t)at;
     for (int64_t at = 0; done && at < n_top; at++) {
         trivet_ways ways = trivet_ways_of(graph, top[at], looked);
         for (int64_t edge = 0; done && edge < ways.count; edge++) {
             int64_t entity;
-            if (!trivet_entity_at(&ways, edge, &entity)) continue;
-            int32_t to = *table_at(&columns, entity);
+            int32_t to = trivet_entity_at(&ways, edge, &entity) ? column_of(walk, entity) : NONE;
             if (to != NONE) done = meet(walk, &met, top[at], to, ways.segment->levels[ways.weights[edge]]);
         }
     }
-    table_free(&columns);
     done = done && settle(walk, &met);
 end:
     harvest_free(&met);
