@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, count, repeat
+from itertools import accumulate, count
 from typing import NamedTuple
 
 import msgspec
@@ -16,7 +15,7 @@ from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.dedup import DuplicateGroup, deduplicate
-from retrieval.ranking.diversity import cap_sources, maximal_marginal_relevance, source_of
+from retrieval.ranking.diversity import are_within, cap_sources, maximal_marginal_relevance, source_of
 from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import cut_noise
 from retrieval.ranking.ordering import Ordering
@@ -167,14 +166,7 @@ def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) ->
 
 def _are_within(memories: Sequence[HydratedMemory], cap: int | None) -> Iterator[bool]:
     """Whether each of some memories, in order, is within the cap of its source."""
-    if cap is None:
-        yield from repeat(True, len(memories))
-        return
-    shown: Counter[tuple[str, str] | None] = Counter()
-    for each in memories:
-        source = source_of(each.document_id, each.session_id)
-        shown[source] += 1
-        yield source is None or shown[source] <= cap
+    return are_within((source_of(each.document_id, each.session_id) for each in memories), cap)
 
 
 class Ranks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -39,23 +39,21 @@ def cap_sources(ranked: Sequence[T], source: Callable[[T], Hashable | None], *, 
         raise ValueError(f"cap is {cap}, must be 1 or more, or None")
     if top_k < 0:
         raise ValueError(f"top_k is {top_k}, must not be negative")
-    if cap is None:
-        return list(ranked)
-    shown: Counter[Hashable] = Counter()
     first: list[T] = []
     over: list[T] = []
-    position = 0
-    while position < len(ranked) and len(first) < top_k:
-        item = ranked[position]
-        position += 1
-        if (origin := source(item)) is None:
-            first.append(item)
-        elif shown[origin] < cap:
-            shown[origin] += 1
-            first.append(item)
-        else:
-            over.append(item)
-    return [*first, *over, *ranked[position:]]
+    for item, is_within in zip(ranked, are_within(map(source, ranked), cap), strict=True):
+        if len(first) == top_k:
+            break
+        (first if is_within else over).append(item)
+    return [*first, *over, *ranked[len(first) + len(over) :]]
+
+
+def are_within(sources: Iterable[Hashable | None], cap: int | None) -> Iterator[bool]:
+    """Whether each item, given by its source, is among the first `cap` of that; None as in `cap_sources`."""
+    shown: Counter[Hashable | None] = Counter()
+    for source in sources:
+        shown[source] += 1
+        yield cap is None or source is None or shown[source] <= cap
 
 
 def maximal_marginal_relevance(
