@@ -163,7 +163,7 @@ def describe(
     rows = np.empty((n, len(CANDIDATE_FEATURES)), np.float32)
     corpus = np.empty(len(CORPUS_FEATURES), np.float32)
     order = np.empty(n, np.int64)
-    failed = _describe(
+    _describe(
         n, *[len(leg.ids) for leg in legs], positions.buffer_info()[0], scores.buffer_info()[0],
         evidence.score_upper_bound,
         native.address(floats), native.address(codes),
@@ -172,6 +172,4 @@ def describe(
         native.address(traits), len(MEMORY_TRAITS), native.address(query), _OF_QUERY, native.address(rows),
         native.address(corpus), native.address(order),
     )  # fmt: skip
-    if failed:
-        raise MemoryError
     return FeatureMatrix(rows, corpus, order[:MOST_RESCORED])

@@ -162,12 +162,10 @@ class Trees:
             chosen: row indices in [0, n), contiguous.
         """
         scores = np.empty(len(chosen), np.float32)
-        failed = _score(
+        _score(
             len(chosen), native.address(chosen), native.address(rows), self._features, self._trees,
             *self._addresses, native.address(scores),
         )  # fmt: skip
-        if failed:
-            raise MemoryError
         return scores
 
 
@@ -203,6 +201,4 @@ class CorpusGuard:
     def in_domain(self, corpus: NDArray[np.float32]) -> float:
         """In [0, 1] for the corpus features of a query: contiguous, shape (features,)."""
         distance: float = _distance(self._features, native.address(corpus), *self._arguments)
-        if distance < 0:
-            raise MemoryError
         return min(1.0, max(0.0, (self._far - distance) / self._span))

@@ -47,6 +47,5 @@ class SoftmaxMean:
     def of(self, features: NDArray[np.float32]) -> list[float]:
         """The mean for some features, contiguous, shape (features,)."""
         means = np.empty(self._width, np.float32)
-        if _mean(len(features), native.address(features), *self._arguments, native.address(means)):
-            raise MemoryError
+        _mean(len(features), native.address(features), *self._arguments, native.address(means))
         return means.tolist()

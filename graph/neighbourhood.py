@@ -98,7 +98,9 @@ class Neighbourhood:
         self.joined: Mapping[int, JoinedEdge] = {}
         """The strongest relation to a seed, by the entity at its other end."""
         self._seeds = seeds
-        self._walk = _new(max(memories, 1), bounds.nodes) or _fail()
+        self._walk = _new(max(memories, 1), bounds.nodes)
+        if not self._walk:
+            raise MemoryError("no memory for a walk over the graph")
         self._steps: list[Step] = []
         self._collected: Collected | None = None
 
@@ -165,7 +167,8 @@ class Neighbourhood:
         scores = array("d", [seed.score for seed in seeds])
         caps = bounds.scanned_per_seed, bounds.memories_per_seed
         columns = _at(entities), _at(mentions), _at(scores)
-        self._grown(_begin(self._walk, *_seen(view), *columns, len(seeds), *caps))
+        _begin(self._walk, *_seen(view), *columns, len(seeds), *caps)
+        self._collected = None
         self._steps.append(Step({}, {}))
 
     def anchor(self, docs: Mapping[int, float]) -> None:
@@ -177,7 +180,7 @@ class Neighbourhood:
     def best(self, count: int) -> dict[int, float]:
         """The memories most activated by the last hop, with activation in (0, 1], best first."""
         docs, pulls = array("q", bytes(8 * count)), array("d", bytes(8 * count))
-        found = self._grown(_best(self._walk, count, _at(docs), _at(pulls)))
+        found = _best(self._walk, count, _at(docs), _at(pulls))
         return dict(zip(docs[:found], pulls[:found], strict=True))
 
     def onward(
@@ -201,8 +204,9 @@ class Neighbourhood:
         ways = _at(docs), _at(strengths), len(top), _at(others), _at(pulls), len(joined)
         tokenize = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity
         caps = view.memories, entities, *tokenize, MENTIONS_CAP
-        came = self._grown(_onward(self._walk, *_seen(view), *ways, *caps, from_anchors))
+        came: int = _onward(self._walk, *_seen(view), *ways, *caps, from_anchors)
         if came:
+            self._collected = None
             self._steps.append(Step(top, joined))
         return came > 0
 
@@ -211,17 +215,12 @@ class Neighbourhood:
         rows = self.memories
         docs, activations = np.empty(rows, np.int64), np.empty(rows)
         shares = (SEEDS_SHARE, BRIDGES_SHARE, ANCHORS_SHARE)
-        found = self._grown(_ranked(self._walk, *shares, DAMPING, address(docs), address(activations)))
+        found = _ranked(self._walk, *shares, DAMPING, address(docs), address(activations))
         return docs[:found], activations[:found]
 
     def path(self, doc: int) -> tuple[Link, ...]:
         """The entities from a seed to a memory; empty for an anchor without mentions."""
         return self.collected.path(doc, self._steps, len(self._seeds))
-
-    def _grown(self, done: int) -> int:
-        """Invalidate the export after a call that added nodes; raise if it failed."""
-        self._collected = None
-        return done if done >= 0 else _fail()
 
 
 def _seen(view: View) -> tuple[bytes, int, int]:
@@ -234,7 +233,3 @@ def _columns_of(numbers: Mapping[int, float]) -> tuple[array[int], array[float]]
 
 def _at(column: array[Any]) -> int:
     return column.buffer_info()[0]
-
-
-def _fail() -> int:
-    raise MemoryError("no memory for a walk over the graph")

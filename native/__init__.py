@@ -37,11 +37,20 @@ def function(name: str, *arguments: Any, result: Any = None, is_long: bool = Fal
     """Look up a function of the library by its name in C; arguments and result are ctypes, `Array` for arrays.
 
     With `is_long` it releases the GIL during the call. Short calls keep it, as releasing it again and again would
-    starve the other threads. Raises LibraryError if the library or the function is missing.
+    starve the other threads. A call raises MemoryError if it results in -1, as all kernels do that are out of memory.
+    Raises LibraryError if the library or the function is missing.
     """
     found: Any = _found(_library(ctypes.CDLL if is_long else ctypes.PyDLL), name)
     found.argtypes, found.restype = arguments, result
+    if result is not None:
+        found.errcheck = _checked
     return found  # type: ignore[no-any-return]  # untyped in ctypes
+
+
+def _checked(result: Any, *_: object) -> Any:
+    if result == -1:
+        raise MemoryError("a kernel is out of memory")
+    return result
 
 
 def address(array: NDArray[Any]) -> int:

@@ -223,11 +223,10 @@ class QuantizedVectors(Persistent):
         rows, products, size = np.empty(count, np.int64), np.empty(count, np.float32), np.zeros(1, np.int64)
 
         def submit(pool: int | None, ticket: int) -> None:
-            if _nearest(
+            _nearest(
                 pool, ticket, context.layout, address(eligible), len(eligible), among.size, address(query),
                 max(breadth, count), count, address(rows), address(products), address(size),
-            ):  # fmt: skip
-                raise MemoryError
+            )  # fmt: skip
 
         if workers is None:
             submit(None, 0)

@@ -239,8 +239,6 @@ def ranked(
             query.layout, memories.layout(), visible_address, eligible_address, slots, count, near,
             len(BEFORE_SHARES), len(AFTER_SHARES), shares, asking, len(speakers), codes, boost, capacity, address(out),
         )  # fmt: skip
-        if found < 0:
-            raise MemoryError
         if found <= capacity:
             return out[0, :found], out[1, :found].view(np.float64)
         capacity = found

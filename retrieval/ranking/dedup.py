@@ -112,8 +112,7 @@ def _alike(candidates: Sequence[_Comparable], threshold: float) -> bytes:
         return bytes(len(candidates))
     texts = b"\xff".join([comparable(each.text, each.speaker) for each in candidates])
     marks = ctypes.create_string_buffer(len(candidates))
-    if _mark_alike(texts, len(texts), len(candidates), MIN_WORDS, MAX_WORDS, threshold, marks) < 0:
-        raise MemoryError("not enough memory to compare texts")
+    _mark_alike(texts, len(texts), len(candidates), MIN_WORDS, MAX_WORDS, threshold, marks)
     return marks.raw
 
 

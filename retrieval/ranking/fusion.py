@@ -61,8 +61,6 @@ def fuse(count: int, numbers_by_leg: array[int], rankings: Sequence[RankingSlice
         count, len(numbers_by_leg), numbers_by_leg.buffer_info()[0], len(rankings),
         b"".join([_RANKED.pack(*each) for each in rankings]), rrf_k, numbers.buffer_info()[0], scores.buffer_info()[0],
     )  # fmt: skip
-    if found == -1:
-        raise MemoryError
     if found < 0:
         raise ValueError(f"{rankings} are no rankings of {count} candidates")
     order = FusedOrder(numbers[:found].tolist(), scores[:found].tolist())
