@@ -90,10 +90,10 @@ class NamespaceIndex(Persistent):
     ns: int
     snapshot: DatabaseSnapshot
     generation: int
-    memories: Columns
-    graph: Adjacency
-    vectors: QuantizedVectors
-    names: EntityNames
+    memories: Columns = field(default_factory=Columns)
+    graph: Adjacency = field(default_factory=Adjacency)
+    vectors: QuantizedVectors = field(default_factory=lambda: QuantizedVectors(0))
+    names: EntityNames = field(default_factory=EntityNames)
     roots: Mapping[int, int] = field(default_factory=dict)
     terms: TermCache = field(init=False)
     changed: int = 0
@@ -117,8 +117,7 @@ class NamespaceIndex(Persistent):
         cls, arrays: Mapping[str, NDArray[Any]], ns: int, snapshot: DatabaseSnapshot, generation: int
     ) -> NamespaceIndex:
         """The index whose `arrays` these are, with its packed `postings`, all of which it uses from now on."""
-        roots = dict(arrays["roots"].tolist())
-        index = cls(ns, snapshot, generation, Columns(), Adjacency(), QuantizedVectors(0), EntityNames(), roots)
+        index = cls(ns, snapshot, generation, roots=dict(arrays["roots"].tolist()))
         index.restore(arrays)
         index.graph.remove(arrays["leaving"].tolist())
         index.vectors.forget(arrays["leaving"])

@@ -17,14 +17,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from graph.adjacency import Adjacency
 from postgres.arrays import array_text
 from retrieval.errors import NotFound
 from retrieval.index import columns
 from retrieval.index.columns import Columns, microseconds
-from retrieval.index.entity_names import EntityNames
 from retrieval.index.namespace_index import NamespaceIndex, one_snapshot, read_slots
-from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.slots import NO_SLOT
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
@@ -136,15 +133,7 @@ async def _begin(
     slots, _, ordinals = found
     known = Columns(slots)
     known.ensure(slots.count)
-    index = NamespaceIndex(
-        namespace.ns,
-        snapshot,
-        namespace.generation,
-        known,
-        Adjacency(),
-        QuantizedVectors(0),
-        EntityNames(),
-    )
+    index = NamespaceIndex(namespace.ns, snapshot, namespace.generation, known)
     with_metadata = None
     if request.filters.metadata:
         statement, parameters = memories.asking_metadata(namespace.ns, request.filters.metadata)
