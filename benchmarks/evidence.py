@@ -36,7 +36,7 @@ def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, 
         "evidence": answer.evidence.row.tolist(),
         "rankings": ids_of(answer),
         "relevant": list(query.relevant),
-        "rrf_k": round(answer.rrf_k),
+        "rrf_k": round(answer.ordering.rrf_k),
     }
 
 

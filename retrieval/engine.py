@@ -381,7 +381,7 @@ class Trivet:
         embedder = self.embedders.of(answer.namespace.settings.embedder)
         embedding = await embedder.embed_query(query)
         vectors = QueryVectors(self._pool, answer.index)
-        candidates = answer.candidates
+        candidates = answer.ordering.candidates
         await vectors.read(candidates.docs)
         known = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
         if known is None:

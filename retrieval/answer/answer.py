@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from classifier.inference import IntentPrediction
 from classifier.leg_weights import LEGS
 from classifier.query_performance import QueryPerformanceFeatures
-from classifier.rescorer import Rescored
 from retrieval.answer.conversation import Conversation
 from retrieval.answer.selection import RankedMemory
 from retrieval.ids import uuid7
@@ -18,8 +17,7 @@ from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.legs.base import LegRanking, SearchView
 from retrieval.profiles.profile import Profile
-from retrieval.ranking.candidates import Candidates
-from retrieval.ranking.timeliness import NamedTime, StateOrder
+from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.weighting import Weighting
 from retrieval.store.namespaces import Namespace
 from retrieval.timings import Stopwatch
@@ -36,11 +34,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
         fragment_share: how much of the query the embedder reads in fragments; 0 if the weights were explicit.
-        rescored: the rescorer's scores; None if no rescorer ran.
-        named_time: the memories of the time that the query names; None if it names none.
-        state_order: the order by time where the query asks how things are now, or were; None if it does not.
-        fan_out: most hits taken from a leg.
-        candidates: the memories that the legs ranked, at most `fan_out` hits each.
+        ordering: of the memories that the legs ranked, at most `fan_out` hits each.
         fused_rankings: the same rankings without noise, as they were fused.
         degraded: what failed.
         search_id: identifies the search in feedback.
@@ -55,14 +49,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     evidence: QueryPerformanceFeatures
     learned_weights: Mapping[str, float] | None
     fragment_share: float
-    rescored: Rescored | None
-    named_time: NamedTime | None
-    state_order: StateOrder | None
     weighting: Weighting
     profile: Profile
-    rrf_k: float
     fan_out: int
-    candidates: Candidates
+    ordering: Ordering
     fused_rankings: Mapping[Leg, LegRanking]
     degraded: Sequence[Degradation]
     stopwatch: Stopwatch
@@ -83,10 +73,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """The evidence with ids in the place of candidate numbers, for training."""
         legs = {leg: getattr(self.evidence, leg) for leg in LEGS}
         return replace(
-            self.evidence, **{leg: of._replace(ids=self.candidates.ids([*of.ids])) for leg, of in legs.items()}
+            self.evidence, **{leg: of._replace(ids=self.ordering.candidates.ids([*of.ids])) for leg, of in legs.items()}
         )
 
     def rescorer_scores(self) -> dict[str, float]:
         """The rescorer's scores by id; none if no rescorer ran."""
-        scores = {} if self.rescored is None else self.rescored.scores
-        return dict(zip(self.candidates.ids([*scores]), scores.values(), strict=True))
+        scores = {} if self.ordering.rescored is None else self.ordering.rescored.scores
+        return dict(zip(self.ordering.candidates.ids([*scores]), scores.values(), strict=True))

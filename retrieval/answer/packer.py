@@ -138,7 +138,8 @@ def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemor
     relevant: list[RankedMemory] = []
     others: list[RankedMemory] = []
     for each in answer.found:
-        shown = each.relevance is None or is_relevant(each.relevance, answer.named_time, each.doc, at_least=at_least)
+        known, time = each.relevance, answer.ordering.named_time
+        shown = known is None or is_relevant(known, time, each.doc, at_least=at_least)
         (relevant if shown else others).append(each)
     return relevant, others
 

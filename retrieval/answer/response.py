@@ -119,9 +119,9 @@ def explanation(answer: Answer) -> Explanation:
     """The weights, the reason for them, and each leg's details."""
     return Explanation(
         weights=answer.weighting.reason,
-        rescoring=in_words(answer.rescored) if answer.rescored else None,
-        time=in_time.reason if (in_time := answer.named_time or answer.state_order) else None,
-        rrf_k=answer.rrf_k,
+        rescoring=in_words(answer.ordering.rescored) if answer.ordering.rescored else None,
+        time=in_time.reason if (in_time := answer.ordering.named_time or answer.ordering.state_order) else None,
+        rrf_k=answer.ordering.rrf_k,
         fan_out=answer.fan_out,
         legs={leg.value: {"hits": len(ranking), **ranking.details} for leg, ranking in answer.fused_rankings.items()},
     )

@@ -251,11 +251,11 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
         graph={depth: _hits(answer, Leg.GRAPH) for depth, answer in answers.items()},
         rescored={
             depth: Rescoring(
-                share=answer.rescored.share,
+                share=answer.ordering.rescored.share,
                 scores=answer.rescorer_scores(),
             )
             for depth, answer in answers.items()
-            if answer.rescored is not None
+            if answer.ordering.rescored is not None
         },
         duplicates=[[found.memory.id, *found.duplicates] for found in deepest.found if found.duplicates],
     )

@@ -65,7 +65,7 @@ async def asked(trivet: Trivet, query: str = QUERY, **options: Any) -> Answer:
 
 
 def summed(answer: Answer, legs: Sequence[tuple[Leg, int]]) -> float:
-    return fsum(answer.weighting.weights[leg] / (answer.rrf_k + rank) for leg, rank in legs)
+    return fsum(answer.weighting.weights[leg] / (answer.ordering.rrf_k + rank) for leg, rank in legs)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ async def test_when_it_has_a_say(engine: Trivet, subtests: pytest.Subtests) -> N
 async def test_the_order_is_the_rescorer_s_and_fused_is_the_fusion_s(engine: Trivet) -> None:
     request = SearchRequest(query=QUERY, profile="small@1", mode=Mode.HYBRID, top_k=20)
     answer = await engine.answer("n", request)
-    assert answer.rescored is not None
+    assert answer.ordering.rescored is not None
     scores = answer.rescorer_scores()
     rescored = await engine.search("n", request)
     fused = await engine.search("n", structs.replace(request, rescore=False))
@@ -154,8 +154,8 @@ async def test_it_may_have_no_share(engine: Trivet, model: Path, tmp_path: Path)
     reference = await engine.models.put_model("rescorer", path)
     await engine.profiles.put("humble", ProfileInput(models=ModelsInput(rescorer=reference), rescore=True))
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="humble@1", mode=Mode.HYBRID, top_k=20))
-    assert answer.rescored is not None
-    assert answer.rescored.share == 0.0
+    assert answer.ordering.rescored is not None
+    assert answer.ordering.rescored.share == 0.0
     assert [each.memory.id for each in answer.found] == ids(
         await searched(engine, mode=Mode.HYBRID, top_k=20, rescore=False)
     )
@@ -202,7 +202,9 @@ async def test_what_is_known_of_the_candidates(engine: Trivet) -> None:
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
     known = await engine.candidate_inputs(answer, QUERY)
     assert known is not None
-    assert set(known.ids) == {hit.id for ranking in answer.candidates.rankings.values() for hit in ranking.hits}
+    assert set(known.ids) == {
+        hit.id for ranking in answer.ordering.candidates.rankings.values() for hit in ranking.hits
+    }
     at = {memory_id: place for place, memory_id in enumerate(known.ids)}
     assert {"t0", "t1", "d0"} <= at.keys()
     assert [known.named[at[each]] for each in ("t0", "t1", "d0")] == [True, True, False]
@@ -216,7 +218,7 @@ async def test_what_is_known_of_the_candidates(engine: Trivet) -> None:
     assert known.vectors is not None
     np.testing.assert_allclose(np.linalg.norm(known.vectors, axis=1), 1.0, atol=1e-3)
     np.testing.assert_allclose(known.own, known.vectors @ embedding, atol=1e-6)
-    cosines = {hit.id: hit.score for hit in answer.candidates.rankings[Leg.VECTOR].hits}
+    cosines = {hit.id: hit.score for hit in answer.ordering.candidates.rankings[Leg.VECTOR].hits}
     for memory_id, cosine in cosines.items():
         assert known.mixed[at[memory_id]] == pytest.approx(cosine, abs=2e-3)
     [own] = await engine.embedders.default.embed_documents([f"Ana: {SAID[2][2]}"])
@@ -241,7 +243,7 @@ async def test_training_sees_the_features_that_are_served(
     for query in (QUERY, "What is the second walk?", "When did Boris see the Colosseum?", "qqqq"):
         served.clear()
         answer = await engine.answer("n", SearchRequest(query=query, profile="small@1"))
-        assert answer.rescored is not None
+        assert answer.ordering.rescored is not None
         known = await engine.candidate_inputs(answer, query)
         assert known is not None
         example = Example(
@@ -274,7 +276,7 @@ async def test_the_candidates_stand_in_an_order_of_their_own(engine: Trivet, dat
         db.execute("vacuum memory")
         db.execute("update memory set tags = tags where doc % 3 = 0")
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
-    ranked = dict.fromkeys(hit.id for ranking in answer.candidates.rankings.values() for hit in ranking.hits)
+    ranked = dict.fromkeys(hit.id for ranking in answer.ordering.candidates.rankings.values() for hit in ranking.hits)
     assert await candidates(engine) == before == list(ranked)
 
 
@@ -305,7 +307,7 @@ async def test_a_vector_leg_that_fails_takes_the_embedding_not_along(
     request = SearchRequest(query=QUERY, profile="small@1")
     answer = await engine.answer("n", request)
     assert [each.leg for each in answer.degraded] == ["vector"]
-    assert answer.rescored is not None
+    assert answer.ordering.rescored is not None
     known = await engine.candidate_inputs(answer, QUERY)
     assert known is not None
     assert known.vectors is not None
