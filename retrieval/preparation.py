@@ -197,10 +197,11 @@ class Preparation:
         def terms(language: str) -> Sequence[int]:
             if language not in query_terms:
                 query_terms[language] = _query_terms(request, language)
-            return query_terms[language].numbers
+            return [*query_terms[language].terms]
 
         snapshot = await self._indexes.current(name, terms, request.filters.metadata, waits=waits)
-        return snapshot, query_terms[snapshot.namespace.settings.language]
+        found = query_terms[snapshot.namespace.settings.language]
+        return found.with_period_docs(snapshot), found
 
 
 def _complete(

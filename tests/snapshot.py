@@ -69,7 +69,8 @@ class Indexed:
             found = await namespaces.find_or_create(conn, ask.namespace)
         asked_at = ask.asked_at or ask.as_of or datetime.now(UTC)
         query_terms = QueryTerms.from_query(ask.text, found.settings.language, asked_at=asked_at)
-        snapshot = await self.indexes.current(ask.namespace, lambda _: query_terms.numbers, ask.filters.metadata)
+        snapshot = await self.indexes.current(ask.namespace, lambda _: [*query_terms.terms], ask.filters.metadata)
+        snapshot = query_terms.with_period_docs(snapshot)
         request = SearchRequest(
             query=ask.text,
             filters=ask.filters,

@@ -21,6 +21,8 @@ from retrieval.store.bm25.blocks import PostingArrays, PostingTable, joined, unp
 MOST_BYTES = 32 * 1024 * 1024
 """Budget for the decoded postings of one namespace; the least recently used terms are evicted first."""
 
+NO_DOCS = np.empty(0, np.int32)
+
 _LAYOUT = Struct("6q")
 
 
@@ -94,11 +96,13 @@ class Postings(msgspec.Struct, frozen=True):
         terms: postings of the wanted terms that occur.
         memories: live memories of the namespace.
         length: sum of their lengths, in terms.
+        period_docs: slots of those of the query's periods, ascending.
     """
 
     terms: Mapping[int, TermPostings]
     memories: int
     length: int
+    period_docs: NDArray[np.int32] = NO_DOCS
 
 
 @dataclass(slots=True)

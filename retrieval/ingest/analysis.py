@@ -17,7 +17,6 @@ from retrieval.ingest.graphs import graph_of
 from retrieval.ingest.transaction import Analysed
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
-from retrieval.text.time.periods import calendar_terms
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings
 
@@ -48,7 +47,7 @@ class Analyser:
         # The embedder releases the GIL while it computes.
         made, analyses = await asyncio.gather(
             self._embedders.of(settings.embedder).embed_documents([embedded_text(draft.input) for draft in missing]),
-            self._analyses(drafts, settings.language, now),
+            self._analyses(drafts, settings.language),
         )
         embeddings = {**embeddings, **{draft.id: row for draft, row in zip(missing, made, strict=True)}}
         return [
@@ -63,13 +62,11 @@ class Analyser:
             for draft, (terms, graph, traits) in zip(drafts, analyses, strict=True)
         ]
 
-    async def _analyses(
-        self, drafts: Sequence[Draft], language: str, now: datetime
-    ) -> list[tuple[TermBag, DocGraph, int]]:
+    async def _analyses(self, drafts: Sequence[Draft], language: str) -> list[tuple[TermBag, DocGraph, int]]:
         """Analyse each draft, in chunks under a lock, so that a small batch does not wait for a large one."""
 
         def analyse(some: Sequence[Draft]) -> list[tuple[TermBag, DocGraph, int]]:
-            return [_analysed(draft.input, language, draft.input.created_at or now) for draft in some]
+            return [_analysed(draft.input, language) for draft in some]
 
         analyses: list[tuple[TermBag, DocGraph, int]] = []
         for start in range(0, len(drafts), _ANALYSED_AT_ONCE):
@@ -90,11 +87,10 @@ def embedded_text(memory: MemoryInput) -> str:
     return f"{memory.title}\n{_attributed_text(memory)}" if memory.title else _attributed_text(memory)
 
 
-def _analysed(memory: MemoryInput, language: str, created_at: datetime) -> tuple[TermBag, DocGraph, int]:
+def _analysed(memory: MemoryInput, language: str) -> tuple[TermBag, DocGraph, int]:
     """The terms, graph and traits of a memory."""
-    dates = calendar_terms(created_at)
     return (
-        bag(_attributed_text(memory), memory.title, language, title_weight=TITLE_WEIGHT, labels=dates),
+        bag(_attributed_text(memory), memory.title, language, title_weight=TITLE_WEIGHT),
         graph_of(memory),
         pack_traits(without_speaker(memory.text, memory.speaker)),
     )

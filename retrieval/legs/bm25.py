@@ -19,11 +19,7 @@ class Bm25Retriever:
         query_terms, postings, profile = query.query_terms, query.snapshot.postings, query.profile
         memories = query.snapshot.index.memories
         term_query = bm25_scoring.weigh(
-            postings,
-            k1=profile.bm25_k1,
-            b=profile.bm25_b,
-            periods=query_terms.dates,
-            period_weight=profile.period_weight,
+            postings, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
         )
         details: dict[str, Any] = {
             "terms": {

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from native import Array, address, function
 from retrieval.index.columns import Columns
-from retrieval.index.terms import Postings, TermPostings
+from retrieval.index.terms import NO_DOCS, Postings, TermPostings
 
 K1 = 1.2
 """Saturation of term frequency: the larger, the longer repetitions keep adding to the score."""
@@ -33,7 +33,6 @@ Chosen on development conversations; docs/decisions/0004-chat-turns.md.
 SHARES = (*BEFORE_SHARES, *AFTER_SHARES)
 """Weights of all turns around a turn: those before it, then those after it."""
 
-_NOTHING = np.empty(0, np.int32)
 _HEAD, _WEIGHT, _LAST = struct.Struct("q3d"), struct.Struct("d"), struct.Struct("q16xq16xd")
 
 _integer, _number = ctypes.c_int64, ctypes.c_double
@@ -124,14 +123,7 @@ class Coverage(NamedTuple):
     rarest: NDArray[np.float32]
 
 
-def weigh(
-    found: Postings,
-    *,
-    k1: float = K1,
-    b: float | None = None,
-    periods: Collection[int] = (),
-    period_weight: float = 0.0,
-) -> TermQuery | None:
+def weigh(found: Postings, *, k1: float = K1, b: float | None = None, period_weight: float = 0.0) -> TermQuery | None:
     """The query's terms with their idf; None if none occurs.
 
     idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
@@ -139,16 +131,11 @@ def weigh(
 
     A `b` of None is the `length_penalty` of the namespace's average.
 
-    `periods` are the terms that stand for a calendar period. They are scored as one term, present or absent, with
-    `period_weight` times its idf: having been written then is a preference, not a filter.
+    The query's periods are scored as one term, present or absent, with `period_weight` times its idf: having been
+    written then is a preference, not a filter.
     """
-    terms = [
-        TermWeight(postings, _idf(found.memories, postings.docs.size))
-        for term, postings in found.terms.items()
-        if term not in periods
-    ]
-    dated = [found.terms[term].docs for term in periods if term in found.terms] if period_weight else []
-    period_docs = np.unique(np.concatenate(dated)) if dated else _NOTHING
+    terms = [TermWeight(postings, _idf(found.memories, postings.docs.size)) for postings in found.terms.values()]
+    period_docs = found.period_docs if period_weight else NO_DOCS
     if not terms and not period_docs.size:
         return None
     average = max(found.length / found.memories, 1.0)  # memories may have no terms
@@ -158,7 +145,7 @@ def weigh(
         k1=k1,
         b=length_penalty(average) if b is None else b,
         period_docs=period_docs,
-        timeliness=period_weight * _idf(found.memories, period_docs.size) if dated else 0.0,
+        timeliness=period_weight * _idf(found.memories, period_docs.size) if period_docs.size else 0.0,
     )
 
 

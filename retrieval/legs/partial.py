@@ -25,11 +25,11 @@ from retrieval.index.namespace_index import NamespaceIndex, one_snapshot, read_s
 from retrieval.index.slots import NO_SLOT
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
-from retrieval.index.terms import Postings, TermPostings
+from retrieval.index.terms import NO_DOCS, Postings, TermPostings
 from retrieval.legs import bm25_scoring
 from retrieval.legs.base import SearchView, within_deadline
 from retrieval.legs.bm25 import BESIDE
-from retrieval.legs.query_terms import QueryTerms
+from retrieval.legs.query_terms import QueryTerms, in_periods, widened
 from retrieval.profiles.profile import Profile
 from retrieval.store import memories, vectors
 from retrieval.store.bm25 import postings
@@ -44,6 +44,11 @@ CANDIDATES = 2_000
 
 _STEPS = 2 * (BESIDE + len(bm25_scoring.BEFORE_SHARES))
 """How many turns to read on each side of the best: their context, and as many again that the query may not see."""
+
+_CREATED: LiteralString = """
+    select string_agg(int4send(doc), ''), string_agg(timestamptz_send(created_at), '')
+    from (select doc, created_at from memory where ns = %(ns)s order by doc) as m
+"""
 
 _TOTALS: LiteralString = "select clock_timestamp(), coalesce(sum(length), 0)::bigint from memory where ns = %(ns)s"
 
@@ -164,7 +169,7 @@ class _Finding(NamedTuple):
 
     async def postings(self) -> Postings:
         """Postings of the query's terms; reads the columns of the best memories and of the turns around them."""
-        slots, terms = self.snapshot.index.memories.slots, self.query_terms.numbers
+        slots, terms = self.snapshot.index.memories.slots, [*self.query_terms.terms]
         scope = {"ns": self.snapshot.index.ns, "terms": array_text(terms)}
         rows = await (await self.conn.execute(postings.FETCH_TERMS, scope, binary=True)).fetchall()
         found = {}
@@ -172,17 +177,27 @@ class _Finding(NamedTuple):
             is_listed = np.isin(docs, self.ordinals)
             if is_listed.any():
                 found[term] = TermPostings(slots.of(docs[is_listed]), tfs[is_listed], np.zeros(0, np.int32))
-        best = await self._best(found)
-        await self._read_around(best)
-        return self._counted(found)
+        totals = replace(self.snapshot.postings, terms=found, period_docs=await self._period_docs())
+        await self._read_around(await self._best(totals))
+        return self._counted(totals)
 
-    def _counted(self, found: dict[int, TermPostings]) -> Postings:
+    async def _period_docs(self) -> NDArray[np.int32]:
+        """The memories of the query's periods."""
+        if not self.query_terms.periods:
+            return NO_DOCS
+        ns, slots = self.snapshot.index.ns, self.snapshot.index.memories.slots
+        [(docs, times)] = await (await self.conn.execute(_CREATED, {"ns": ns}, binary=True)).fetchall()
+        created = np.frombuffer(times or b"", ">i8").astype(np.int64)
+        found = np.frombuffer(docs or b"", ">i4")[in_periods(created, map(widened, self.query_terms.periods))]
+        return slots.of(found).astype(np.int32)
+
+    def _counted(self, found: Postings) -> Postings:
         """Postings with the lengths known so far; others are 0."""
-        lengths, totals = self.snapshot.index.memories.length.values, self.snapshot.postings
-        terms = {term: TermPostings(each.docs, each.tfs, lengths[each.docs]) for term, each in found.items()}
-        return Postings(terms, totals.memories, totals.length)
+        lengths = self.snapshot.index.memories.length.values
+        terms = {term: TermPostings(each.docs, each.tfs, lengths[each.docs]) for term, each in found.terms.items()}
+        return replace(found, terms=terms)
 
-    async def _best(self, found: dict[int, TermPostings]) -> NDArray[np.int64]:
+    async def _best(self, found: Postings) -> NDArray[np.int64]:
         """The best visible and the best eligible memories.
 
         A shorter memory scores higher, so scores with length 0 are upper bounds: a memory whose bound is below the
@@ -193,7 +208,6 @@ class _Finding(NamedTuple):
             bm25_scoring.weigh,
             k1=self.profile.bm25_k1,
             b=self.profile.bm25_b,
-            periods=self.query_terms.dates,
             period_weight=self.profile.period_weight,
         )
         bounding = weigh(self._counted(found))

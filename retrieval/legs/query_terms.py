@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
 
 from graph.dates import MONTHS
 from graph.names import normalize
 from graph.stopwords import ENGLISH_FUNCTION_WORDS, word_list, words
+from retrieval.index.columns import microseconds
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.time.other_languages import ENGLISH, NUMBERS
-from retrieval.text.time.periods import Period, find_periods, period_terms
+from retrieval.text.time.periods import Period, find_periods
 from retrieval.text.time.sessions import CountedSession, find_session
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
+
+_BY_DAYS = 45  # longer periods are covered by months
+_LOOSE_DAYS = 3
 
 _WORD = re.compile(r"\w+")
 _ASKING = word_list("words_of_asking")
@@ -36,7 +45,7 @@ _DEICTIC = {
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """A query's terms and the terms of its periods, by term id, and the times that it names.
+    """A query's terms, by term id, and the times that it names.
 
     Attributes:
         session: the session that it counts, if any.
@@ -44,7 +53,6 @@ class QueryTerms:
     """
 
     terms: Mapping[int, str]
-    dates: Mapping[int, str]
     periods: Sequence[Period]
     session: CountedSession | None = None
     content: frozenset[str] = frozenset()
@@ -56,16 +64,19 @@ class QueryTerms:
         spans = [*(period.span for period in periods), *([session.span] if session else [])]
         return cls(
             _terms(_without_deixis(text, periods), language),
-            {term_id(term): term for period in periods for term in period_terms(_with_grace(period))},
             periods,
             session,
             _content(text, spans) if spans else frozenset(),
         )
 
-    @property
-    def numbers(self) -> list[int]:
-        """Ids of all terms."""
-        return [*self.terms, *self.dates]
+    def with_period_docs(self, snapshot: NamespaceSnapshot) -> NamespaceSnapshot:
+        """The snapshot, whose postings tell the memories of the query's periods; take it before awaiting anything."""
+        if not self.periods:
+            return snapshot
+        memories = snapshot.index.memories
+        of_periods = memories.alive.values & in_periods(memories.created.values, map(widened, self.periods))
+        postings = structs.replace(snapshot.postings, period_docs=np.flatnonzero(of_periods).astype(np.int32))
+        return structs.replace(snapshot, postings=postings)
 
 
 @lru_cache(maxsize=1_024)
@@ -94,8 +105,44 @@ def _without_deixis(text: str, periods: Sequence[Period]) -> str:
     return text
 
 
-def _with_grace(period: Period) -> Period:
-    """The period extended by `GRACE`: events are often told the day after."""
-    if period.end is None or period.end > datetime.max.replace(tzinfo=period.end.tzinfo) - GRACE:
+def widened(period: Period) -> Period:
+    """The period with `GRACE`, in whole days in UTC; of a long one the first and last month are whole.
+
+    Unless it has only a few days of the month: most of that would be outside.
+    """
+    if period.month is not None:
         return period
-    return replace(period, end=period.end + GRACE)
+    start = period.start and _midnight(period.start)
+    end = period.end and _midnight(period.end + GRACE + timedelta(days=1, microseconds=-1))
+    if start is None or end is None or (end - start).days > _BY_DAYS:
+        start = start.replace(day=1) if start and (_next_month(start) - start).days > _LOOSE_DAYS else start
+        end = _next_month(end) if end and end.day - 1 > _LOOSE_DAYS else end
+    return replace(period, start=start, end=end)
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _next_month(day: datetime) -> datetime:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+
+
+def in_periods(
+    created: NDArray[np.int64], periods: Iterable[Period], *, grace: timedelta = timedelta(0)
+) -> NDArray[np.bool_]:
+    """Which moments, in microseconds since 2000, are in one of the periods or `grace` after it."""
+    mask = np.zeros(created.size, np.bool_)
+    for period in periods:
+        if period.month is not None:
+            months = (created.astype("timedelta64[us]") + np.datetime64("2000-01-01")).astype("datetime64[M]")
+            mask |= months.astype(np.int64) % 12 == period.month - 1
+        else:
+            mask |= (created >= _since(period.start, -1)) & (created < _since(period.end, 1, grace))
+    return mask
+
+
+def _since(moment: datetime | None, side: int, grace: timedelta = timedelta(0)) -> int:
+    if moment is None:
+        return side * np.iinfo(np.int64).max
+    return microseconds(moment) + grace // timedelta(microseconds=1)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from retrieval.index.columns import Columns, microseconds
+from retrieval.index.columns import Columns
 from retrieval.index.strings import NONE
 from retrieval.legs.base import LegRanking, SearchView, best_first
-from retrieval.legs.query_terms import GRACE, QueryTerms, words_of
+from retrieval.legs.query_terms import GRACE, QueryTerms, in_periods, words_of
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.text.time.periods import Period
 from retrieval.text.time.sessions import LAST
@@ -75,7 +75,7 @@ class NamedTime:
             eligible &= _of_session(memories, counted, terms.session.number)
         if terms.periods:
             created = memories.created.values[:size]
-            eligible &= _of_periods(created, terms.periods, timedelta(0) if alone else GRACE)
+            eligible &= in_periods(created, terms.periods, grace=timedelta(0) if alone else GRACE)
         if not eligible.any():
             return None
         spoken = np.isin(codes, named) if named else np.zeros(size, np.bool_)
@@ -178,24 +178,6 @@ def joined(everything: LegRanking, of_time: LegRanking, count: int) -> LegRankin
     scores = np.concatenate([of_time.scores, everything.scores[others]])
     order = best_first(docs, scores, everything.ids)
     return replace(everything, docs=docs[order], scores=scores[order], paths={**everything.paths, **of_time.paths})
-
-
-def _of_periods(created: NDArray[np.int64], periods: Sequence[Period], grace: timedelta) -> Mask:
-    """Which moments, in microseconds since 2000, are in one of the periods or `grace` after it."""
-    mask = np.zeros(created.size, np.bool_)
-    for period in periods:
-        if period.month is not None:
-            months = (created.astype("timedelta64[us]") + np.datetime64("2000-01-01")).astype("datetime64[M]")
-            mask |= months.astype(np.int64) % 12 == period.month - 1
-        else:
-            mask |= (created >= _since(period.start, -1)) & (created < _since(period.end, 1, grace))
-    return mask
-
-
-def _since(moment: datetime | None, side: int, grace: timedelta = timedelta(0)) -> int:
-    if moment is None:
-        return side * np.iinfo(np.int64).max
-    return microseconds(moment) + grace // timedelta(microseconds=1)
 
 
 def _of_session(memories: Columns, counted: Mask, number: int) -> Mask:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -103,11 +102,10 @@ def _hashed(term: str) -> int:
 _cached_id = lru_cache(maxsize=32_768)(_hashed)
 
 
-def bag(text: str, title: str | None, language: str, *, title_weight: int, labels: Collection[str] = ()) -> TermBag:
+def bag(text: str, title: str | None, language: str, *, title_weight: int) -> TermBag:
     """The terms of a memory with their frequencies; a term of the title counts `title_weight` times.
 
-    `labels` are terms that find the memory but are no part of its text, such as its date; they add no length. Nor do
-    single Han characters, by which a query of one finds a text that has it within a run.
+    Single Han characters, by which a query of one finds a text that has it within a run, add no length.
 
     Raises:
         InvalidInput: the language is unknown.
@@ -125,7 +123,6 @@ def bag(text: str, title: str | None, language: str, *, title_weight: int, label
         for term, count in Counter(analyze(title, language)).items():
             counts[term] += count * title_weight
     length = sum(counts.values())
-    counts.update(labels)
     counts.update(han_characters(prepare(f"{title} {text}")) - counts.keys())
     terms = np.fromiter(map(term_id, counts), dtype=np.int64, count=len(counts))
     tfs = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))

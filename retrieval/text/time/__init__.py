@@ -1,1 +1,1 @@
-"""Time expressions: periods, dates and their index terms."""
+"""Time expressions: periods and dates."""

@@ -8,21 +8,14 @@ start on Monday.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from graph.dates import MONTHS
 from retrieval.text.time.dates import TO, date_at
 from retrieval.text.time.other_languages import FIRST_WORDS
 from retrieval.text.time.parts import range_at, stretch_at
 from retrieval.text.time.tokens import SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
-
-MAX_TERMS = 64
-"""Maximum number of terms for a period."""
-
-_BY_DAYS = 45  # longer periods are covered by months
-_LOOSE_DAYS = 3  # so many days at the edge of a long period stay days, as most of the month would be outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,80 +47,6 @@ class Period:
         if self.month is not None:
             return f"--{self.month:02}"
         return "/".join(moment.isoformat(timespec="minutes") if moment else ".." for moment in (self.start, self.end))
-
-
-def calendar_terms(moment: datetime) -> tuple[str, ...]:
-    """The terms of a moment: its year, month and day in UTC, and its month of every year. Naive moments are UTC.
-
-    >>> calendar_terms(datetime(2023, 6, 8, 12, 30))
-    ('@2023', '@2023-06', '@2023-06-08', '@-06')
-    """
-    day = _in_utc(moment).date()
-    return (f"@{day.year:04}", f"@{day.year:04}-{day.month:02}", f"@{day.isoformat()}", f"@-{day.month:02}")
-
-
-def period_terms(period: Period) -> tuple[str, ...]:
-    """The fewest terms of `calendar_terms` that cover a period, in order of time.
-
-    Whole years and months are one term each. The rest is covered by days if the period has at most 45 days; otherwise
-    the first and last month are included whole. An open side extends as far as `MAX_TERMS` terms reach; of a period
-    that needs more terms only the end is covered.
-
-    >>> period_terms(Period(start=datetime(2023, 4, 30), end=datetime(2023, 6, 1)))
-    ('@2023-04-30', '@2023-05')
-    >>> period_terms(Period(start=datetime(2021, 11, 10), end=datetime(2023, 2, 20)))
-    ('@2021-11', '@2021-12', '@2022', '@2023-01', '@2023-02')
-    >>> period_terms(Period(start=None, end=None, month=6))
-    ('@-06',)
-    """
-    if period.month is not None:
-        return (f"@-{period.month:02}",)
-    if period.start == period.end or (period.start and period.end and period.end < period.start):
-        return ()
-    first = _in_utc(period.start).date() if period.start else None
-    last = (_in_utc(period.end) + timedelta(days=1, microseconds=-1)).date() if period.end else None
-    if first is None and last is not None:
-        first = date(max(last.year - MAX_TERMS, 1), 1, 1)
-    elif last is None and first is not None:
-        last = date(min(first.year + MAX_TERMS, date.max.year), 1, 1)
-    if first is None or last is None:
-        return ()
-    if (last - first).days > _BY_DAYS:
-        first, last = _rounded(first, last)
-    terms = list(_cover(first, last))
-    return tuple(terms[:MAX_TERMS] if period.end is None else terms[-MAX_TERMS:])
-
-
-def _rounded(first: date, last: date) -> tuple[date, date]:
-    if (_next_month(first) - first).days > _LOOSE_DAYS:
-        first = first.replace(day=1)
-    if last.day - 1 > _LOOSE_DAYS:
-        last = _next_month(last)
-    return first, last
-
-
-def _cover(first: date, last: date) -> Iterator[str]:
-    """Whole years, else whole months, else days, from `first` up to but excluding `last`."""
-    at = first
-    while at < last:
-        month_after = _next_month(at)
-        if at.month == at.day == 1 and (year_after := date(at.year + 1, 1, 1)) <= last:
-            yield f"@{at.year:04}"
-            at = year_after
-        elif at.day == 1 and month_after <= last:
-            yield f"@{at.year:04}-{at.month:02}"
-            at = month_after
-        else:
-            yield f"@{at.isoformat()}"
-            at += timedelta(days=1)
-
-
-def _next_month(day: date) -> date:
-    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
-
-
-def _in_utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 _TRIGGERS = frozenset(

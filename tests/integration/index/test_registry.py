@@ -41,7 +41,6 @@ from retrieval.store.locking import by_id
 from retrieval.store.pool import Pool, open_pool
 from retrieval.store.visibility import eligible_by, eligible_for
 from retrieval.text.analysis import analyze, term_id
-from retrieval.text.time.periods import calendar_terms
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Exclude, Filters, SearchRequest
 from tests.graph_edges import latest_edges, weightiest_edges
@@ -54,10 +53,7 @@ DAY = datetime(2024, 5, 1, tzinfo=UTC)
 LATER = datetime.now(UTC) + timedelta(hours=1)
 QUANTISED = 1e-4
 """Most that a component of a vector is off once it is kept in 12 bits."""
-TERMS = sorted(
-    {term_id(term) for word in (*WORDS, "Bo", "Zoë", "title") for term in analyze(word, "english")}
-    | {term_id(term) for day in range(3) for term in calendar_terms(DAY + timedelta(days=day))}
-)
+TERMS = sorted({term_id(term) for word in (*WORDS, "Bo", "Zoë", "title") for term in analyze(word, "english")})
 
 
 class Process:

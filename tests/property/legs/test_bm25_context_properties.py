@@ -18,20 +18,21 @@ from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, TermQuery, 
 from tests.okapi import Said, link, plain_score, plain_score_in_context
 
 PERIOD = 9
-"""The term that stands for a day."""
+"""In the place of a term: the memory is of the query's period."""
 
 
 def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], **parameters: Any) -> TermQuery | None:
     """All terms of some memories."""
     terms = {}
-    for term in sorted({term for counts in texts.values() for term in counts}):
+    for term in sorted({term for counts in texts.values() for term in counts} - {PERIOD}):
         docs = sorted(doc for doc, counts in texts.items() if term in counts)
         terms[term] = TermPostings(
             np.array(docs, np.int32),
             np.array([texts[doc][term] for doc in docs], np.uint16),
             np.array([lengths[doc] for doc in docs], np.int32),
         )
-    return weigh(Postings(terms, len(texts), sum(lengths.values())), periods=[PERIOD], period_weight=0.7, **parameters)
+    period_docs = np.array(sorted(doc for doc, counts in texts.items() if PERIOD in counts), np.int32)
+    return weigh(Postings(terms, len(texts), sum(lengths.values()), period_docs), period_weight=0.7, **parameters)
 
 
 def first(scores: Mapping[int, float], count: int) -> list[tuple[int, float]]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from retrieval.index.terms import Postings, TermPostings
 from retrieval.legs import bm25_scoring
@@ -228,35 +229,32 @@ def test_nothing_is_attainable_without_terms_and_nothing_weighed_without_posting
     nothing = Postings({}, 0, 0)
     assert score_upper_bound(nothing, []) == 0.0
     assert weigh(nothing) is None
-    assert weigh(Postings({}, 3, 30), periods=[5], period_weight=1.0) is None
+    assert weigh(Postings({}, 3, 30), period_weight=1.0) is None
 
 
-# Term 7 in memory 1; terms 20 and 21 stand for days of one period: memories 2 and 3, memory 3 has both.
+# Term 7 in memory 1; memories 2 and 3 are of the query's period.
 def dated() -> Postings:
-    def one(*docs: int) -> TermPostings:
-        return TermPostings(np.array(docs, np.int32), np.ones(len(docs), np.uint16), np.full(len(docs), 10, np.int32))
-
-    return Postings({7: one(1), 20: one(3, 2), 21: one(3)}, 5, 50)
+    once = TermPostings(np.array([1], np.int32), np.ones(1, np.uint16), np.full(1, 10, np.int32))
+    return Postings({7: once}, 5, 50, np.array([2, 3], np.int32))
 
 
 def test_a_period_is_one_term_which_a_memory_has_or_has_not() -> None:
-    """However many of its days stand in it; the terms of the period are no others."""
-    query = weighed(dated(), periods=[20, 21, 22], period_weight=0.5)
+    query = weighed(dated(), period_weight=0.5)
     idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
     idf_7 = math.log(1 + (5 - 1 + 0.5) / (1 + 0.5))
     assert alone(query) == pytest.approx({1: idf_7, 2: 0.5 * idf_period, 3: 0.5 * idf_period})
 
 
 def test_a_neighbour_s_date_is_not_a_turn_s_own() -> None:
-    query = weighed(dated(), periods=[20, 21], period_weight=1.0)
+    query = weighed(dated(), period_weight=1.0)
     idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
     got = score_in_context(query, {3: 10, 4: 10}, [[3, 4]], share=1.0)
     assert got == pytest.approx({3: idf_period, 4: 0.0})
 
 
 def test_without_weight_a_period_counts_nothing() -> None:
-    assert set(alone(weighed(dated(), periods=[20, 21]))) == {1}
-    assert weigh(Postings({20: dated().terms[20]}, 5, 50), periods=[20]) is None
+    assert set(alone(weighed(dated()))) == {1}
+    assert weigh(structs.replace(dated(), terms={})) is None
 
 
 @pytest.mark.parametrize("average", [1e-3, 1.0, 30.0, 1e6])
@@ -301,11 +299,10 @@ IDF_OF_1, IDF_OF_2 = log_idf(3, 1), log_idf(3, 2)
 
 def test_the_time_that_a_query_speaks_of_covers_nothing() -> None:
     """It is a preference and no term; a query of a time alone covers nothing of any memory."""
-    query = weighed(dated(), periods=[20, 21], period_weight=1.0)
+    query = weighed(dated(), period_weight=1.0)
     got = coverage(WeightedQuery(query, score_upper_bound(dated(), [7]), 1), [1, 2, 3])
     assert got.covered.tolist() == got.shared.tolist() == got.rarest.tolist() == [1, 0, 0]
-    period_docs = Postings({20: dated().terms[20]}, 5, 50)
-    alone_of_a_time = weighed(period_docs, periods=[20], period_weight=1.0)
+    alone_of_a_time = weighed(structs.replace(dated(), terms={}), period_weight=1.0)
     assert_nothing(coverage(WeightedQuery(alone_of_a_time, 0.0, 0), [2, 3, 4]), 3)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -14,12 +14,11 @@ from retrieval.index.terms import Postings, TermPostings
 from retrieval.legs.bm25_scoring import TermQuery, weigh
 from tests.okapi import best, plain_score
 
-PERIODS = (100, 101)
-"""Terms that stand for days."""
 
-
-def postings(of_terms: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int]) -> Postings:
-    """How often each term stands in each memory, and how long every memory is."""
+def postings(
+    of_terms: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], of_period: Collection[int] = ()
+) -> Postings:
+    """How often each term stands in each memory, how long every memory is, and which are of the query's period."""
     terms = {
         term: TermPostings(
             np.array(sorted(counts), np.int32),
@@ -29,7 +28,7 @@ def postings(of_terms: Mapping[int, Mapping[int, int]], lengths: Mapping[int, in
         for term, counts in of_terms.items()
         if counts
     }
-    return Postings(terms, len(lengths), sum(lengths.values()))
+    return Postings(terms, len(lengths), sum(lengths.values()), np.array(sorted(of_period), np.int32))
 
 
 def found_in(query: TermQuery) -> list[int]:
@@ -53,12 +52,11 @@ def queries(draw: st.DrawFn) -> tuple[TermQuery, int]:
     docs = draw(st.lists(st.integers(0, 60), unique=True, min_size=1, max_size=40))
     lengths = {doc: draw(st.sampled_from([5, 6, 40])) for doc in docs}
     counts = st.dictionaries(st.sampled_from(docs), st.sampled_from([1, 1, 2, 9]), max_size=len(docs))
-    of_terms = {term: draw(counts) for term in (*range(draw(st.integers(0, 5))), *PERIODS)}
+    of_terms = {term: draw(counts) for term in range(draw(st.integers(0, 5)))}
     query = weigh(
-        postings(of_terms, lengths),
+        postings(of_terms, lengths, draw(st.sets(st.sampled_from(docs)))),
         k1=draw(st.sampled_from([1.2, 1.2, 0.0, 3.0])),
         b=draw(st.sampled_from([None, None, 0.0, 1.0])),
-        periods=PERIODS,
         period_weight=draw(st.sampled_from([0.0, 0.5, 3.0])),
     )
     assume(query is not None)
@@ -84,8 +82,7 @@ def zipfian(seed: int, memories: int, terms: int, *, rarer: int) -> TermQuery:
     for term in range(terms):
         docs = np.flatnonzero(random.random(memories) < 0.9 / rarer**term).tolist()
         of_terms[term] = dict(zip(docs, random.integers(1, 4, len(docs)).tolist(), strict=True))
-    of_terms |= {day: dict.fromkeys(random.integers(0, memories, 50).tolist(), 1) for day in PERIODS}
-    query = weigh(postings(of_terms, lengths), periods=PERIODS, period_weight=0.5)
+    query = weigh(postings(of_terms, lengths, {*random.integers(0, memories, 100).tolist()}), period_weight=0.5)
     assert query is not None
     return query
 

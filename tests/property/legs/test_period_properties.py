@@ -1,0 +1,34 @@
+"""Which memories are of the periods of a query, moment by moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrieval.index.columns import microseconds
+from retrieval.legs.query_terms import in_periods
+from retrieval.text.time.periods import Period
+
+ZONES = st.integers(-14 * 4, 14 * 4).map(lambda quarters: timezone(timedelta(minutes=15 * quarters)))
+MOMENTS = st.datetimes(datetime(1999, 1, 1), datetime(2001, 1, 1), timezones=ZONES)
+PERIODS = st.one_of(
+    st.builds(Period, start=st.none() | MOMENTS, end=st.none() | MOMENTS),
+    st.integers(1, 12).map(lambda month: Period(start=None, end=None, month=month)),
+)
+
+
+@given(st.lists(MOMENTS), st.lists(PERIODS, max_size=3), st.sampled_from([timedelta(0), timedelta(days=1)]))
+def test_a_moment_is_in_a_period_or_the_grace_after_it(
+    moments: Sequence[datetime], periods: Sequence[Period], grace: timedelta
+) -> None:
+    """The bounds too, of which the first is in it and the last is not; months are those in UTC."""
+    moments = [*moments, *(bound for period in periods for bound in (period.start, period.end) if bound is not None)]
+    created = np.array([*map(microseconds, moments)], np.int64)
+    extended = [replace(period, end=period.end and period.end + grace) for period in periods]
+    expected = [any(moment.astimezone(UTC) in period for period in extended) for moment in moments]
+    assert in_periods(created, periods, grace=grace).tolist() == expected
