@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
@@ -11,9 +10,6 @@ from psycopg import AsyncConnection
 from graph.extraction import TOKENIZED_TYPES, extract
 from graph.resolution import EntityCandidate, acronyms_of
 from graph.spellings import Spellings, spellings
-
-MAX_KEPT_CHARS = 200
-"""Longest query whose reading is cached; longer ones are pasted text and rarely repeat."""
 
 _REACH = 300
 """Most names read per letter of an acronym; if more start with the letter, the acronym is not expanded."""
@@ -56,14 +52,7 @@ _COMPLETE: LiteralString = """
 
 def possible_names(query: str) -> Spellings:
     """The names that a query may contain; empty if there are none."""
-    return _read(query) if len(query) > MAX_KEPT_CHARS else _kept(query)
-
-
-def _read(query: str) -> Spellings:
     return spellings(query, extract(query))
-
-
-_kept = lru_cache(maxsize=256)(_read)
 
 
 def to_complete(spelled: Spellings, found: Sequence[EntityCandidate]) -> tuple[list[str], list[str]]:
