@@ -36,12 +36,6 @@ class Period:
     span: tuple[int, int] = (0, 0)
     vague: bool = False
 
-    def __contains__(self, moment: datetime) -> bool:
-        """Whether a moment is in the period; the month of every year is taken in the moment's own time zone."""
-        if self.month is not None:
-            return moment.month == self.month
-        return (self.start is None or self.start <= moment) and (self.end is None or moment < self.end)
-
     def __str__(self) -> str:
         """An ISO 8601 interval with `..` for an open side, or the month."""
         if self.month is not None:
