@@ -29,7 +29,7 @@ from retrieval.index.terms import NO_DOCS, Postings, TermPostings
 from retrieval.legs import bm25_scoring
 from retrieval.legs.base import SearchView, within_deadline
 from retrieval.legs.bm25 import BESIDE
-from retrieval.legs.query_terms import QueryTerms, in_periods, widened
+from retrieval.legs.query_terms import QueryTerms, in_periods
 from retrieval.profiles.profile import Profile
 from retrieval.store import memories, vectors
 from retrieval.store.bm25 import postings
@@ -188,7 +188,7 @@ class _Finding(NamedTuple):
         ns, slots = self.snapshot.index.ns, self.snapshot.index.memories.slots
         [(docs, times)] = await (await self.conn.execute(_CREATED, {"ns": ns}, binary=True)).fetchall()
         created = np.frombuffer(times or b"", ">i8").astype(np.int64)
-        found = np.frombuffer(docs or b"", ">i4")[in_periods(created, map(widened, self.query_terms.periods))]
+        found = np.frombuffer(docs or b"", ">i4")[in_periods(created, self.query_terms.periods)]
         return slots.of(found).astype(np.int32)
 
     def _counted(self, found: Postings) -> Postings:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 import numpy as np
@@ -24,9 +24,6 @@ from retrieval.text.time.sessions import CountedSession, find_session
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
-
-_BY_DAYS = 45  # longer periods are covered by months
-_LOOSE_DAYS = 3
 
 _WORD = re.compile(r"\w+")
 _ASKING = word_list("words_of_asking")
@@ -74,7 +71,7 @@ class QueryTerms:
         if not self.periods:
             return snapshot
         memories = snapshot.index.memories
-        of_periods = memories.alive.values & in_periods(memories.created.values, map(widened, self.periods))
+        of_periods = memories.alive.values & in_periods(memories.created.values, self.periods)
         postings = structs.replace(snapshot.postings, period_docs=np.flatnonzero(of_periods).astype(np.int32))
         return structs.replace(snapshot, postings=postings)
 
@@ -105,32 +102,7 @@ def _without_deixis(text: str, periods: Sequence[Period]) -> str:
     return text
 
 
-def widened(period: Period) -> Period:
-    """The period with `GRACE`, in whole days in UTC; of a long one the first and last month are whole.
-
-    Unless it has only a few days of the month: most of that would be outside.
-    """
-    if period.month is not None:
-        return period
-    start = period.start and _midnight(period.start)
-    end = period.end and _midnight(period.end + GRACE + timedelta(days=1, microseconds=-1))
-    if start is None or end is None or (end - start).days > _BY_DAYS:
-        start = start.replace(day=1) if start and (_next_month(start) - start).days > _LOOSE_DAYS else start
-        end = _next_month(end) if end and end.day - 1 > _LOOSE_DAYS else end
-    return replace(period, start=start, end=end)
-
-
-def _midnight(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _next_month(day: datetime) -> datetime:
-    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
-
-
-def in_periods(
-    created: NDArray[np.int64], periods: Iterable[Period], *, grace: timedelta = timedelta(0)
-) -> NDArray[np.bool_]:
+def in_periods(created: NDArray[np.int64], periods: Iterable[Period], *, grace: timedelta = GRACE) -> NDArray[np.bool_]:
     """Which moments, in microseconds since 2000, are in one of the periods or `grace` after it."""
     mask = np.zeros(created.size, np.bool_)
     for period in periods:

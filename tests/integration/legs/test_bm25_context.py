@@ -300,3 +300,17 @@ async def test_words_that_stand_for_a_time_are_not_looked_for(bench: Bench) -> N
     )
     assert set(await bench.scores("What was said last month?", asked_at=NOON)) == {"tea"}
     assert "june" in await bench.scores("Who is June?", asked_at=NOON)
+
+
+async def test_a_long_period_ends_with_its_last_day(bench: Bench) -> None:
+    """And the one after that, as it is told then; not with the month."""
+    last = datetime(2023, 4, 20, 12, tzinfo=UTC)
+    await bench.add(
+        *(
+            MemoryInput(id=f"after {days}", text="Green tea.", created_at=last + timedelta(days=days))
+            for days in range(3)
+        )
+    )
+    asked_at = last + timedelta(days=90)
+    found = await bench.scores("What was said from February 23rd to April 20th?", asked_at=asked_at)
+    assert set(found) == {"after 0", "after 1"}

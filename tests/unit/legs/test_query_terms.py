@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from retrieval.legs.query_terms import QueryTerms, widened
+from retrieval.legs.query_terms import QueryTerms
 
 
 @pytest.mark.parametrize("time", ["yesterday evening", "half an hour ago", "a few mins ago", "earlier in the week"])
@@ -25,18 +25,3 @@ def test_words_that_only_name_a_time_in_another_language_are_not_searched() -> N
     timed = QueryTerms.from_query("Was haben wir letzte Woche gekocht?", "german", asked_at=asked_at)
     assert set(timed.terms.values()) == {"gekocht"}
     assert timed.periods
-
-
-@pytest.mark.parametrize(
-    ("query", "start", "end"),
-    [
-        ("in May 2023", "2023-05-01", "2023-06-02"),
-        ("in summer 2022", "2022-06-01", "2022-09-02"),
-        ("from 10 May 2022 to 20 July 2022", "2022-05-01", "2022-08-01"),
-        ("from 30 May 2022 to 20 July 2022", "2022-05-30", "2022-08-01"),
-    ],
-)
-def test_a_long_period_is_widened_to_whole_months(query: str, start: str, end: str) -> None:
-    [period] = QueryTerms.from_query(query, "english", asked_at=datetime(2023, 6, 15, 18, 30, tzinfo=UTC)).periods
-    wide = widened(period)
-    assert (f"{wide.start:%F}", f"{wide.end:%F}") == (start, end)
