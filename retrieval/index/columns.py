@@ -113,8 +113,8 @@ class Columns(Persistent):
         self.kinds, self.speakers, self.sessions = CategoryColumn(), CategoryColumn(), CategoryColumn()
         self.documents, self.titles, self.tags = CategoryColumn(), CategoryColumn(), CategoryColumn()
         self.names = NameMatcher(self.speakers.values)
-        self._named: LRUCache[tuple[str, int], list[int]] = LRUCache(_QUERIES_KEPT)
-        """By a query, which several stages ask about, and how many names there were."""
+        self._named: LRUCache[str, list[int]] = LRUCache(_QUERIES_KEPT)
+        """By a query, which several stages ask about."""
         self.count = 0
         self.total_length = 0
         self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in INTERNED)
@@ -179,12 +179,15 @@ class Columns(Persistent):
             self.ids.put(docs, text, sizes)
 
     def speakers_named(self, text: str) -> list[int]:
-        """Codes of the speakers that a text names."""
-        key = text, len(self.speakers.values)
-        named = self._named.get(key)
+        """Codes of the speakers that a text names.
+
+        Speakers without memories do not count, though the table keeps their names: a deleted "Mary Ann" would hide Ann.
+        """
+        named = self._named.get(text)
         if named is None:
-            likely = self.names.names_in(text)
-            named = self._named[key] = [likely[name] for name in named_speakers(text, likely)] if likely else []
+            codes, alive = self.speakers.codes.values, self.alive.values
+            likely = {name: code for name, code in self.names.names_in(text).items() if (alive & (codes == code)).any()}
+            named = self._named[text] = [likely[name] for name in named_speakers(text, likely)]
         return named
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
@@ -248,7 +251,8 @@ class Columns(Persistent):
         return int(expires[expires > now].min(initial=NEVER))
 
     def _changed(self, docs: NDArray[np.int64]) -> None:
-        """Follow a change of some memories in the masks of all that is visible now; drop the other masks."""
+        """Follow a change of some memories in the masks of all that is visible now; drop what else is cached."""
+        self._named.clear()
         kept = [(key, mask) for key in _VISIBLE_NOW if (mask := self._masks.get(key)) is not None]
         self._masks.clear()
         for (moment, include_superseded), mask in kept:

@@ -62,7 +62,7 @@ class NamedTime:
         """None if the query names no time, or no eligible memory is of it."""
         if not weight or not (terms.session or any(not period.vague for period in terms.periods)):
             return None
-        # The table of speakers keeps those of whom nothing is left.
+        # Only speakers of whom something may be seen count.
         codes = memories.speakers.codes.values[: view.visible.size]
         named = [code for code in memories.speakers_named(text) if (view.visible & (codes == code)).any()]
         names = {word for code in named for word in words_of(memories.speakers.values[code])}

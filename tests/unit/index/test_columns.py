@@ -21,7 +21,7 @@ from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.columns import NEVER, Columns, microseconds
 from retrieval.index.slots import GrowableArray
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, StringTable, cut
-from retrieval.text.speakers import plain_name
+from retrieval.text.speakers import named_speakers, plain_name
 from retrieval.types.search import Exclude, Filters, SearchRequest
 
 # --- strings
@@ -167,7 +167,7 @@ ROWS = st.builds(
     expires_at=st.none() | MOMENTS,
     superseded_at=st.none() | MOMENTS,
     kind=st.sampled_from(["memory", "Größe"]),
-    speaker=st.sampled_from([None, "Bo", "Zoë"]),
+    speaker=st.sampled_from([None, "Bo", "Zoë", "Zoë Bo"]),
     session_id=st.sampled_from([None, "s", ""]),
     document_id=st.sampled_from([None, "d"]),
     tags=st.lists(st.sampled_from(["a", "ü", '"']), unique=True).map(tuple),
@@ -243,6 +243,9 @@ def test_masks_are_what_a_plain_predicate_says(history: list[Any], data: st.Data
             expected = {doc: row for doc, row in expected.items() if doc not in step}
         assert columns.count == len(expected)
         assert columns.total_length == sum(row.length for row in expected.values())
+        for text in ("Zoë Bo met.", "Bo and Zoë met."):
+            named = {columns.speakers.values[code] for code in columns.speakers_named(text)}
+            assert named == named_speakers(text, [row.speaker for row in expected.values()])
         for _ in range(3):
             now += timedelta(microseconds=data.draw(st.integers(0, 1)))
             wanted, exclude = data.draw(WANTED), data.draw(EXCLUDED)
