@@ -152,6 +152,6 @@ class GraphRows:
         return entity
 
     def _entity(self, entity: int, key: str, name: str, type_: str, strength: int) -> None:
-        known = self.entities.get(entity)
-        if known is None or strength > known.strength:
-            self.entities[entity] = EntityRow(key, name, type_, strength)
+        row, known = EntityRow(key, name, type_, strength), self.entities.get(entity)
+        if known is None or strength > known.strength or (strength == _TYPED_STRENGTH and row.is_stronger(known.type)):
+            self.entities[entity] = row

@@ -97,15 +97,16 @@ async def test_a_mention_of_a_known_alias_counts_for_its_entity(conn: AsyncConne
 
 async def test_what_is_written_at_once_is_as_if_one_after_another(conn: AsyncConnection[Any]) -> None:
     docs = [text(1, "Kestrel runs it."), DocGraph(2, entities=[GivenEntity("Team Kestrel", "team", ["Kestrel"])])]
-    docs.append(text(3, "Kestrel again."))
-    mentions = "select e.key, m.doc from mention m join entity e using (ns, entity) order by 1, 2"
+    docs += [text(3, "Kestrel again."), DocGraph(4, entities=[GivenEntity("Team kestrel", "crew")])]
+    mentions: LiteralString = "select e.*, m.doc from mention m join entity e using (ns, entity) order by key, doc"
     await store.write(conn, NS, docs)
     at_once = await rows(conn, mentions)
-    await store.write(conn, NS, (), removed=[1, 2, 3])
+    await store.write(conn, NS, (), removed=[1, 2, 3, 4])
     for doc in docs:
         await store.write(conn, NS, [doc])
     assert await rows(conn, mentions) == at_once
-    assert {("kestrel", 1), ("team kestrel", 2), ("team kestrel", 3)} <= {*at_once}
+    mentioned = {(key, doc) for _, _, key, _, _, doc in at_once}
+    assert {("kestrel", 1), ("team kestrel", 2), ("team kestrel", 3)} <= mentioned
 
 
 async def test_a_relation_by_a_known_alias_is_that_of_its_entity(conn: AsyncConnection[Any]) -> None:
