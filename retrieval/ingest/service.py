@@ -374,6 +374,8 @@ async def _no_wait() -> bool:
 
 def _stored(draft: Draft, written: Written) -> AddResult:
     """The result of a written memory. A superseded memory may arrive later, so a missing one is only a warning."""
+    if draft.id in written.unchanged:
+        return AddResult(id=draft.id, status="unchanged")
     unknown = [repr(old) for old in draft.input.superseded_ids if old not in written.known]
     return AddResult(
         id=draft.id,

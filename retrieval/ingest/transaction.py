@@ -48,9 +48,16 @@ class Analysed:
 
 
 class Written(NamedTuple):
-    """What a transaction found: ids that existed before, and those of its written or superseded ids that exist now."""
+    """What a transaction found.
+
+    Attributes:
+        replaced: ids that existed before.
+        unchanged: ids whose memories a concurrent call had stored with the same content, which are left alone.
+        known: those of the written or superseded ids that exist now.
+    """
 
     replaced: frozenset[str]
+    unchanged: frozenset[str]
     known: frozenset[str]
 
 
@@ -87,10 +94,17 @@ async def store(
         stored = {row.id: row.fingerprint for row in existing}
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in expected.items()):
             raise Conflict("the memory was changed meanwhile")
-        locks.check(existing)
-        await _check_chains(conn, ns, existing, analysed)
-        await _exchange(conn, ns, existing, {numbered[memory_id]: item for memory_id, item in written.items()})
-    return Written(replaced=frozenset(stored), known=frozenset({row.id for row in locked} | written.keys()))
+        unchanged = {item.draft.id for item in analysed if stored.get(item.draft.id) == item.draft.fingerprint}
+        removed = [row for row in existing if row.id not in unchanged]
+        added = [item for item in analysed if item.draft.id not in unchanged]
+        locks.check(removed)
+        await _check_chains(conn, ns, removed, added)
+        await _exchange(conn, ns, removed, {numbered[item.draft.id]: item for item in added})
+    return Written(
+        replaced=frozenset(stored),
+        unchanged=frozenset(unchanged),
+        known=frozenset({row.id for row in locked} | written.keys()),
+    )
 
 
 async def replace_document(

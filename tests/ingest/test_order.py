@@ -115,6 +115,15 @@ async def test_the_later_call_with_an_id_wins(ingest: Ingest, database_url: str)
         assert db.execute("select text from memory").fetchall() == [("version 3",)]
 
 
+async def test_a_later_call_with_the_same_content_changes_nothing(ingest: Ingest, database_url: str) -> None:
+    """As one that comes when the first is done: who got no answer in time sends it again."""
+    answers = await asyncio.gather(*(ingest.add("n", [turn("a", None), turn(f"b{at}", None)]) for at in range(3)))
+    first, *later = ([result.status for result in answer] for answer in answers)
+    assert (first, later) == (["created", "created"], [["unchanged", "created"]] * 2)
+    with psycopg.connect(database_url) as db:
+        assert [id_ for (id_,) in db.execute("select id from memory order by doc")] == ["a", "b0", "b1", "b2"]
+
+
 async def test_a_later_call_that_restores_what_is_stored_wins(ingest: Ingest, database_url: str) -> None:
     """Though nothing differs from the stored version when it begins."""
     old, new = turn("a", None, "the old text"), turn("a", None, "the new text")
