@@ -247,10 +247,9 @@ class Ingest:
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             await turn()
             async with self._pool.connection() as conn:
-                before = await transaction.replace_document(
+                return await transaction.replace_document(
                     conn, namespace, document_id, analysed, before=known.values(), kept=kept
                 )
-            return "updated" if before else "created"
 
         with self._order.enter([(name, "session", session_name(document_id))]) as turn:
             return await retried(attempt, _MET_ANOTHER_WRITER)

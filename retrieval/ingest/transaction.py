@@ -33,6 +33,7 @@ from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
 from retrieval.text.analysis import TermBag
+from retrieval.types.document import DocumentStatus
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,8 +116,8 @@ async def replace_document(
     *,
     before: Collection[MemoryVersion],
     kept: Mapping[str, bytes],
-) -> int:
-    """Make a document's chunks the analysed ones and those in `kept`; returns how many chunks it had before.
+) -> DocumentStatus:
+    """Make a document's chunks the analysed ones and those in `kept`; "unchanged" if a concurrent call has done so.
 
     The analysed chunks are in the document's order; `kept` has the fingerprints of some of those that there were
     `before`.
@@ -137,6 +138,8 @@ async def replace_document(
         await locks.take(conn, ns, written=written)
         locked = await locking.lock(conn, ns, documents.chunks_of(document_id))
         stored = {row.id: row.fingerprint for row in locked}
+        if stored == {**kept, **{item.draft.id: item.draft.fingerprint for item in analysed}}:
+            return "unchanged"
         if foreign := await locking.lock(conn, ns, by_id({*written} - stored.keys())):
             raise Conflict(f"there is a memory {foreign[0].id!r} that is no chunk of document {document_id!r}")
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in kept.items()):
@@ -144,7 +147,7 @@ async def replace_document(
         locks.check(locked)
         removed = [row for row in locked if row.id not in kept]
         await _exchange(conn, ns, removed, dict(zip(docs, analysed, strict=True)))
-    return len(stored)
+    return "updated" if stored else "created"
 
 
 async def delete(conn: AsyncConnection[Any], name: str, which: Which | None) -> int:

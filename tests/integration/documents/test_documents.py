@@ -249,6 +249,14 @@ async def test_two_writers_in_two_processes_leave_one_version(database_url: str,
         assert set(await memories_of(trivet)) == {chunk.id for chunk in document.chunks}
 
 
+async def test_a_document_that_is_sent_again_meanwhile_is_unchanged(trivet: Trivet) -> None:
+    """Whichever process the second call comes to."""
+    async with Trivet.open(trivet.settings) as other:
+        document = DocumentInput(id="h", text=HANDBOOK)
+        receipts = await asyncio.gather(*(engine.documents.put("n", document) for engine in (trivet, trivet, other)))
+    assert sorted(receipt.status for receipt in receipts) == ["created", "unchanged", "unchanged"]
+
+
 async def test_a_sentence_in_the_middle_of_100_pages_is_found_by_its_vector(trivet: Trivet) -> None:
     """By the vector leg alone, though its words are in the text's other sentences as well."""
     pages = long_text(100, random.Random(5))
