@@ -15,6 +15,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
+from pydantic import ValidationError
 from starlette.applications import Starlette
 
 from retrieval.installation import installed_version
@@ -124,7 +125,7 @@ def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_
 
 
 class _Exact(Tool):
-    """A tool that refuses arguments which it does not have, where others ignore a misspelt one.
+    """A tool that refuses arguments which it does not have, where others ignore a misspelt one, and says what it takes.
 
     If it writes, it refuses requests that may only read.
     """
@@ -137,6 +138,11 @@ class _Exact(Tool):
         known = self.parameters["properties"]
         if unknown := ", ".join(sorted(arguments.keys() - known.keys())):
             raise ToolError(f"{self.name} has no argument {unknown}, only {', '.join(known)}")
+        try:
+            self.fn_metadata.validate_arguments(arguments)
+        except ValidationError as exc:  # whose own words tell of classes, and where to read about them
+            faults = [f"{fault['loc'][0]}: {fault['msg']}" for fault in exc.errors()]
+            raise ToolError(f"{self.name} takes {', '.join(known)}; {'; '.join(faults)}") from exc
         return await super().run(arguments, context, convert_result)
 
 
@@ -148,7 +154,7 @@ def _telling(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
         try:
             return await function(*arguments, **named)
         except TrivetError as exc:
-            raise ToolError(str(exc)) from exc
+            raise ToolError(str(exc).removeprefix("memories.0.")) from exc  # the one that `remember` stores
 
     return telling
 

@@ -120,6 +120,27 @@ async def test_a_bad_argument_is_a_tools_error(database_url: str) -> None:
     assert "recall has no argument topk, only query, limit" in str(misspelt.content)
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("forget", {}, "forget takes id; id: Field required"),
+        (
+            "recall",
+            {"limit": "many"},
+            "recall takes query, limit; query: Field required; "
+            "limit: Input should be a valid integer, unable to parse string as an integer",
+        ),
+        ("remember", {"text": ""}, "Error executing tool remember: text: must be text of 1 to 1,000,000 characters"),
+    ],
+)
+async def test_a_missing_or_wrong_argument_is_named_with_what_to_give(
+    database_url: str, tool: str, arguments: dict[str, Any], told: str
+) -> None:
+    async with in_process(database_url, "auto") as assistant:
+        failed = await assistant.call_tool(tool, arguments)
+    assert (failed.is_error, failed.content[0].text) == (True, told)  # type: ignore[union-attr]
+
+
 RECALL = {
     "jsonrpc": "2.0",
     "id": 1,
