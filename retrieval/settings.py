@@ -65,6 +65,7 @@ LogLevel = Annotated[
 Port = Annotated[int, Meta(ge=0, le=65_535, description="a whole number from 0 to 65535")]
 PoolSize = Annotated[int, Meta(ge=4, description="a whole number, at least 4")]
 Count = Annotated[int, Meta(ge=0, description="a whole number, at least 0")]
+Workers = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 PositiveCount = Annotated[int, Meta(ge=1, description="a whole number, at least 1")]
 HostNames = Annotated[
     str,
@@ -118,6 +119,7 @@ class Settings:
         data_dir: folder of the embedded database.
         host: address to listen on; a public one needs `api_key`.
         port: port to listen on; 0 takes a free one.
+        workers: server processes.
         api_key: the bearer key that requests must carry; without one, no key is needed.
         allowed_hosts: hosts that requests may name beside loopback and `host`; if there are none, all with a key.
         log_level: what is logged; `debug` also shows tracebacks of failed commands.
@@ -141,6 +143,7 @@ class Settings:
     data_dir: Folder = field(default_factory=default_data_dir)
     host: str = "127.0.0.1"
     port: Port = 8321
+    workers: Workers = 1
     api_key: ApiKey = None
     allowed_hosts: HostNames = ""
     log_level: LogLevel = "info"

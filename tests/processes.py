@@ -87,12 +87,12 @@ def serving(*, workers: int = 1, **settings: str) -> Iterator[Serving]:
     """A `trivet serve` whose workers are all ready; killed at the end if it still runs."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output"
-        command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", str(workers))
+        command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0")
         with output.open("wb") as file:
             process = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env=environment(**settings),
+                env=environment(TRIVET_WORKERS=str(workers), **settings),
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

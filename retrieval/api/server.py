@@ -54,26 +54,24 @@ httpx keeps them for 5 seconds, which is uvicorn's default, too.
 """
 
 
-def run(settings: Settings, workers: int = 1) -> None:
+def run(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM, then end the requests under way and return.
 
     With more than one worker, this process only watches them, and SIGHUP replaces them one by one; else that is an end,
     too.
 
     Raises:
-        SettingsError: a public address without a key, an address that cannot be used, no worker.
+        SettingsError: a public address without a key, an address that cannot be used.
         StoreError: the database cannot be started, reached or migrated.
     """
     logging.basicConfig(level=settings.log_level.upper())
     check_exposure(settings)
-    if workers < 1:
-        raise SettingsError("There must be at least one worker")
     with listening(settings) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
-        if workers == 1:
+        if settings.workers == 1:
             _run_one(settings, listener)
         else:
-            _run_many(settings, workers, listener)
+            _run_many(settings, listener)
 
 
 @cache
@@ -171,13 +169,13 @@ class _Workers(Multiprocess):
         super().keep_subprocess_alive()
 
 
-def _config(app: Litestar | str, settings: Settings, workers: int) -> uvicorn.Config:
+def _config(app: Litestar | str, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         factory=isinstance(app, str),
         host=settings.host,
         port=settings.port,
-        workers=workers,
+        workers=settings.workers,
         loop="uvloop",
         http="httptools",
         ws="none",
@@ -197,7 +195,7 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
 
     async def serve() -> None:
         async with Trivet.open(settings) as engine:
-            server = _Server(_config(create_app(settings, engine), settings, workers=1), engine.postgres)
+            server = _Server(_config(create_app(settings, engine), settings), engine.postgres)
             logger.info("Listening on %s", settings.address)
             await server.serve(sockets=[listener])
 
@@ -205,7 +203,7 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
         runner.run(serve())
 
 
-def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None:
+def _run_many(settings: Settings, listener: socket.socket) -> None:
     with ExitStack() as stack:
         postgres = EmbeddedPostgres(settings.data_dir) if settings.uses_embedded else None
         if postgres is not None:  # started before the workers, which share it
@@ -218,8 +216,8 @@ def _run_many(settings: Settings, workers: int, listener: socket.socket) -> None
         uvicorn._subprocess.spawn = multiprocessing.get_context(START_METHOD)  # type: ignore[assignment]
         if START_METHOD == "fork":
             _share_with_forks(postgres)
-        config = _config(APP, settings, workers)
-        logger.info("Listening on %s with %d workers", settings.address, workers)
+        config = _config(APP, settings)
+        logger.info("Listening on %s with %d workers", settings.address, settings.workers)
         supervisor = _Workers(config, listener, postgres)
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):

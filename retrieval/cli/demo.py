@@ -99,7 +99,7 @@ def _serve(settings: Settings, to: Console) -> None:
     for line in serving_lines(settings, os.environ):
         say(to, line)
     with suppress(KeyboardInterrupt):
-        run(settings, 1)
+        run(settings)
     say(to, "stopped")
 
 
