@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from classifier.candidates import CandidateInputs
@@ -218,7 +219,7 @@ class Trivet:
             return await namespaces.describe(conn, names)
 
     async def put_namespace(self, name: str, settings: NamespaceInput) -> NamespaceInfo:
-        """Create a namespace or change its settings.
+        """Create a namespace or change its settings; what is left out stays as it is.
 
         Raises InvalidInput for a bad name, an unknown language or profile, an embedder that this server has not got
         or an invalid rule, Conflict if the language or the embedder of a namespace that has memories would change.
@@ -229,7 +230,8 @@ class Trivet:
             resolve_language(settings.language)
         if settings.embedder is not None:
             self.embedders.check(settings.embedder)
-        await self.profiles.find(settings.profile)
+        if settings.profile is not UNSET:
+            await self.profiles.find(settings.profile)
         settings.graph_rules()
         async with self._pool.connection() as conn:
             return await namespaces.put(conn, name, settings, embedder=self.settings.embedder)
@@ -316,11 +318,7 @@ class Trivet:
 
         Raises InvalidInput if this server has not got the embedder, Conflict if there are memories of another one.
         """
-        try:
-            settings = (await self.get_namespace(namespace)).settings
-        except NotFound:
-            settings = NamespaceSettings()
-        await self.put_namespace(namespace, replace(settings, embedder=embedder))
+        await self.put_namespace(namespace, NamespaceInput(embedder=embedder))
 
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS

@@ -347,7 +347,7 @@ class Client:
     def put_namespace(self, namespace: str | None = None, **settings: Any) -> NamespaceInfo:
         """Create a namespace or change its settings, such as `profile`.
 
-        What is left out is as by default, but the language and the embedder stay.
+        What is left out stays as it is; None for `profile`, `rules` or `query_log` is as by default.
 
         Raises:
             Conflict: the language or the embedder of a namespace that has memories would change.

@@ -35,9 +35,9 @@ class NamespacesController(Controller):
     async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceInput]) -> NamespaceInfo:
         """Create a namespace or change its settings.
 
-        What is left out is as by default, but the language of analysis and the embedder stay. These two cannot be
-        changed once there are memories: that is a 409; `reembed` changes the embedder. Adding memories to a namespace
-        that does not exist creates it, so this is only for settings.
+        What is left out stays as it is, or is as by default in a new namespace. The language of analysis and the
+        embedder cannot be changed once there are memories: that is a 409; `reembed` changes the embedder. Adding
+        memories to a namespace that does not exist creates it, so this is only for settings.
         """
         return await api.engine.put_namespace(ns, data)
 

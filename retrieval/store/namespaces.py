@@ -175,7 +175,7 @@ def _decoded(ns: int, name: str, settings: dict[str, Any], *others: Any) -> Name
 async def put(
     conn: AsyncConnection[Any], name: str, settings: NamespaceInput, *, embedder: EmbedderName = DEFAULT_EMBEDDER
 ) -> NamespaceInfo:
-    """Create a namespace or change its settings; a new one for which they name no embedder gets `embedder`.
+    """Create a namespace or change the settings that are given; a new one without an embedder gets `embedder`.
 
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
@@ -193,7 +193,8 @@ async def put(
                 f"the embedder of namespace {name!r} is {namespace.settings.embedder!r} and stays so: memories were "
                 f"embedded with it; `trivet reembed` gives them new vectors by {chosen!r}"
             )
-        changed = {**msgspec.to_builtins(settings), "language": language, "embedder": chosen}
+        former, given = msgspec.to_builtins(namespace.settings), msgspec.to_builtins(settings)
+        changed = {**former, **given, "language": language, "embedder": chosen}
         await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(changed)})
         [described] = await describe(conn, [name])
         return described

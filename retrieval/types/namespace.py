@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from graph.rules import DEFAULT_RULES, MAX_PREMISES, MAX_RULES, Atom, Rule, RuleError
 from graph.rules import inverse as inverse_rules
@@ -83,8 +83,16 @@ class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     store_results: Annotated[bool, Meta(description="whether to store the ids and scores of the results")] = True
 
 
+Profile = Annotated[str, Meta(max_length=128)] | None
+Rules = Annotated[
+    Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,
+    Meta(description="what follows from relations; null: rules for common relations; an empty list: nothing"),
+]
+QueryLog = Annotated[QueryLogSettings | None, Meta(description="null: no search is logged")]
+
+
 class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings to give to a namespace.
+    """Settings to give to a namespace; what is left out stays as it is.
 
     The first memory fixes its language, and its embedder until `reembed` changes it.
     """
@@ -96,12 +104,9 @@ class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     embedder: Annotated[
         EmbedderName | None, Meta(description="null: the one that it has; for a new namespace the server's")
     ] = None
-    profile: Annotated[str, Meta(max_length=128)] | None = None
-    rules: Annotated[
-        Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,
-        Meta(description="what follows from relations; null: rules for common relations; an empty list: nothing"),
-    ] = None
-    query_log: Annotated[QueryLogSettings | None, Meta(description="null: no search is logged")] = None
+    profile: Profile | UnsetType = UNSET
+    rules: Rules | UnsetType = UNSET
+    query_log: QueryLog | UnsetType = UNSET
 
     def graph_rules(self) -> tuple[Rule, ...]:
         """The effective rules; the default ones if none are set.
@@ -113,7 +118,7 @@ class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         >>> [rule.then.relation for rule in settings.graph_rules()]
         ['child_of', 'parent_of']
         """
-        if self.rules is None:
+        if self.rules is None or self.rules is UNSET:
             return DEFAULT_RULES
         rules: list[Rule] = []
         for position, given in enumerate(self.rules):
@@ -140,6 +145,9 @@ class NamespaceSettings(NamespaceInput, frozen=True, kw_only=True, forbid_unknow
             "extra `multilingual`, or PROVIDER/MODEL as the server's settings name it"
         ),
     ] = DEFAULT_EMBEDDER
+    profile: Profile = None
+    rules: Rules = None
+    query_log: QueryLog = None
 
 
 class NamespaceInfo(Struct, frozen=True, kw_only=True):

@@ -299,6 +299,10 @@ async def test_namespace_settings(trivet: Trivet) -> None:
         await trivet.put_namespace("n", NamespaceSettings(language="english"))
     kept = await trivet.put_namespace("n", NamespaceInput(query_log=QueryLogSettings()))  # names no language
     assert (kept.settings.language, (await trivet.get_namespace("n")).settings) == ("german", kept.settings)
+    changed = await trivet.put_namespace("n", NamespaceInput(rules=[]))  # names no query log
+    assert changed.settings == NamespaceSettings(language="german", query_log=QueryLogSettings(), rules=[])
+    ended = await trivet.put_namespace("n", NamespaceInput(query_log=None))
+    assert ended.settings == NamespaceSettings(language="german", rules=[])
     with pytest.raises(InvalidInput, match="klingon"):
         await trivet.put_namespace("m", NamespaceSettings(language="klingon"))
     assert [info.name for info in await trivet.list_namespaces()] == ["n"]
