@@ -57,9 +57,9 @@ class Gateway(ASGIMiddleware):
         started = time.perf_counter()
         request_id = request_id_of(scope)
         scope["state"]["request_id"] = request_id.decode()
+        if scope["method"] == "HEAD" and not scope["path"].lstrip("/").startswith(MOUNT[1:]):  # a GET there never ends
+            scope = {**scope, "method": "GET"}  # what sends the answer leaves out its body
         scope["path"] = encoded_path(scope)
-        if scope["method"] == "HEAD" and is_open(scope["path"]):
-            scope = {**scope, "method": "GET"}  # for probes; what sends the answer leaves out its body
         status: int | None = None
 
         async def send_with_id(message: Message) -> None:

@@ -165,12 +165,16 @@ async def test_health_and_version(client: httpx.AsyncClient) -> None:
     assert (await client.get("/version")).json()["name"] == "trivet"
 
 
-def test_a_probe_may_ask_for_the_head(database_url: str) -> None:
+def test_what_may_be_got_may_be_asked_for_its_head(database_url: str) -> None:
     with on_a_port(settings_for(database_url)) as url, httpx.Client(base_url=url) as client:
-        for path in ("/health/live", "/health/ready", "/version"):
+        client.post("/v1/namespaces/a/memories", json={"memories": [{"id": "bulk", "text": "Boats."}]})
+        for path in ("/health/live", "/health/ready", "/version", "/v1/namespaces/a", "/v1/namespaces/a/memories/bulk"):
             answer = client.head(path)
             assert (answer.status_code, answer.content) == (200, b"")
             assert answer.headers["content-length"] == client.get(path).headers["content-length"]
+        assert client.head("/v1/namespaces/a/export").status_code == 200
+        assert client.head("/v1/namespaces/none").status_code == 404
+        assert [client.head(path).status_code for path in ("/v1/classify", "/mcp/a", f"{url}//mcp/a")] == [405] * 3
 
 
 async def test_metrics(client: httpx.AsyncClient) -> None:
