@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -214,6 +214,8 @@ def command(
                     click.echo(printable(f"not done again, as no memory mentions the entity: {undone}"), err=True)
 
         with_engine(settings, store)
+        if format_ != "auto" and not outcome.counts.keys() - {"rejected"}:
+            _check_format(source, name, context)
     for _, warning in sorted({warning for warnings in outcome.warned.values() for warning in warnings.items()}):
         click.echo(warning, err=True)
     _report(outcome, context, name, time.perf_counter() - started, as_json)
@@ -237,6 +239,15 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
         if is_document(path):
             return DOCUMENT
         raise
+
+
+def _check_format(source: ImportFile, name: str, context: ImportContext) -> None:
+    """Raise InvalidInput if a file, of which nothing could be stored, has another format than the one named."""
+    other = name
+    with suppress(InvalidInput):  # none that is known
+        other = detect(source, context.columns)
+    if other != name and source.head.strip():
+        raise InvalidInput(f"the file holds nothing of the format {name}: it looks like {other}; leave --format out")
 
 
 def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: float, as_json: bool) -> None:

@@ -247,6 +247,18 @@ def test_a_file_of_no_known_format_is_refused_with_their_names(cli: Cli, tmp_pat
     assert "FIELD=COLUMN" in cli("import", file, "--map", "text", status=2).stderr
 
 
+@pytest.mark.parametrize(("named", "name"), [("chatgpt", "claude"), ("mbox", "whatsapp"), ("jsonl", "discord")])
+def test_a_file_of_another_format_than_named_is_refused_with_its_own(
+    named: str, name: str, cli: Cli, tmp_path: Path
+) -> None:
+    file = tmp_path / "export"
+    file.write_bytes(EXPORTS[name]())
+    refused = cli("import", file, "--format", named, status=1)
+    assert f"nothing of the format {named}: it looks like {name}; leave --format out" in refused.stderr
+    file.write_text("[]")
+    assert "0 records" in cli("import", file, "--format", "chatgpt").stdout  # an export without conversations
+
+
 def test_json_of_no_known_format_is_no_document_unless_it_is_said(cli: Cli, tmp_path: Path) -> None:
     """It is rather an export of another program, which would be one memory of braces."""
     file = tmp_path / "export.json"
