@@ -67,17 +67,31 @@ def _word_row(cells: Sequence[str]) -> str:
     return f"<w:tr>{''.join(f'<w:tc>{paragraphs}</w:tc>' for paragraphs in filled)}</w:tr>"
 
 
-def odt(body: str) -> bytes:
-    """An OpenDocument text of this XML."""
+def open_document(kind: str, body: str) -> bytes:
+    """An OpenDocument text, spreadsheet or presentation of this XML."""
     names = "".join(
-        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "text", "table")
+        f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+        for name in ("office", "text", "table", "draw", "presentation")
     )
     written = BytesIO()
     with ZipFile(written, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text")
-        content = f"<office:document-content{names}><office:body><office:text>{body}</office:text></office:body>"
+        archive.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        content = f"<office:document-content{names}><office:body><office:{kind}>{body}</office:{kind}></office:body>"
         archive.writestr("content.xml", f"{content}</office:document-content>")
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
     return written.getvalue()
+
+
+def odt(body: str) -> bytes:
+    """An OpenDocument text of this XML."""
+    return open_document("text", body)
+
+
+def ods(*rows: Sequence[str]) -> bytes:
+    """An OpenDocument spreadsheet of one sheet."""
+    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    lines = "".join(f"<table:table-row>{''.join(map(cell.format, row))}</table:table-row>" for row in rows)
+    return open_document("spreadsheet", f'<table:table table:name="Sheet1">{lines}</table:table>')
 
 
 def workbook(**sheets: Sequence[Sequence[object]]) -> bytes:

@@ -22,7 +22,8 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart
 
 Form = Literal[
-    "text", "markdown", "code", "table", "html", "notebook", "pdf", "word", "odt", "workbook", "slides", "epub"
+    "text", "markdown", "code", "table", "html", "notebook", "pdf", "word", "workbook", "slides", "odt", "ods", "odp",
+    "epub"
 ]  # fmt: skip
 
 MEDIA_TYPES: Mapping[str, Form] = {
@@ -37,9 +38,11 @@ MEDIA_TYPES: Mapping[str, Form] = {
     "application/x-ipynb+json": "notebook",
     "application/pdf": "pdf",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
-    "application/vnd.oasis.opendocument.text": "odt",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "workbook",
     "application/vnd.openxmlformats-officedocument.presentationml.presentation": "slides",
+    "application/vnd.oasis.opendocument.text": "odt",
+    "application/vnd.oasis.opendocument.spreadsheet": "ods",
+    "application/vnd.oasis.opendocument.presentation": "odp",
     "application/epub+zip": "epub",
     "application/javascript": "code",
     "application/json": "code",
@@ -55,14 +58,16 @@ MEDIA_TYPES: Mapping[str, Form] = {
 
 _USUAL: Mapping[Form, str] = {MEDIA_TYPES[name]: name for name in reversed([*MEDIA_TYPES])}
 
-_READ = "text, Markdown, HTML, PDF, .docx, .odt, .xlsx, .pptx, EPUB, Jupyter notebooks and source code"
+_READ = "text, Markdown, HTML, PDF, .docx, .xlsx, .pptx, .odt, .ods, .odp, EPUB, Jupyter notebooks and source code"
 
 _NAMES: Mapping[Form, str] = {
     "pdf": "a PDF",
     "word": "a Word document",
-    "odt": "an OpenDocument text",
     "workbook": "an Excel workbook",
     "slides": "a PowerPoint presentation",
+    "odt": "an OpenDocument text",
+    "ods": "an OpenDocument spreadsheet",
+    "odp": "an OpenDocument presentation",
     "epub": "an EPUB",
 }
 """What is no text."""
@@ -76,9 +81,10 @@ _PARTS: Mapping[bytes, Form] = {
 _PART = re.compile(rb"PK\x01\x02.{42}(" + b"|".join(map(re.escape, _PARTS)) + b")", re.DOTALL)
 """What a zip archive is, by a name in its list of files, which is at its end, behind those of archives in it."""
 
-_ODT = b"mimetypeapplication/vnd.oasis.opendocument.text"
-_ODT_OFFSET = 30
-"""The first file of an OpenDocument text, uncompressed, and where its name begins."""
+_OPEN_DOCUMENT = re.compile(
+    rb"PK\x03\x04.{26}mimetype(application/vnd\.oasis\.opendocument\.(?:text|spreadsheet|presentation))", re.DOTALL
+)
+"""The first file of an OpenDocument file, uncompressed."""
 
 _NOTEBOOK = re.compile(rb'\s*\{.*"nbformat"\s*:', re.DOTALL)
 
@@ -157,7 +163,7 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
         structure=structure,
         media_type=_without_parameters(media_type) if media_type else _USUAL[form],
         title=title,
-        begins_with_title=form not in ("code", "table", "workbook", "slides"),
+        begins_with_title=form not in ("code", "table", "workbook", "slides", "ods", "odp"),
         warning=warning,
     )
 
@@ -195,8 +201,8 @@ def _packed_form(content: bytes) -> Form | None:
     """What a file is that is no text."""
     if b"%PDF-" in content[:_SNIFFED_BYTES] and _marked_encoding(content) is None:
         return "pdf"
-    if content.startswith(_ODT, _ODT_OFFSET):
-        return "odt"
+    if first := _OPEN_DOCUMENT.match(content):
+        return MEDIA_TYPES[first[1].decode()]
     parts = _PART.findall(content) if content.startswith(b"PK\x03\x04") else []
     return _PARTS[parts[-1]] if parts else None
 

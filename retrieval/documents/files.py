@@ -24,6 +24,8 @@ _MEDIA_TYPES = {
     ".markdown": "text/markdown",
     ".log": "text/plain",
     ".md": "text/markdown",
+    ".odp": "application/vnd.oasis.opendocument.presentation",
+    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
     ".odt": "application/vnd.oasis.opendocument.text",
     ".org": "text/plain",
     ".pdf": "application/pdf",

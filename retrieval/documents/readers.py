@@ -23,6 +23,8 @@ READERS: Mapping[str, str] = {
     "epub": "zipped",
     "html": "html",
     "notebook": "notebook",
+    "odp": "zipped",
+    "ods": "zipped",
     "odt": "zipped",
     "pdf": "pdf",
     "slides": "zipped",

@@ -58,7 +58,30 @@ def _with_head(table: Any) -> Any:
 
 def read_odt(content: bytes) -> Reading:
     """Headings, lists, tables and footnotes of an OpenDocument text, as LibreOffice and Google Docs write it."""
-    body = next(_root(_opened(content), "content.xml").iterfind("{*}body/{*}text"))
+    body = _body(content)
+    titles = (each for each in body.iterfind("{*}p") if _attribute(each, "style-name") == "Title")
+    title = "".join(next(titles, ElementTree.Element("p")).itertext())
+    return msgspec.structs.replace(read_html("".join(_html(body)).encode()), title=storable(title.strip()) or None)
+
+
+def read_odp(content: bytes) -> Reading:
+    """The slides of an OpenDocument presentation: title, texts, tables and notes."""
+    slides = []
+    for page in _body(content).iterfind("{*}page"):
+        frames = [each for each in page.iterfind("{*}frame") if _attribute(each, "class") == "title"]
+        for frame in frames:
+            page.remove(frame)
+        title, text = (
+            read_html("".join(markup for each in shown for markup in _html(each)).encode()).text
+            for shown in (frames, [page])
+        )
+        slides.append((" ".join(title.split()), text))
+    return _presentation(slides)
+
+
+def _body(content: bytes) -> ElementTree.Element:
+    """What an OpenDocument file holds, prepared for `_html`."""
+    body = next(_root(_opened(content), "content.xml").iterfind("{*}body/*"))
     for table in body.iterfind(".//{*}table"):
         head, *others = table.iterfind(".//{*}table-row")
         if others and len(head) > 1:  # as in `_with_head`
@@ -67,13 +90,11 @@ def read_odt(content: bytes) -> Reading:
     for each in (*body.iterfind(".//{*}list-item"), *body.iterfind(".//{*}table-row/*")):
         if len(each.findall("{*}p")) == 1:
             each[0].tag = "span"  # or lists would have empty lines
-    titles = (each for each in body.iterfind("{*}p") if _attribute(each, "style-name") == "Title")
-    title = "".join(next(titles, ElementTree.Element("p")).itertext())
-    return msgspec.structs.replace(read_html("".join(_html(body)).encode()), title=storable(title.strip()) or None)
+    return body
 
 
 def _html(element: ElementTree.Element) -> Iterator[str]:
-    """An element of an OpenDocument text as HTML."""
+    """An element of an OpenDocument file as HTML."""
     tag = element.tag.rpartition("}")[2]
     if tag in _ODT_UNREAD or tag.endswith("-index"):
         return
@@ -97,7 +118,10 @@ def _attribute(element: ElementTree.Element, name: str) -> str | None:
 
 
 def read_workbook(content: bytes) -> Reading:
-    """The sheets of an Excel workbook as tables, under their names if there are several; needs python-calamine."""
+    """The sheets of an Excel workbook or an OpenDocument spreadsheet as tables, under their names if there are several.
+
+    Needs python-calamine.
+    """
     from python_calamine import CalamineWorkbook, SheetTypeEnum
 
     _opened(content)
@@ -106,6 +130,9 @@ def read_workbook(content: bytes) -> Reading:
     texts = {name: text for name in names if (text := _sheet(workbook.get_sheet_by_name(name).to_python()))}
     sheets = [f"## {name}\n\n{text}" if len(texts) > 1 else text for name, text in texts.items()]
     return Reading(text=storable("\n\n".join(sheets)))
+
+
+read_ods = read_workbook
 
 
 def _sheet(values: Iterable[Sequence[Any]]) -> str:
@@ -131,18 +158,24 @@ def read_slides(content: bytes) -> Reading:
     archive = _opened(content)
     slides = _related(archive, _DECK)
     order = [each.get(_RELATIONSHIP, "") for each in _root(archive, _DECK).iterfind("{*}sldIdLst/{*}sldId")]
-    titles, texts = [], []
-    for number, part in enumerate((slides[each] for each in order), 1):
+    read = []
+    for part in (slides[each] for each in order):
         blocks = [*_blocks(_root(archive, part))]
         title = next((" ".join(text.split()) for kind, text in blocks if kind in _TITLES), "")
         shown = [text for kind, text in blocks if kind not in _TITLES and kind not in _FURNITURE]
         for path in _related(archive, part).values():
             if path.startswith(_BESIDE_SLIDES):
                 shown += [text for kind, text in _blocks(_root(archive, path)) if kind in ("", "body")]
-        if title or shown:
-            titles.append(title)
-            texts.append("\n\n".join([f"# {title or f'Slide {number}'}", *shown]))
-    return Reading(text=storable("\n\n".join(texts)), title=storable(next(filter(None, titles), "")) or None)
+        read.append((title, "\n\n".join(shown)))
+    return _presentation(read)
+
+
+def _presentation(slides: Iterable[tuple[str, str]]) -> Reading:
+    """The titles and texts of slides, those that have either."""
+    shown = [(number, title, text) for number, (title, text) in enumerate(slides, 1) if title or text]
+    texts = [f"# {title or f'Slide {number}'}\n\n{text}".strip() for number, title, text in shown]
+    title = next((title for _, title, _ in shown if title), "")
+    return Reading(text=storable("\n\n".join(texts)), title=storable(title) or None)
 
 
 def _blocks(element: ElementTree.Element) -> Iterator[tuple[str, str]]:

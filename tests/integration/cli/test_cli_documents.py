@@ -9,7 +9,7 @@ import pytest
 
 import trivet
 from tests.command import Cli
-from tests.office import epub, notebook, odt, shape, slides, word, workbook
+from tests.office import epub, notebook, ods, odt, open_document, shape, slides, word, workbook
 
 
 def test_a_file_is_imported_as_a_document_and_again_as_the_same(cli: Cli, tmp_path: Path) -> None:
@@ -110,6 +110,11 @@ def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_pat
     [
         ("roses.docx", word(("Title", "Garden"), ("", "Water the roses on Monday."))),
         ("roses.odt", odt("<text:h>Garden</text:h><text:p>Water the roses on Monday.</text:p>")),
+        ("roses.ods", ods(["what", "when"], ["Water the roses", "Monday"])),
+        (
+            "roses.odp",
+            open_document("presentation", "<draw:page><text:p>Water the roses on Monday.</text:p></draw:page>"),
+        ),
         ("roses.xlsx", workbook(Garden=[["what", "when"], ["Water the roses", "Monday"]])),
         ("roses.pptx", slides(shape("Garden", "title") + shape("Water the roses on Monday."))),
         ("roses.epub", epub("Garden", {"a.xhtml": "<p>Water the roses on Monday.</p>"})),

@@ -14,7 +14,19 @@ from retrieval.documents.splitting import DocumentSplitter
 from retrieval.documents.zipped import read_workbook
 from retrieval.errors import InvalidInput
 from retrieval.text.word_pieces import count_pieces
-from tests.office import epub, notebook, odt, shape, slide_table, slides, word, workbook, zipped
+from tests.office import (
+    epub,
+    notebook,
+    ods,
+    odt,
+    open_document,
+    shape,
+    slide_table,
+    slides,
+    word,
+    workbook,
+    zipped,
+)
 
 DOCUMENT = word(
     ("Title", "Tea handbook"),
@@ -40,6 +52,16 @@ TEXT = odt(
 )
 PRICES = workbook(Prices=[["lamp", "price"], ["Bergamot", 39]])
 DECK = slides(shape("Tea in 2024", "ctrTitle") + shape("by the kettle team", "subTitle"))
+SHEET = ods(["lamp", "price"], ["Bergamot", "39"])
+SHOW = open_document(
+    "presentation",
+    """<presentation:footer-decl>2024</presentation:footer-decl><draw:page><draw:frame presentation:class="title">
+<draw:text-box><text:p>Tea<text:line-break/>in <text:span>2024</text:span></text:p></draw:text-box></draw:frame>
+<draw:frame><draw:text-box><text:list><text:list-item><text:p>Green</text:p></text:list-item></text:list></draw:text-box>
+</draw:frame><presentation:notes><draw:frame presentation:class="notes"><draw:text-box><text:p>Slowly.</text:p>
+</draw:text-box></draw:frame></presentation:notes></draw:page><draw:page/><draw:page><draw:custom-shape><text:p>Drink.</text:p></draw:custom-shape>
+</draw:page>""".replace("\n", ""),
+)
 BOOK = epub("The book of tea", {"1.xhtml": "<h1>Green</h1>"})
 NOTEBOOK = notebook(("markdown", "# Tea"), ("code", "print('printed')"))
 
@@ -74,6 +96,16 @@ async def test_an_opendocument_text() -> None:
 
 async def test_an_opendocument_text_without_a_title_has_that_of_its_one_heading() -> None:
     assert (await extract(odt("<text:h>Green</text:h><text:p>Steep it.</text:p>"), None)).title == "Green"
+
+
+async def test_an_opendocument_spreadsheet_is_read_as_a_workbook() -> None:
+    assert (await extract(SHEET, None)).text == "| lamp | price |\n|---|---|\n| Bergamot | 39 |"
+
+
+async def test_an_opendocument_presentation_is_read_as_slides() -> None:
+    found = await extract(SHOW, None)
+    assert found.text == "# Tea in 2024\n\n- Green\n\nSlowly.\n\n# Slide 3\n\nDrink."
+    assert (found.title, found.begins_with_title) == ("Tea in 2024", False)
 
 
 async def test_a_workbook() -> None:
@@ -154,7 +186,10 @@ async def test_a_notebook() -> None:
 
 @pytest.mark.parametrize(
     ("content", "form"),
-    [(DOCUMENT, "word"), (TEXT, "odt"), (PRICES, "workbook"), (DECK, "slides"), (BOOK, "epub"), (NOTEBOOK, "notebook")],
+    [
+        *((DOCUMENT, "word"), (PRICES, "workbook"), (DECK, "slides"), (TEXT, "odt"), (SHEET, "ods"), (SHOW, "odp")),
+        *((BOOK, "epub"), (NOTEBOOK, "notebook")),
+    ],
 )
 async def test_each_is_read_by_its_media_type_and_without(content: bytes, form: str) -> None:
     media_type = next(name for name, of in MEDIA_TYPES.items() if of == form)
