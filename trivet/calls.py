@@ -47,6 +47,7 @@ RETRIED = frozenset({429, 503})
 """Answers after which the same request may succeed."""
 
 _LAST_PORT = 2**16 - 1
+_STRAY_AT = re.compile(r"[^/?#]*//[^/?#]*[/?#].*@", re.DOTALL)
 
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
@@ -119,6 +120,9 @@ class Call(Generic[T]):
 
 def url_of(base_url: str) -> httpx.URL:
     """The address of a server; raises InvalidInput for one that cannot be read."""
+    if _STRAY_AT.match(base_url):  # what comes before it would be taken for a port or a path, and be shown
+        stray = "is no address: it has a stray @; in a password @ is written %40, / %2F, ? %3F and # %23"
+        raise InvalidInput(stray, loc=("base_url",))
     try:
         url = httpx.URL(base_url)
         url.raw_host.decode("ascii").encode("idna")  # as sockets do

@@ -139,6 +139,13 @@ def test_what_is_no_address_is_refused(kind: type[trivet.Client | trivet.AsyncCl
     assert refused.value.loc == ("base_url",)
 
 
+@pytest.mark.parametrize("password", ["se/cret", "se?cret", "se#cret", "80/secret"])
+def test_a_password_that_should_have_been_encoded_is_not_shown(password: str) -> None:
+    with pytest.raises(trivet.InvalidInput, match="a stray @") as refused:
+        trivet.Client(f"http://ana:{password}@memory.example")
+    assert "se" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("status", "body", "encoding"),
     [
