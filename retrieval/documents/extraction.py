@@ -123,7 +123,6 @@ class Extract:
 
     Attributes:
         title: its own, if it has one.
-        begins_with_title: whether the heading that it begins with is its title where it has no other.
         warning: what was assumed of it.
     """
 
@@ -131,7 +130,6 @@ class Extract:
     structure: Structure
     media_type: str
     title: str | None = None
-    begins_with_title: bool = False
     warning: str | None = None
 
 
@@ -157,13 +155,11 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
         raise InvalidInput("has no text")
     check_length(text)
     structure: Structure = form if form in ("text", "code", "table") else "text" if form == "pdf" else "markdown"
-    title = reading.title or (await asyncio.to_thread(title_in, text) if structure == "markdown" else None)
     return Extract(
         text=text,
         structure=structure,
         media_type=_without_parameters(media_type) if media_type else _USUAL[form],
-        title=title,
-        begins_with_title=form not in ("code", "table", "workbook", "slides", "ods", "odp"),
+        title=reading.title or await asyncio.to_thread(title_in, text, structure),
         warning=warning,
     )
 

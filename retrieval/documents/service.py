@@ -105,8 +105,7 @@ class DocumentService:
             raise InvalidInput(str(exc), loc=exc.loc or (field,)) from exc
         chunks = await asyncio.to_thread(splitter.split, extracted.text, extracted.structure)
         document_id = document.id or uuid7()
-        heads = chunks[0].headings if chunks and extracted.begins_with_title else ()
-        title = document.title or extracted.title or next(iter(heads), None)
+        title = document.title or extracted.title
         info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
         memories = await asyncio.to_thread(_memories, document_id, document, info, chunks, splitter.count)
         status = await self._ingest.replace_document(namespace, document_id, memories)

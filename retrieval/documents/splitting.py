@@ -115,19 +115,28 @@ def headings(text: str, structure: Structure) -> Iterator[Heading]:
     return _of_code(lines) if structure == "code" else _of_text(lines)
 
 
-def title_in(text: str) -> str | None:
-    r"""The title of a Markdown text: that of its front matter, or its first heading if that alone is of level 1.
+def title_in(text: str, structure: Structure) -> str | None:
+    r"""The title of a text: that of its front matter, or its first heading if all others are below it.
 
-    >>> title_in("[badge]\n\n# Tea\n\n## Green\n"), title_in("---\ntitle: 'Tea'\n---\n# Green\n")
-    ('Tea', 'Tea')
-    >>> title_in("# Green\n# Black\n")
+    Nothing may stand above that heading, unless it is Markdown's of level 1. Code and tables have no title.
+
+    >>> title_in("[badge]\n\n# Tea\n\n## Green\n", "markdown")
+    'Tea'
+    >>> title_in("---\ntitle: 'Tea'\n---\n# Green\n", "markdown")
+    'Tea'
+    >>> title_in("# Green\n# Black\n", "markdown")
     """
+    if structure in ("code", "table"):
+        return None
     lines = text.splitlines(keepends=True)
-    if said := next(filter(None, map(_TITLE.fullmatch, map(str.rstrip, lines[: _front_matter(lines)]))), None):
+    front = lines[: _front_matter(lines)] if structure == "markdown" else []
+    if said := next(filter(None, map(_TITLE.fullmatch, map(str.rstrip, front))), None):
         return said[2]
-    found = [*_of_markdown(lines)]
-    is_title = [each.level for each in found].count(1) == 1 and found[0].level == 1
-    return found[0].title if is_title else None
+    found = [*headings(text, structure)]
+    if not found or any(each.level <= found[0].level for each in found[1:]):
+        return None
+    begins_text = not text[: found[0].start].strip()
+    return found[0].title if begins_text or (structure == "markdown" and found[0].level == 1) else None
 
 
 def _heading(start: int, end: int, level: int, title: str) -> Heading:

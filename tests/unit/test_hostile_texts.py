@@ -46,7 +46,7 @@ def of_whatsapp(text: str) -> list[str]:
         ),
         (lambda text: len(asked(*[text] * 1_000)), "it is the " * 390, MOST_QUERY_CHARS),
         (_escaped, "[tea] " + "\\" * LENGTH, "[tea] " + "\\" * LENGTH),
-        (title_in, f"---\ntitle: a{' ' * LENGTH}b \n---\n# Tea\n", f"a{' ' * LENGTH}b"),
+        (lambda text: title_in(text, "markdown"), f"---\ntitle: a{' ' * LENGTH}b \n---\n# Tea\n", f"a{' ' * LENGTH}b"),
         (of_chatgpt, "【1†" * LENGTH, ["【1†" * LENGTH]),
         (of_chatgpt, "x" + "\ue200" * LENGTH, ["x"]),
         (of_whatsapp, f"hello{' ' * LENGTH}bye", [f"hello{' ' * LENGTH}bye"]),

@@ -288,6 +288,15 @@ async def test_bad_documents_are_refused(trivet: Trivet, document: DocumentInput
     assert await trivet.list_namespaces() == []
 
 
+@pytest.mark.parametrize(("heading", "media_type"), [("# {}", "text/markdown"), ("{}\n=======", "text/plain")])
+async def test_the_first_of_several_equal_headings_is_no_title(trivet: Trivet, heading: str, media_type: str) -> None:
+    days = "\n\n".join(f"{heading.format(day)}\n\n{'The kettle hums. ' * 60}" for day in ("Monday", "Tuesday"))
+    await trivet.documents.put("n", DocumentInput(id="diary", text=days, media_type=media_type))
+    document = await trivet.documents.get("n", "diary")
+    titles = [(await trivet.get("n", chunk.id)).title for chunk in document.chunks]
+    assert (document.title, titles[0], titles[-1]) == (None, "Monday", "Tuesday")
+
+
 async def test_a_row_of_a_table_is_found_with_the_names_of_its_columns(trivet: Trivet) -> None:
     rows = "".join(f"{word} lamp,{len(word) * 9},{len(word)}\n" for word in WORDS * 3)
     table = f"product,price,in stock\n{rows}Bergamot lamp,39,2\n"

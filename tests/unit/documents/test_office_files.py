@@ -105,7 +105,7 @@ async def test_an_opendocument_spreadsheet_is_read_as_a_workbook() -> None:
 async def test_an_opendocument_presentation_is_read_as_slides() -> None:
     found = await extract(SHOW, None)
     assert found.text == "# Tea in 2024\n\n- Green\n\nSlowly.\n\n# Slide 3\n\nDrink."
-    assert (found.title, found.begins_with_title) == ("Tea in 2024", False)
+    assert found.title == "Tea in 2024"
 
 
 async def test_a_workbook() -> None:
@@ -127,7 +127,7 @@ async def test_a_workbook() -> None:
         "## Prices\n\nPrice list\n\n| lamp | price | since |\n|---|---|---|\n| Bergamot | 39 | 2024-05-01 |\n"
         "| Cop\\|per | 0.3 |  |\n\n## Staff\n\n| name |\n|---|\n| Ana |"
     )
-    assert (found.title, found.begins_with_title) == (None, False)
+    assert found.title is None
 
 
 async def test_each_chunk_of_a_sheet_has_the_names_of_its_columns() -> None:
@@ -157,7 +157,7 @@ async def test_slides() -> None:
         "# Slide 2\n\nSencha\n\n| Leaf | Minutes |\n|---|---|\n| Sencha | 2 |\n\n"
         "# Plan\n\nFirst\nSecond\n\nSay hello.\n\nThird"
     )
-    assert (found.title, found.begins_with_title) == ("Tea in 2024", False)
+    assert found.title == "Tea in 2024"
 
 
 async def test_a_book() -> None:
