@@ -84,11 +84,13 @@ def command(
 ) -> None:
     """Fit a profile to the labelled queries of evaluation FOLDERS, or to collected feedback.
 
-    Weights of the legs, k and fan-out are searched for every intent. Each query is asked once; what
-    the legs found is kept in files, so that the search replays it and an interrupted run goes on
-    where it stopped. Rows of the folders are stored where "trivet eval" stores them, and stay. The
-    profile goes into the database that serves, with the report of the gate: it may only be promoted
-    if it is not worse, on queries that it was not fitted to, than the fixed recipe of what is live.
+    Weights of the legs, rrf_k and fan-out are searched for every intent, shrink and trust for all. The
+    rest stays as in the profile to start from, bm25_k1 and bm25_b too, which change what BM25 finds:
+    each query is asked once; what the legs found is kept in files, so that the search replays it and an
+    interrupted run goes on where it stopped. Rows of the folders are stored where "trivet eval" stores
+    them, and stay. The profile goes into the database that serves, with the report of the gate: it may
+    only be promoted if it is not worse, on queries that it was not fitted to, than the fixed recipe of
+    what is live.
 
     Feedback needs 50 searches, 30 of them with anything relevant, rated above 0 or clicked. A click
     at rank r counts min(10, r^ETA).
