@@ -158,7 +158,7 @@ def command(
     """Add memories from FILE: another program's export, JSON lines, JSON or CSV; "-" is standard input.
 
     FILE may be a document, or a folder, in which each file with a document's name is one; hidden files and JSON are
-    left out.
+    left out, and a folder with a chat's export in it is refused.
 
     What is there already with the same content is left alone, so an import that was interrupted is taken up by running
     it again, and a later export adds what is new. The file of `trivet export` is taken back as it was written, with
@@ -170,6 +170,8 @@ def command(
     if isinstance(file, Path):
         if format_ not in ("auto", DOCUMENT):
             raise InvalidInput(f"of a folder each file is a document; give the {format_} export itself, or its zip")
+        if format_ == "auto":
+            _refuse_export(file)
         _choose(embedder, namespace, settings)
         import_folder(file, namespace or "default", settings, deletes=deletes, as_json=as_json)
         return
@@ -239,6 +241,22 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
         if is_document(path):
             return DOCUMENT
         raise
+
+
+def _refuse_export(folder: Path) -> None:
+    """Raise InvalidInput for a folder in which an export was unpacked: documents would not tell who said what."""
+    for path in sorted([*folder.glob("*.json"), *folder.glob("*.txt")]):
+        # What is of no known format is no export, and what cannot be read is named when it is to be put.
+        with suppress(InvalidInput, OSError), path.open("rb") as file:
+            name = detect(ImportFile(file, path.name))
+            if name not in ("json", "jsonl", "csv"):
+                break
+    else:
+        return
+    raise InvalidInput(
+        f"{path} is of the format {name}: give that file itself, or the zip of the export; "
+        f"--format {DOCUMENT} takes each file of the folder as a document"
+    )
 
 
 def _check_format(source: ImportFile, name: str, context: ImportContext) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import trivet
 from tests.command import Cli
+from tests.exports import claude, whatsapp_android
 from tests.office import epub, notebook, ods, odt, open_document, shape, slides, word, workbook
 
 
@@ -102,7 +103,18 @@ def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_pat
     assert "give an export itself, or its zip" in refused
     refused = cli("import", str(tmp_path), "--format", "slack", status=1).output
     assert "give the slack export itself, or its zip" in refused
+    for name, export, content in (
+        ("whatsapp", "_chat.txt", whatsapp_android),
+        ("claude", "conversations.json", claude),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "notes.txt").write_text("Water the roses on Monday.")
+        (folder / export).write_bytes(content())
+        refused = cli("import", str(folder), status=1).output
+        assert f"{export} is of the format {name}: give that file itself" in refused
     assert json.loads(cli("namespaces", "--json").stdout) == {"namespaces": []}
+    assert "2 documents: 2 created" in cli("import", str(tmp_path / "whatsapp"), "--format", "document").stdout
 
 
 @pytest.mark.parametrize(
