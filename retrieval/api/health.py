@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from retrieval.api.problems import NotReady, problems
 from retrieval.api.state import Api
-from retrieval.api.tokens import READS
+from retrieval.api.tokens import METRICS, READS
 from retrieval.errors import StoreUnavailable
 from retrieval.installation import installed_version
 from retrieval.types.state import ServerState
@@ -87,7 +87,7 @@ class ServerController(Controller):
         """
         return await api.engine.state()
 
-    @get("/metrics", media_type=PROMETHEUS_TYPE)
+    @get("/metrics", media_type=PROMETHEUS_TYPE, opt={METRICS: True})
     async def metrics(self, api: Api) -> Response[str]:
         """Metrics.
 

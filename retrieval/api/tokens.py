@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from litestar import Request
 from litestar.exceptions import PermissionDeniedException
 from litestar.types import Scope
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from retrieval.errors import InvalidInput
 
 READS: Final = "reads"
 """The key of a handler's `opt` which says that its POST changes nothing."""
+
+METRICS: Final = "metrics"
+"""The same of the handler that a token for the metrics opens."""
 
 LEEWAY_S = 60
 """By how much the clock of whoever signs a token may be wrong."""
@@ -30,11 +33,15 @@ class Token(Struct, frozen=True, kw_only=True):
 
     Attributes:
         namespaces: the names of those that it opens.
-        access: what may be done there; `write` includes `read`.
+        access: what may be done there; `write` includes `read`, `metrics` opens the metrics and no namespace.
     """
 
-    namespaces: Annotated[list[str], Meta(min_length=1)]
-    access: Literal["read", "write"]
+    namespaces: list[str] = []
+    access: Literal["read", "write", "metrics"]
+
+    def __post_init__(self) -> None:
+        if bool(self.namespaces) == (self.access == "metrics"):
+            raise ValueError("`read` and `write` need `namespaces`, `metrics` takes none")
 
 
 def signed(token: Token, api_key: str, *, expires_in_s: float | None = None) -> str:
@@ -90,7 +97,10 @@ def check_route(request: Request[Any, Any, Any], namespace: str | None) -> None:
     Raises:
         PermissionDeniedException: the token does not open it.
     """
-    reads = request.route_handler.opt.get(READS) or (namespace is not None and request.method == "GET")
+    token, opt = token_in(request.scope), request.route_handler.opt
+    if token is not None and token.access == "metrics" and opt.get(METRICS):
+        return
+    reads = opt.get(READS) or (namespace is not None and request.method == "GET")
     check_access(request.scope, namespace, writes=not reads)
 
 

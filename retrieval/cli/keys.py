@@ -26,21 +26,24 @@ MOST_DAYS = 36_525
 )
 @click.option("-n", "--namespace", "namespaces", multiple=True, help="A namespace that the token opens; repeatable.")
 @click.option("--read-only", is_flag=True, help="The token searches and reads, and changes nothing.")
+@click.option("--metrics", is_flag=True, help="A token for GET /metrics and no namespace, as for Prometheus.")
 @click.option("--days", type=float, help="After how many days the token expires.")
 @json_option
-def command(namespaces: tuple[str, ...], read_only: bool, days: float | None, as_json: bool) -> None:
-    """Print a new random API key, or a token for some namespaces.
+def command(namespaces: tuple[str, ...], read_only: bool, metrics: bool, days: float | None, as_json: bool) -> None:
+    """Print a new random API key, or a token for some namespaces or for the metrics.
 
     A server has one key, which its environment holds and which opens every namespace; nothing is stored. Standard
     output gets the key alone, so that it can be assigned; how to use it is told on standard error.
 
-    With --namespace it is a token instead: a JSON Web Token that is signed with the key in TRIVET_API_KEY and sent in
-    the key's place. Another key ends all tokens.
+    With --namespace or --metrics it is a token instead: a JSON Web Token that is signed with the key in TRIVET_API_KEY
+    and sent in the key's place. Another key ends all tokens.
     """
     variable = variable_of("api_key")
-    if not namespaces:
+    if metrics and (namespaces or read_only):
+        raise click.UsageError("--metrics opens no namespace: leave --namespace and --read-only out.")
+    if not namespaces and not metrics:
         if read_only or days is not None:
-            raise click.UsageError("--read-only and --days are for tokens: name a --namespace.")
+            raise click.UsageError("--read-only and --days are for tokens: name a --namespace, or --metrics.")
         key = secrets.token_urlsafe(KEY_BYTES)
         if as_json:
             print_json({"variable": variable, "key": key})
@@ -55,7 +58,7 @@ def command(namespaces: tuple[str, ...], read_only: bool, days: float | None, as
         raise click.UsageError(f"Set {variable} to the server's key, which signs the token.")
     for name in namespaces:
         check_new_name(name)
-    claims = Token(namespaces=list(namespaces), access="read" if read_only else "write")
+    claims = Token(namespaces=list(namespaces), access="metrics" if metrics else "read" if read_only else "write")
     token = signed(claims, api_key, expires_in_s=None if days is None else days * DAY_S)
     if as_json:
         print_json({"token": token, "namespaces": claims.namespaces, "access": claims.access})

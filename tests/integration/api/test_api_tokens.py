@@ -67,6 +67,16 @@ async def test_every_route_is_for_the_namespaces_of_a_token_and_what_it_may_do_t
             assert not await statuses(client, opened, ns, token) & {401, 403, 500}
 
 
+async def test_a_token_for_the_metrics_opens_no_namespace(database_url: str) -> None:
+    metrics = Token(access="metrics")
+    async with served(database_url, api_key=KEY) as client:
+        routes = await routes_of(client)
+        assert await statuses(client, [("GET", "/metrics")], "", metrics) == {200}
+        assert await statuses(client, {*routes} - OPEN_TO_TOKENS - {("GET", "/metrics")}, "ana", metrics) == {403}
+        assert (await client.get("/v1/namespaces", headers=bearer(metrics))).json() == {"namespaces": []}
+        assert (await client.post("/mcp/ana", json={}, headers=bearer(metrics))).status_code == 403
+
+
 async def test_a_token_in_use(database_url: str) -> None:
     async with served(database_url, api_key=KEY) as client:
         for ns in ("ana", "ben"):
@@ -94,6 +104,7 @@ REFUSED = {
     "no namespaces": (jwt.encode({"access": "read"}, KEY, "HS256"), "`namespaces`"),
     "none of them": (jwt.encode(claims(namespaces=[]), KEY, "HS256"), "namespaces"),
     "one that is no list": (jwt.encode(claims(namespaces="ana"), KEY, "HS256"), "namespaces"),
+    "metrics of one": (jwt.encode(claims(access="metrics"), KEY, "HS256"), "takes none"),
     "no access": (jwt.encode({"namespaces": ["ana"]}, KEY, "HS256"), "`access`"),
     "unknown access": (jwt.encode(claims(access="admin"), KEY, "HS256"), "admin"),
     "no token": ("a.b.c", "refused"),

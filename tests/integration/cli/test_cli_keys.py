@@ -47,6 +47,8 @@ def test_a_token_is_signed_with_the_servers_key() -> None:
     arguments = ("-n", "a", "--read-only", "--days", "2", "--json")
     printed = json.loads(command(NOWHERE, "keys", *arguments, TRIVET_API_KEY=key).output)
     assert token_of(printed["token"], key) == Token(namespaces=["a"], access="read")
+    scrapes = command(NOWHERE, "keys", "--metrics", TRIVET_API_KEY=key).stdout.strip()
+    assert token_of(scrapes, key) == Token(access="metrics")
     expires = jwt.decode(printed["token"], key, algorithms=["HS256"])["exp"]
     assert 0 <= time.time() + 2 * 86_400 - expires < 3_600
 
@@ -59,6 +61,8 @@ def test_a_token_is_signed_with_the_servers_key() -> None:
         (["-n", "a b"], "k" * 32, 1, "namespace: must be 1 to 128 letters"),
         (["--read-only"], "k" * 32, 2, "name a --namespace"),
         (["--days", "1"], "k" * 32, 2, "name a --namespace"),
+        (["--metrics", "-n", "a"], "k" * 32, 2, "--metrics opens no namespace"),
+        (["--metrics", "--read-only"], "k" * 32, 2, "--metrics opens no namespace"),
         *((["-n", "a", "--days", days], "k" * 32, 2, "--days must be") for days in ("0", "-1", "40000", "inf", "nan")),
     ],
 )
