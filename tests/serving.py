@@ -13,6 +13,7 @@ import uvicorn
 from litestar import Litestar
 
 from retrieval.api.app import create_app
+from retrieval.api.connections import BoundedConnection
 from retrieval.api.server import listening
 from retrieval.settings import Settings
 from tests.processes import PATIENCE_S, status, until
@@ -75,7 +76,14 @@ def on_a_port(settings: Settings) -> Iterator[str]:
     """A server in a thread; its URL."""
     with listening(settings) as listener:
         server = uvicorn.Server(
-            uvicorn.Config(create_app(settings), lifespan="on", ws="none", log_config=None, access_log=False)
+            uvicorn.Config(
+                create_app(settings),
+                http=BoundedConnection,
+                lifespan="on",
+                ws="none",
+                log_config=None,
+                access_log=False,
+            )
         )
         thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listener]),))
         thread.start()

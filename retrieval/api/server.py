@@ -28,6 +28,7 @@ from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import SIGNALS
 
 from native.malloc import trim_heap
+from retrieval.api.connections import KEEP_ALIVE_S, BoundedConnection
 from retrieval.errors import SettingsError, StoreUnavailable
 from retrieval.settings import Settings, variable_of
 from retrieval.store.embedded.instance import EmbeddedPostgres, signals_raise
@@ -46,12 +47,6 @@ _PR_SET_PDEATHSIG = 1
 
 GRACE_S = 10
 """How long requests under way may take to end once the server is told to stop."""
-
-KEEP_ALIVE_S = 75
-"""How long an idle connection is kept: longer than clients keep theirs, or a request may meet one just being closed.
-
-httpx keeps them for 5 seconds, which is uvicorn's default, too.
-"""
 
 
 def run(settings: Settings) -> None:
@@ -177,7 +172,7 @@ def _config(app: Litestar | str, settings: Settings) -> uvicorn.Config:
         port=settings.port,
         workers=settings.workers,
         loop="uvloop",
-        http="httptools",
+        http=BoundedConnection,
         ws="none",
         lifespan="on",
         log_config=None,

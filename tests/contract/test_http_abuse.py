@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import socket
+import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import httpx
@@ -11,6 +13,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from retrieval.api import connections
+from tests.processes import PATIENCE_S
 from tests.serving import on_a_port, settings_for
 
 JSON = {"content-type": "application/json"}
@@ -122,3 +126,63 @@ def test_odd_texts_are_stored_and_found(client: httpx.Client, subtests: pytest.S
                 pack = client.post(CONTEXT, json={"query": text, "format": layout, "max_tokens": 64})
                 assert pack.status_code == 200, pack.text
                 assert pack.json()["tokens_used"] <= 64
+
+
+CHUNKED = (
+    b"POST /v1/classify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
+
+
+def connected(client: httpx.Client) -> socket.socket:
+    """A connection of its own to the server."""
+    return socket.create_connection((client.base_url.host, client.base_url.port or 80), PATIENCE_S)
+
+
+def is_cut_off(connection: socket.socket, pieces: Iterable[bytes], *, pause_s: float = 0) -> bool:
+    """Whether the server closes a connection before it has taken all pieces."""
+    try:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(pause_s)
+    except (BrokenPipeError, ConnectionResetError):
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("start", "rest"),
+    [
+        (b"GET /version?", b"a"),
+        (b"GET /version HTTP/1.1\r\nHost: localhost\r\nX-A: ", b"a"),
+        (b"GET /version HTTP/1.1\r\nHost: localhost\r\n", b"X-A: a\r\n"),
+        (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X-A: a\r\n"),
+        (CHUNKED + b"2;", b"a"),
+    ],
+    ids=["address", "header", "headers", "trailers", "extension"],
+)
+def test_what_has_no_end_beside_a_body_is_cut_off(client: httpx.Client, start: bytes, rest: bytes) -> None:
+    """Nobody needs a key for it, and the server would keep all of it."""
+    piece = rest * (65_536 // len(rest))
+    with connected(client) as connection:
+        connection.sendall(start)
+        assert is_cut_off(connection, [piece] * 1_024)
+    assert client.get("/version").status_code == 200
+
+
+def test_a_long_request_line_is_read(client: httpx.Client) -> None:
+    """As that of a list with many filters."""
+    sessions = [f"{number:036}" for number in range(1_000)]
+    answer = client.get(MEMORIES, params={"filters": json.dumps({"session_id": sessions})})
+    assert (answer.status_code, answer.json()["memories"]) == (200, [])
+
+
+def test_a_client_that_does_not_finish_its_headers(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for, whether it sends nothing or a byte now and then; one that is slow with a body is."""
+    monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 2)
+    with connected(client) as silent, connected(client) as slow, connected(client) as body:
+        body.sendall(CHUNKED)
+        assert is_cut_off(slow, [b"GET /version HTTP/1.1\r\nX-A: ", *[b"a"] * 1_000], pause_s=0.05)
+        assert silent.recv(1) == b""
+        body.sendall(b"2\r\n{}\r\n0\r\n\r\n")
+        assert body.recv(12) == b"HTTP/1.1 422"

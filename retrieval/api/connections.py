@@ -1,0 +1,66 @@
+"""What a connection may send before its request is whole: neither uvicorn nor httptools bounds it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+KEEP_ALIVE_S = 75
+"""How long an idle connection is kept: longer than clients keep theirs, or a request may meet one just being closed.
+
+httpx keeps them for 5 seconds, which is uvicorn's default, too.
+"""
+
+HEAD_TIMEOUT_S = KEEP_ALIVE_S
+"""How long a client may take from its connection, or a request's first byte, to the end of the request's headers."""
+
+MAX_HEAD_BYTES = 256 * 1024
+"""Most bytes of a request's line and headers, or of what follows its body; filters of a list may make a long line."""
+
+
+class BoundedConnection(HttpToolsProtocol):
+    """Closes a connection whose request line and headers are too long or too slow.
+
+    Anybody may send them, with or without the key.
+    """
+
+    _unread_bytes = 0
+    """Received since the last headers or piece of a body that was whole; of others the parser says nothing."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing more."""
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, then refuse if too much has come of which the parser has made nothing."""
+        self._unread_bytes += len(data)
+        super().data_received(data)
+        if self._unread_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response(f"The request has more than {MAX_HEAD_BYTES} bytes beside its body.")
+
+    def on_message_begin(self) -> None:
+        """Wait for the request's headers."""
+        super().on_message_begin()
+        self._timer.cancel()
+        self._start_timer()
+
+    def on_headers_complete(self) -> None:
+        """Start the request; its body may take its time."""
+        self._timer.cancel()
+        self._unread_bytes = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Hand on a piece of the body, whose length the request's handler bounds."""
+        self._unread_bytes = 0
+        super().on_body(body)
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self.timeout_keep_alive_handler)
