@@ -39,6 +39,9 @@ APP = f"{__name__}:app_from_env"
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder in which workers count together; prometheus_client reads it when imported."""
 
+MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it has a name of its own
+"""Where that folder is, if this exists: a worker that counts in a file on a full disk is killed by SIGBUS."""
+
 START_METHOD = "fork" if sys.platform == "linux" else "spawn"
 """How workers start: elsewhere the system's libraries may not be forked."""
 
@@ -206,7 +209,8 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
             stack.callback(postgres.stop)
             with ThreadPoolExecutor(max_workers=1) as beside:  # signals must not end it half-way
                 beside.submit(postgres.start).result()
-        folder = stack.enter_context(TemporaryDirectory(prefix="trivet-metrics-"))
+        where = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
+        folder = stack.enter_context(TemporaryDirectory(prefix="trivet-metrics-", dir=where))
         os.environ.update({**as_environment(settings), SHARED_FOLDER: folder})
         uvicorn._subprocess.spawn = multiprocessing.get_context(START_METHOD)  # type: ignore[assignment]
         if START_METHOD == "fork":

@@ -180,15 +180,24 @@ def use_up_the_log(data_dir: Path) -> None:
 def small_disk(folder: Path) -> Iterator[None]:
     """A disk with room for hardly more than a new database."""
     used = folder.rename(folder.with_name("used"))
+    with disk(folder, "160m"):
+        subprocess.run(("cp", "-a", used / "postgres", folder), check=True)
+        try:
+            yield
+        finally:
+            kill_postgres_in(folder)
+
+
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[None]:
+    """A disk of its own for a new folder."""
     folder.mkdir()
-    mount = ("mount", "-t", "tmpfs", "-o", "size=160m,mode=755", "tmpfs", str(folder))
+    mount = ("mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", str(folder))
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("a disk of limited size cannot be mounted here")
     try:
-        subprocess.run(("cp", "-a", used / "postgres", folder), check=True)
         yield
     finally:
-        kill_postgres_in(folder)
         subprocess.run(("umount", "--lazy", str(folder)), check=True)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.faults.test_embedded_dies import add, found
+from tests.faults.test_embedded_dies import add, disk, fill, found
 from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, serving, status, unheard, until
 
 
@@ -48,6 +48,17 @@ def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postg
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(PATIENCE_S) == 0
     assert postgres_in(data_dir) == []
+
+
+def test_no_worker_is_killed_where_temporary_files_have_no_room(data_dir: Path, tmp_path: Path) -> None:
+    """What they count together is in memory."""
+    temporary = tmp_path / "tmp"
+    settings = {"TRIVET_DATA_DIR": str(data_dir), "TMPDIR": str(temporary)}
+    with disk(temporary, "1m"), serving(**settings, workers=2) as server:
+        fill(temporary / "all")
+        before = workers(server)
+        assert [status(f"{server.url}/{path}") for path in ("version", "", "metrics", "docs") * 8] == [200] * 32
+        assert workers(server) == before
 
 
 def test_workers_end_with_their_parent_and_the_last_stops_postgres(server: Serving, data_dir: Path) -> None:
