@@ -40,14 +40,21 @@ WARM_S = 60.0
 STATEMENT_TIMEOUT_MS = 30_000
 """Statement timeout; bulk work sets its own with `set local`."""
 
+LOCK_TIMEOUT_MS = 30_000
+"""How long a statement waits for a lock, however long it may take: others wait for its connection meanwhile."""
+
 MOST_PREPARED = 300
 """Prepared statements per connection; more than exist, counting the filter combinations that callers use."""
+
+# psycopg reads no time in another date style.
+_SINGLE = "select set_config('datestyle', 'ISO', false), set_config('lock_timeout', %(lock_timeout)s, false)"
 
 # Writers see what was committed while they waited for a lock, whatever the database's default is.
 # Generic plans: every statement is a lookup by key whose plan does not depend on the values, and replanning one of the
 # graph's statements costs more than running it.
 _SESSION = """
     select set_config('statement_timeout', %(statement_timeout)s, false),
+           set_config('lock_timeout', %(lock_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
            set_config('default_transaction_isolation', 'read committed', false),
            set_config('jit', 'off', false),
@@ -121,7 +128,11 @@ class Pool(AsyncConnectionPool[Connection]):
     async def _prepare(self, connection: Connection) -> None:
         """Set session options of a new connection and register types."""
         connection.prepared_max = MOST_PREPARED
-        limits = {"statement_timeout": str(STATEMENT_TIMEOUT_MS), "idle_timeout": "60000"}
+        limits = {
+            "statement_timeout": str(STATEMENT_TIMEOUT_MS),
+            "lock_timeout": str(LOCK_TIMEOUT_MS),
+            "idle_timeout": "60000",
+        }
         [[*_, vector, vectors]] = await (await connection.execute(_SESSION, limits)).fetchall()
         register_halfvec_info(connection, TypeInfo("halfvec", vector, vectors))
         set_json_loads(orjson.loads, connection)
@@ -201,7 +212,7 @@ async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection
         async with AsyncExitStack() as stack:
             connection = await AsyncConnection.connect(_conninfo(url, timeout_s), autocommit=True)
             stack.push_async_callback(connection.close)
-            await connection.execute("set datestyle = 'ISO'")  # psycopg reads no time in another one
+            await connection.execute(_SINGLE, {"lock_timeout": str(LOCK_TIMEOUT_MS)})
             stack.pop_all()
             return connection
     except psycopg.OperationalError as exc:

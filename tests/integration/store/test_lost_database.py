@@ -110,6 +110,20 @@ async def test_what_the_driver_raises_becomes_ours(pool: Pool, statement: str, e
         assert await (await conn.execute("select 1")).fetchone() == (1,)
 
 
+async def test_nobody_waits_long_for_a_lock(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a statement may take: as many that wait as there are connections would be a server that is down."""
+    monkeypatch.setattr("retrieval.store.pool.LOCK_TIMEOUT_MS", 300)
+    async with served(database_url) as client, asyncio.timeout(WAIT_TIMEOUT_S):
+        memory = {"id": "m1", "text": "My sister Ines moved to Porto."}
+        await client.post(f"{NAMESPACE}/memories", json={"memories": [memory]})
+        with psycopg.connect(database_url) as other:
+            other.execute("select from memory for update")
+            problem_of(await client.delete(f"{NAMESPACE}/memories/m1"), 503)
+            other.execute("lock table memory")
+            problem_of(await client.get(f"{NAMESPACE}/export"), 503)
+        assert (await client.delete(f"{NAMESPACE}/memories/m1")).status_code == 204
+
+
 @pytest.fixture
 def clerk(database_url: str) -> Iterator[str]:
     """The database's URL for a role that may do all that Trivet does."""

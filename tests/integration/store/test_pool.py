@@ -100,7 +100,7 @@ async def test_a_connection_that_nobody_waits_for_any_more_is_closed(
     """Also where it is there already and is being set up."""
     opened, setting_up = list[psycopg.AsyncConnection[Any]](), asyncio.Event()
 
-    async def wait(conn: psycopg.AsyncConnection[Any], _statement: str) -> None:
+    async def wait(conn: psycopg.AsyncConnection[Any], *_: object) -> None:
         opened.append(conn)
         setting_up.set()
         await asyncio.Event().wait()
