@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import traceback
@@ -80,6 +81,9 @@ STATUS_OF: Mapping[type[Exception], int] = {
 }
 """The status of each error that may be told to the caller; all others are 500 without their message."""
 
+_SHORTAGES = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
+"""What the server's machine has not enough of at the moment: disk, open files, processes, memory."""
+
 TITLES: Mapping[int, str] = {
     400: "Bad request",
     401: "A valid key is needed",
@@ -156,6 +160,8 @@ def describe(error: Exception) -> ProblemDetailsException:
     if isinstance(error, HTTPException) and error.status_code in TITLES:
         detail = _ROUTER_DETAILS.get(error.status_code, error.detail)
         return problem(error.status_code, detail, headers=error.headers)
+    if isinstance(error, OSError) and error.errno in _SHORTAGES:
+        return problem(503, f"The server's machine is short of something: {error.strerror}")  # without the file's name
     status = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), 500)
     if isinstance(error, NotReady):
         return problem(status, str(error), error.faults)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hmac
 import logging
 import re
@@ -35,6 +36,13 @@ def test_status_of_each_error(error: Exception, status: int) -> None:
     found = problems.describe(error)
     assert found.status_code == status
     assert (str(error) in found.detail) == (status != 500)
+
+
+def test_what_the_machine_has_not_enough_of_is_told_without_the_files_name() -> None:
+    """It passes, unlike a defect of ours such as a file that is not there."""
+    found = problems.describe(OSError(errno.ENOSPC, "No space left on device", "/var/tmp/held"))
+    assert (found.status_code, found.detail.endswith(": No space left on device")) == (503, True)
+    assert problems.describe(FileNotFoundError(errno.ENOENT, "No such file", "/var/tmp/held")).status_code == 500
 
 
 def test_secrets_are_cut_out_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
