@@ -39,7 +39,7 @@ export function KeyForm({ onAccepted }: { onAccepted: () => void }) {
           />
         </label>
         <p id="key-help" class="hint">
-          The server's <code>TRIVET_API_KEY</code>. It stays in this tab.
+          The server's <code>TRIVET_API_KEY</code>, or a token. It stays in this tab.
         </p>
         {error && <p role="alert">{error}</p>}
         <button type="submit" class="primary">

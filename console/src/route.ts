@@ -23,7 +23,7 @@ export const joined = (names: string[]): string => names.map(encodeURIComponent)
 export const parted = (names: string): string[] => names.split("|").map(unescaped);
 
 export function parseRoute(hash: string): Route {
-  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const [, path = "", query = ""] = /^#?\/?([^?]*)\??(.*)$/.exec(hash) ?? [];
   const [namespace = "", view = "", ...id] = path.split("/").map(unescaped);
   return { namespace, view: view || "ask", id: id.join("/"), query: new URLSearchParams(query) };
 }

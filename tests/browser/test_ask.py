@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from urllib.parse import quote
 
 import httpx
@@ -208,6 +209,22 @@ def test_history_is_kept_and_cleared(console: Console) -> None:
     expect(page.get_by_text("History", exact=True)).to_have_count(0)
 
 
+def test_history_closes_by_escape_and_when_left(console: Console) -> None:
+    page = console.open()
+    page.get_by_role("searchbox").fill("Who is Biscuit?")
+    page.keyboard.press("Enter")
+    entry = page.get_by_role("button", name="Who is Biscuit?", exact=True)
+    page.get_by_text("History", exact=True).click()
+    entry.focus()
+    page.keyboard.press("Escape")
+    expect(entry).to_be_hidden()
+    expect(page.locator("summary").filter(has_text="History")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(entry).to_be_visible()
+    page.locator(".result").first.click()
+    expect(entry).to_be_hidden()
+
+
 def test_history_has_the_questions_of_all_tabs_that_were_answered(console: Console) -> None:
     """Not one that is too long, which the server refuses in one sentence."""
     page = console.open()
@@ -225,6 +242,30 @@ def test_history_has_the_questions_of_all_tabs_that_were_answered(console: Conso
     page.get_by_role("link", name="Tune").click()
     expect(page.get_by_role("region", name="Questions and intents").get_by_role("row")).to_have_count(3)
     console.faults[:] = [fault for fault in console.faults if "422" not in fault]
+
+
+def test_of_a_long_text_the_match_is_shown(console: Console) -> None:
+    text = f"{'The wind came from the west. ' * 500}The lighthouse keeper is called Ottoline. {'It rained. ' * 500}"
+    added = {"memories": [{"id": "log", "text": text}]}
+    httpx.post(f"{console.url}/v1/namespaces/logbook/memories", json=added, timeout=60).raise_for_status()
+    page = console.open("ask?q=Who keeps the lighthouse?", namespace="logbook")
+    shown = page.locator(".result-text")
+    expect(shown).to_contain_text("Ottoline")
+    assert len(shown.inner_text()) < 300
+
+
+def test_a_question_mark_in_an_address_is_part_of_the_question(console: Console) -> None:
+    page = console.open("ask?q=Who is Biscuit? And who is Owen?")
+    expect(page.get_by_role("searchbox")).to_have_value("Who is Biscuit? And who is Owen?")
+
+
+def test_on_a_phone_results_come_before_the_pack(new_console: Callable[..., Console], server: str) -> None:
+    """As they do for whoever goes by Tab."""
+    page = new_console(server, viewport={"width": 375, "height": 812}).open(ASKED)
+    results, pack = page.get_by_label("Results").bounding_box(), page.get_by_label("Context pack").bounding_box()
+    assert results is not None
+    assert pack is not None
+    assert results["y"] < pack["y"]
 
 
 @pytest.mark.parametrize("query", ["'; drop table memory; --", "<img src=x onerror=alert(1)>", "ß" * 2_000])

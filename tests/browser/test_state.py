@@ -16,6 +16,12 @@ _RUNNING = """
     select ns, 'j1', 'reembed', %s, 140, now() from namespace where name = %s
 """
 
+_LINES = """cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+}"""
+
 
 def test_a_running_job_is_shown_until_it_is_done(new_console: Callable[..., Console], database_url: str) -> None:
     """And how far it is, without anything being pressed."""
@@ -68,3 +74,13 @@ def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], d
         page.get_by_role("link", name="Ask", exact=True).click()
         expect(page.get_by_role("heading", name="Nothing stored yet")).to_be_visible()
         page.close()  # it asks the server again and again, and must not once that is gone
+
+
+def test_figures_stay_in_one_line_on_a_phone(new_console: Callable[..., Console], server: str) -> None:
+    """And what may be longest, the table of the namespaces, comes last."""
+    console = new_console(server, viewport={"width": 375, "height": 812})
+    page = console.open("state")
+    expect(page.get_by_role("heading", level=2).last).to_have_text("Namespaces")
+    assert page.eval_on_selector_all("td.number", f"cells => Math.max(...cells.map({_LINES}))") == 1
+    assert not console.is_too_wide()
+    page.close()  # it asks the server again and again, and must not once that is gone

@@ -168,7 +168,7 @@ export function Ask({ namespace, route }: ViewProps) {
 /** Questions about what the namespace itself mentions most. */
 function suggested([first, second]: EntitySummary[]): string[] {
   if (!first) return [];
-  const alone = [`What does ${first.name} like?`, `What happened to ${first.name} lately?`];
+  const alone = [`What is said about ${first.name}?`, `What is the latest about ${first.name}?`];
   return second ? [...alone, `How are ${first.name} and ${second.name} connected?`] : alone;
 }
 

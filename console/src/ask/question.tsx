@@ -1,3 +1,4 @@
+import type { TargetedEvent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 interface Props {
@@ -33,9 +34,10 @@ export function Question({ asked, history, onAsk, onForget }: Props) {
         Ask
       </button>
       {history.length > 0 && (
-        <details class="history" key={asked}>
+        <details class="history" key={asked} onKeyDown={closeByEscape} onFocusOut={closeIfLeft}>
           <summary>History</summary>
-          <div class="history-list">
+          {/* It can have the focus, so that a press between its entries does not leave it. */}
+          <div class="history-list" tabIndex={-1}>
             <ul>
               {history.map((question) => (
                 <li key={question}>
@@ -60,4 +62,16 @@ export function Question({ asked, history, onAsk, onForget }: Props) {
       )}
     </form>
   );
+}
+
+type DetailsEvent<E extends Event> = TargetedEvent<HTMLDetailsElement, E>;
+
+function closeByEscape({ key, currentTarget: list }: DetailsEvent<KeyboardEvent>): void {
+  if (key !== "Escape" || !list.open) return;
+  list.open = false;
+  list.querySelector("summary")!.focus();
+}
+
+function closeIfLeft({ relatedTarget, currentTarget: list }: DetailsEvent<FocusEvent>): void {
+  if (!list.contains(relatedTarget as Node | null)) list.open = false;
 }

@@ -8,6 +8,8 @@ import type { FeedbackState } from "./feedback";
 import { JudgeButtons } from "./judge_buttons";
 
 const FIRST = 10;
+/** Of a longer text, the snippet around its match is shown; the memory's page has all of it. */
+const LONGEST = 1_000;
 
 interface Props {
   namespace: string;
@@ -64,7 +66,7 @@ function ResultCard({ namespace, answer, query, opened, feedback, result, rank }
           <JudgeButtons feedback={feedback} query={query} answer={answer} id={result.id} className="thumb" />
         </span>
       </header>
-      <p class="result-text">{result.text}</p>
+      <p class="result-text">{result.text.length > LONGEST ? result.snippet : result.text}</p>
       <details open={rank <= 3 || isOpened}>
         <summary>
           {LEGS.filter((leg) => result.legs[leg])

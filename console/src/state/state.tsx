@@ -46,10 +46,10 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
       {failed && <Failure error={failed} onRetry={state.reload} />}
       {state.data && <Findings findings={state.data.findings} />}
       <Jobs />
-      {state.data && <Namespaces namespaces={namespaces} state={state.data} />}
       {metrics.data && <Answers samples={metrics.data} />}
       {metrics.data && <Stages samples={metrics.data} />}
       {metrics.data && <Requests samples={metrics.data} />}
+      {state.data && <Namespaces namespaces={namespaces} state={state.data} />}
     </div>
   );
 }
