@@ -69,6 +69,11 @@ async def _show(settings: Settings, to: Console) -> None:
         counts = ", ".join(f"{count} {status}" for status, count in stored.counts.items())
         rate = len(folder.corpus) / stored.seconds
         say(to, f"stored {len(folder.corpus)} messages in {stored.seconds:.1f} s ({rate:.0f}/s): {counts}")
+        say(
+            to,
+            "of each item of a pack: its rank in the fusion and in each leg; * marks what the sample calls evidence",
+            "dim",
+        )
         queries = {query.id: query for query in folder.queries}
         for number, id_ in enumerate(QUESTIONS, start=1):
             await _show_pack(engine, queries[id_], f"{number}/{len(QUESTIONS)}", to)

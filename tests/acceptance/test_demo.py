@@ -84,6 +84,8 @@ def check_packs(printed: str) -> None:
         assert re.search(r"^ms       .*total \d+\.\d", pack, re.M)
         assert re.search(r"^context pack, \d+ of 400 tokens:$", pack, re.M)
         assert re.search(r"^evidence: \d of \d", pack, re.M)
+    assert re.search(r"^ +\[\d+\] .* \(comes with \[\d+\]\)$", printed, re.M)
+    assert "* marks what the sample calls evidence" in printed
     found = re.search(r"recall@10 (\d\.\d{3})", printed)
     assert found
     assert float(found[1]) > 0.4
