@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import count
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
@@ -37,6 +37,7 @@ from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResp
 from trivet import calls
 from trivet.calls import LONG_WORK_S, Call, NewMemory
 from trivet.errors import InvalidInput
+from trivet.fields import ContextFields, FilterFields, SearchFields
 
 T = TypeVar("T")
 
@@ -128,7 +129,9 @@ class AsyncClient:
             raise refusal
         return results
 
-    async def search(self, query: str, *, namespace: str | None = None, **fields: Any) -> SearchResponse:
+    async def search(
+        self, query: str, *, namespace: str | None = None, **fields: Unpack[SearchFields]
+    ) -> SearchResponse:
         """Ranked memories; `fields` are those of a search, such as `top_k`, `filters` and `explain`."""
         body = {"query": query, **fields}
         return await self._send(Call("POST", self._path(namespace, "search"), SearchResponse, body))
@@ -139,7 +142,7 @@ class AsyncClient:
         messages: Iterable[object] | None = None,
         *,
         namespace: str | None = None,
-        **fields: Any,
+        **fields: Unpack[ContextFields],
     ) -> ContextResponse:
         """A context pack for a query or for a conversation; `fields` are those of a pack, such as `max_tokens`.
 
@@ -158,7 +161,7 @@ class AsyncClient:
         """One memory."""
         return await self._send(Call("GET", self._path(namespace, "memories", id), Memory))
 
-    async def get_all(self, *, namespace: str | None = None, **filters: Any) -> AsyncIterator[Memory]:
+    async def get_all(self, *, namespace: str | None = None, **filters: Unpack[FilterFields]) -> AsyncIterator[Memory]:
         """All memories that meet the filters and have not expired, oldest insertion first; reads page after page.
 
         Each comes once, though a change, which is an insertion, takes it to the end: the loop may change what it gets.
@@ -179,7 +182,12 @@ class AsyncClient:
         return await self._send(calls.update(self._path(namespace, "memories", id), fields))
 
     async def update_all(
-        self, set: Mapping[str, Any], *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Any
+        self,
+        set: Mapping[str, Any],
+        *,
+        ids: Iterable[str] = (),
+        namespace: str | None = None,
+        **filters: Unpack[FilterFields],
     ) -> UpdateReceipt:
         """Set fields of the memories of these ids, or of all that meet the filters, in one transaction."""
         path = self._path(namespace, "memories", "update")
@@ -191,7 +199,9 @@ class AsyncClient:
         """Delete one memory."""
         await self._send(Call("DELETE", self._path(namespace, "memories", id), type(None), is_repeatable=False))
 
-    async def delete_all(self, *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Any) -> int:
+    async def delete_all(
+        self, *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Unpack[FilterFields]
+    ) -> int:
         """Delete the memories of these ids, or all that meet the filters; returns how many there were.
 
         Raises:

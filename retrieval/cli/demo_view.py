@@ -77,7 +77,7 @@ def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
     for item in response.items:
         star = "*" if item.id in query.relevant else ""
         if (result := results.get(item.id)) is None:
-            rows.append([item.citation, *"-" * (1 + len(Leg)), star, f"(comes with {citations[item.needed_by]})"])
+            rows.append([item.citation, *"-" * (1 + len(Leg)), star, f"(comes with {citations[str(item.needed_by)]})"])
             continue
         legs = [str(result.legs[leg].rank) if leg in result.legs else "-" for leg in Leg]
         text = printable(result.text).replace("\n", " ")

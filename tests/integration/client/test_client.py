@@ -248,7 +248,7 @@ def test_what_is_wrong_is_said_in_the_words_of_the_server(ana: trivet.Client) ->
     with pytest.raises(trivet.NotFound, match="'ana'"):
         ana.search("anything")
     with pytest.raises(trivet.InvalidInput, match="there is no such field") as raised:
-        ana.search("anything", top=3)
+        ana.search("anything", top=3)  # type: ignore[call-arg]
     assert raised.value.loc == ("top",)
     results = ana.add([{"id": "good", "text": "x"}, {"id": "bad", "text": ""}])
     assert [result.status for result in results] == ["created", "rejected"]

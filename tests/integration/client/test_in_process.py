@@ -31,7 +31,7 @@ def test_the_synchronous_one_is_used_from_several_threads(database_url: str) -> 
         assert memory.search("boat", top_k=20).degraded == []
         assert "Boat number 7" in memory.context("boat number 7", max_tokens=100).context
         with pytest.raises(trivet.InvalidInput, match="top"):
-            memory.search("boat", top=3)
+            memory.search("boat", top=3)  # type: ignore[call-arg]
     with pytest.raises(RuntimeError):
         memory.search("boat")
 

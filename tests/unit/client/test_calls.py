@@ -6,7 +6,7 @@ import base64
 import re
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import httpx
 import msgspec
@@ -15,6 +15,7 @@ import pytest
 import trivet
 from retrieval.errors import NO_SUCH_PATH
 from retrieval.settings import Settings
+from retrieval.types.search import ContextRequest, Filters, SearchRequest
 from trivet.generate import FOLDER, TARGET, synchronous
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -36,6 +37,21 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_the_synchronous_client_is_the_one_that_is_made_of_the_other() -> None:
     assert (FOLDER / TARGET).read_text(encoding="utf-8") == synchronous()
+
+
+@pytest.mark.parametrize(
+    ("method", "request_type", "own"),
+    [
+        ("search", SearchRequest, {"query"}),
+        ("context", ContextRequest, {"query", "messages"}),
+        ("get_all", Filters, set()),
+    ],
+)
+def test_an_editor_knows_the_fields_that_the_server_takes(method: str, request_type: type, own: set[str]) -> None:
+    """By the type of a method's keyword arguments."""
+    hints = get_type_hints(getattr(trivet.Client, method))
+    [named] = get_args(next(hints[name] for name in ("fields", "filters") if name in hints))
+    assert {*get_type_hints(named), *own} == {field.name for field in msgspec.structs.fields(request_type)}
 
 
 @pytest.mark.parametrize("name", ["a/b", "../../admin", "?x=1", "#", "a b", "é", "%2F", "a%2e%2e"])
