@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from msgspec import structs
@@ -24,6 +24,12 @@ from retrieval.text.time.sessions import CountedSession, find_session
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
+
+_DAY = 86_400_000_000
+"""Microseconds."""
+
+_CYCLE_DAYS = 146_097
+"""Days after which the calendar repeats: 400 years."""
 
 _WORD = re.compile(r"\w+")
 _ASKING = word_list("words_of_asking")
@@ -107,11 +113,17 @@ def in_periods(created: NDArray[np.int64], periods: Iterable[Period], *, grace: 
     mask = np.zeros(created.size, np.bool_)
     for period in periods:
         if period.month is not None:
-            months = (created.astype("timedelta64[us]") + np.datetime64("2000-01-01")).astype("datetime64[M]")
-            mask |= months.astype(np.int64) % 12 == period.month - 1
+            mask |= _months()[created // _DAY % _CYCLE_DAYS] == period.month
         else:
             mask |= (created >= _since(period.start, -1)) & (created < _since(period.end, 1, grace))
     return mask
+
+
+@cache
+def _months() -> NDArray[np.int8]:
+    """The month of each day of the calendar's cycle; NumPy takes ten times as long to compute that of each memory."""
+    days = np.datetime64("2000-01-01") + np.arange(_CYCLE_DAYS)
+    return (days.astype("datetime64[M]").astype(np.int64) % 12 + 1).astype(np.int8)
 
 
 def _since(moment: datetime | None, side: int, grace: timedelta = timedelta(0)) -> int:

@@ -14,7 +14,9 @@ from retrieval.legs.query_terms import in_periods
 from retrieval.text.time.periods import Period
 
 ZONES = st.integers(-14 * 4, 14 * 4).map(lambda quarters: timezone(timedelta(minutes=15 * quarters)))
-MOMENTS = st.datetimes(datetime(1999, 1, 1), datetime(2001, 1, 1), timezones=ZONES)
+MOMENTS = st.datetimes(datetime(1999, 1, 1), datetime(2001, 1, 1), timezones=ZONES) | st.datetimes(
+    datetime(1, 1, 3), datetime(9999, 12, 29), timezones=ZONES
+)
 PERIODS = st.one_of(
     st.builds(Period, start=st.none() | MOMENTS, end=st.none() | MOMENTS),
     st.integers(1, 12).map(lambda month: Period(start=None, end=None, month=month)),
