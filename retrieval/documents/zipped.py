@@ -52,8 +52,10 @@ def read_word(content: bytes) -> Reading:
 
 def _with_head(table: Any) -> Any:
     """A table with its first row as its head: Word seldom says that it is, and Markdown has no other tables."""
-    head, *body = table.children
-    return table.copy(children=[head.copy(is_header=True), *body]) if body and len(head.children) > 1 else table
+    rows = table.children
+    if len(rows) < 2 or len(rows[0].children) < 2:
+        return table
+    return table.copy(children=[rows[0].copy(is_header=True), *rows[1:]])
 
 
 def read_odt(content: bytes) -> Reading:
@@ -83,9 +85,9 @@ def _body(content: bytes) -> ElementTree.Element:
     """What an OpenDocument file holds, prepared for `_html`."""
     body = next(_root(_opened(content), "content.xml").iterfind("{*}body/*"))
     for table in body.iterfind(".//{*}table"):
-        head, *others = table.iterfind(".//{*}table-row")
-        if others and len(head) > 1:  # as in `_with_head`
-            for cell in head:
+        rows = table.findall(".//{*}table-row")
+        if len(rows) > 1 and len(rows[0]) > 1:  # as in `_with_head`
+            for cell in rows[0]:
                 cell.tag = "th"
     for each in (*body.iterfind(".//{*}list-item"), *body.iterfind(".//{*}table-row/*")):
         if len(each.findall("{*}p")) == 1:

@@ -94,6 +94,11 @@ async def test_an_opendocument_text() -> None:
     assert (found.title, found.structure) == ("Tea handbook", "markdown")
 
 
+@pytest.mark.parametrize("file", [odt("<table:table/><text:p>Steep it.</text:p>"), word([], ("", "Steep it."))])
+async def test_a_table_without_rows_is_nothing(file: bytes) -> None:
+    assert (await extract(file, None)).text == "Steep it."
+
+
 async def test_an_opendocument_text_without_a_title_has_that_of_its_one_heading() -> None:
     assert (await extract(odt("<text:h>Green</text:h><text:p>Steep it.</text:p>"), None)).title == "Green"
 
