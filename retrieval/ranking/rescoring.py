@@ -125,10 +125,11 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
     terms = None if bm25 is None else bm25.terms
     if not weight or terms is None or terms.query is None or not terms.query.period_docs.size:
         return rescored
-    period_docs = set(terms.query.period_docs.tolist())
+    docs, period_docs = np.array(candidates.docs), terms.query.period_docs
+    nearest = np.minimum(period_docs.searchsorted(docs), period_docs.size - 1)  # all may be of a long period: no set
+    favoured = (period_docs[nearest] == docs).tolist()
     bonus = weight * PERIOD_BONUS * float(np.std(list(rescored.scores.values())))
-    favoured = {number for number, doc in enumerate(candidates.docs) if doc in period_docs}
-    scores = {number: score + bonus * (number in favoured) for number, score in rescored.scores.items()}
+    scores = {number: score + bonus * favoured[number] for number, score in rescored.scores.items()}
     return replace(rescored, scores=scores)
 
 
