@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from native.cpu import LEVELS, file_name
 
-_no_bytes = (ctypes.c_char * 0).from_buffer
+# An array is declared as a buffer by the types of some versions of NumPy alone.
+_no_bytes: Callable[[Any], ctypes.Array[ctypes.c_char]] = (ctypes.c_char * 0).from_buffer
 
 _ADVICE = """
 Trivet cannot run without this library, which is compiled when Trivet is installed. In a checkout run `make`, elsewhere
@@ -56,7 +57,7 @@ def _checked(result: Any, *_: object) -> Any:
 def address(array: NDArray[Any]) -> int:
     """The address of an array's first element; the caller ensures type and life. ValueError if it is not contiguous."""
     try:
-        return ctypes.addressof(_no_bytes(array))  # type: ignore[arg-type]  # not declared as a buffer by NumPy
+        return ctypes.addressof(_no_bytes(array))
     except TypeError:  # not contiguous, or read-only
         interface = array.__array_interface__  # half the time of `array.ctypes.data`
         if interface["strides"] is not None:

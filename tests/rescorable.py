@@ -69,8 +69,9 @@ def evidence(rng: np.random.Generator, ids: Sequence[str]) -> QueryPerformanceFe
 def particulars(rng: np.random.Generator, ids: Sequence[str], said: Sequence[str] = SAID) -> CandidateInputs:
     """Of memories of 8 dimensions, by up to 3 speakers in up to 4 sessions, that say some of these texts."""
     n = len(ids)
-    vectors = rng.normal(size=(n, 8))
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+    directions = rng.normal(size=(n, 8))
+    lengths = np.linalg.norm(directions, axis=1, keepdims=True)
+    vectors = (directions / lengths).astype(np.float16).astype(np.float32)
     own, mixed, covered, shared, rarest = (rng.random(n).astype(np.float32) for _ in range(5))
     has_title = rng.random(n) < 0.3
     return CandidateInputs(

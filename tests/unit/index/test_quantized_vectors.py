@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,10 +33,11 @@ def kept(ordinals: int, docs: list[int], vectors: NDArray[np.float32]) -> Quanti
     return quantised
 
 
-def by_upper_bits(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def by_upper_bits(vectors: NDArray[np.float32]) -> NDArray[np.floating[Any]]:
     """What the upper 8 of the 12 bits say, the others being what they are on average."""
     units = np.abs(vectors).max(axis=1, keepdims=True) / 2_047
-    coarse: NDArray[np.float32] = units * (16 * np.floor(np.rint(QuantizedVectors.rounded(vectors) / units) / 16) + 7.5)
+    upper = np.floor(np.rint(QuantizedVectors.rounded(vectors) / units) / 16)
+    coarse: NDArray[np.floating[Any]] = units * (16 * upper + 7.5)
     return coarse
 
 
