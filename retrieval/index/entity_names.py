@@ -36,9 +36,6 @@ MOST_SIMILAR = 16
 MOST_RIVALS = 16
 """Names with a full given name that a nickname in the query may stand for that are looked at."""
 
-MOST_UNNAMED = 1_024
-"""Names that ceased to be some, after which their words are taken out of the index, which copies it."""
-
 _FORGOTTEN = -2
 """In the place of the memory that gives an alias: nobody gives it any more."""
 
@@ -46,28 +43,25 @@ _FORGOTTEN = -2
 class EntityNames(Persistent):
     """Names by code, in the order in which they came; none is removed, but one that no memory mentions is not found."""
 
-    PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases", "_count")
-    COPIED = ("_are_names.values", "_names._starts.values", "_names._sizes.values", "_aliases._docs.values")
+    PARTS = ("_ids", "_are_names", "_were_names", "_keys", "_names", "_by_id", "_by_word", "_aliases", "_count")
+    COPIED = (
+        "_are_names.values",
+        "_were_names.values",
+        "_names._starts.values",
+        "_names._sizes.values",
+        "_aliases._docs.values",
+    )
     """Those in which an entity that is described anew, or an alias that is taken away, replaces something."""
 
     def __init__(self) -> None:
         self._ids = GrowableArray(np.int64, 0)
         self._are_names = GrowableArray(np.bool_, False)
         self._keys, self._names = StringColumn(), StringColumn()
-        self._by_id, self._by_word = HashIndex(), HashIndex(np.int64)  # codes by id, ids by word
-        self._unnamed: set[int] = set()
-        """What is no proper name any more but is still there by its words."""
+        self._by_id, self._by_word = HashIndex(), HashIndex()
+        self._were_names = GrowableArray(np.bool_, False)
+        """Which are there by their words: what is no proper name any more still is."""
         self._aliases = _AliasTable()
         self._count = 0
-
-    def arrays(self) -> dict[str, Any]:
-        """All that there is to them."""
-        return super().arrays() | {"unnamed": np.array([*self._unnamed], np.int64)}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Use the `arrays` of others from now on."""
-        super().restore(arrays)
-        self._unnamed.update(arrays["unnamed"].tolist())
 
     def put(self, given: Entities, roots: Collection[int] = ()) -> None:
         """Add entities, each once, or say anew what they are called; one that is gone is called nothing.
@@ -124,7 +118,7 @@ class EntityNames(Persistent):
         anew._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
         return (
             self._by_id.entries() == anew._by_id.entries()
-            and {entry for entry in self._by_word.entries() if entry[1] not in self._unnamed} == anew._by_word.entries()
+            and {entry for entry in self._by_word.entries() if self._are_names[entry[1]]} == anew._by_word.entries()
             and np.array_equal(self._ids[every], anew._ids[every])
             and self._aliases.are_consistent
         )
@@ -191,22 +185,15 @@ class EntityNames(Persistent):
         keys = [key or "" for key in given.keys]  # one that is gone is not new
         self._keys.put_strings(new, [*compress(keys, is_new.tolist())])
         self._put_names(codes, is_new, [name or "" for name in given.names])
-        self._are_names.ensure(self._count)
-        are_names, were_names = np.array(given.are_names, np.bool_), self._are_names[codes]
+        are_names = np.array(given.are_names, np.bool_)
         self._are_names.put(codes, are_names)
-        self._unnamed.update(given.ids[were_names & ~are_names].tolist())
-        if len(self._unnamed) > MOST_UNNAMED:
-            self._by_word.remove(np.array([*self._unnamed], np.int64))
-            self._unnamed.clear()
-        new_names = are_names & ~were_names
-        if self._unnamed:
-            new_names &= ~np.isin(given.ids, [*self._unnamed])
-            self._unnamed.difference_update(given.ids[are_names].tolist())
+        self._were_names.ensure(self._count)
+        new_names = are_names & ~self._were_names[codes]
+        self._were_names.put(codes[new_names], True)
         words = [name_tokens(key) for key in compress(keys, new_names.tolist())]
         if words:
-            self._by_word.add(
-                hashes_of([*map(fold, chain(*words))]), np.repeat(given.ids[new_names], [*map(len, words)])
-            )
+            named = np.repeat(codes[new_names].astype(np.int32), [*map(len, words)])
+            self._by_word.add(hashes_of([*map(fold, chain(*words))]), named)
 
     def _put_names(self, codes: NDArray[np.int64], is_new: NDArray[np.bool_], names: Sequence[str]) -> None:
         """Set the names of some entities; that of one that is here only if it has another, as its text is appended."""
@@ -219,11 +206,12 @@ class EntityNames(Persistent):
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the first `MOST_BEARERS` proper names that have it, with any diacritics, ascending."""
         found = []
-        most = MOST_BEARERS + len(self._unnamed)
-        for bearers in self._by_word.numbers(hashes_of([*map(fold, words)])):
-            if len(bearers) > most:
-                bearers = np.partition(bearers, most)[:most]
-            found.append(sorted({*bearers.tolist()} - self._unnamed)[:MOST_BEARERS])
+        for codes in self._by_word.numbers(hashes_of([*map(fold, words)])):
+            are_names = self._are_names.values.take(codes)
+            bearers = self._ids.values.take(codes if are_names.all() else codes[are_names])
+            if len(bearers) > MOST_BEARERS:
+                bearers = np.partition(bearers, MOST_BEARERS)[:MOST_BEARERS]
+            found.append(sorted({*bearers.tolist()}))  # one has a word with and without its accents
         return found
 
     def _named(self, spans: Mapping[int, str], roots: Roots, alive: NDArray[np.bool_]) -> dict[int, list[str]]:

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import xxhash
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from graph.persistent import Persistent
 from native import Array, address, function
 
-Numbers = NDArray[np.signedinteger[Any]]
+Numbers = NDArray[np.int32]
 
 Entries = tuple[NDArray[np.uint64], Numbers]
 """Hashes, ascending, and the number of each."""
+
+_NONE: Entries = np.empty(0, np.uint64), np.empty(0, np.int32)
 
 _find = function("trivet_find_hashes", c_int64, Array, c_int64, Array, Array)
 
@@ -39,10 +41,8 @@ class HashIndex(Persistent):
     copied.
     """
 
-    def __init__(self, dtype: DTypeLike = np.int32) -> None:
-        """Start empty; `dtype` is that of the numbers."""
-        self._none: Entries = np.empty(0, np.uint64), np.empty(0, dtype)
-        self._merged = self._added = self._none
+    def __init__(self) -> None:
+        self._merged = self._added = _NONE
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Use the `arrays` of another instance."""
@@ -68,17 +68,11 @@ class HashIndex(Persistent):
         order = np.argsort(hashes)
         self._added = _merged(self._added, (hashes[order], numbers[order]))
         if len(self._added[0]) > max(MERGED_FROM, len(self._merged[0]) // MERGED_PART):
-            self._merged, self._added = _merged(self._merged, self._added), self._none
-
-    def remove(self, numbers: Numbers) -> None:
-        """Remove some numbers, whatever their hashes are; copies all the others."""
-        hashes, others = _merged(self._merged, self._added)
-        kept = ~np.isin(others, numbers)
-        self._merged, self._added = (hashes[kept], others[kept]), self._none
+            self._merged, self._added = _merged(self._merged, self._added), _NONE
 
     def numbers(self, hashes: NDArray[np.uint64]) -> list[Numbers]:
         """All numbers of each of some hashes."""
-        found = [self._none[1]] * len(hashes)
+        found = [_NONE[1]] * len(hashes)
         for position, numbers in self._ranges(hashes):
             found[position] = np.concatenate([found[position], numbers]) if len(found[position]) else numbers
         return found

@@ -14,7 +14,7 @@ from graph.adjacency import Adjacency
 from graph.extraction import TOKENIZED_TYPES
 from graph.linking import possible_names
 from graph.names import entity_id
-from retrieval.index import entity_names, entity_rows
+from retrieval.index import entity_rows
 from retrieval.index.entity_names import EntityNames
 from retrieval.index.entity_rows import Aliases, Entities
 from retrieval.index.slots import Slots
@@ -70,10 +70,8 @@ def test_what_no_memory_mentions_is_not_found() -> None:
     assert found(names, "Who is Ida?", graph("ida bo")) == {("similar", "Ida Bo")}
 
 
-@pytest.mark.parametrize("most_unnamed", [0, 1_024])
-def test_one_that_is_described_anew(monkeypatch: pytest.MonkeyPatch, most_unnamed: int) -> None:
+def test_one_that_is_described_anew() -> None:
     """As a name, and as a phrase again, which no word of it finds; also after it was in a file."""
-    monkeypatch.setattr(entity_names, "MOST_UNNAMED", most_unnamed)
     names, mentioned = EntityNames(), graph("zoë bo")
     for is_name, shown, by_word in ((False, "zoë Bo", set()), (True, "Zoë Bo", {("similar", "Zoë Bo")})) * 2:
         names.put(entities(("zoë bo", shown, is_name)))
