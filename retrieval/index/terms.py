@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from struct import Struct
 
 import msgspec
 import numpy as np
+from cachetools import LRUCache
 from numpy.typing import NDArray
 
 import native
@@ -42,12 +43,11 @@ class TermPostings:
 
     def without(self, docs: Sequence[int]) -> TermPostings:
         """The postings without those of some memories; the same object if it has none of them."""
-        if not docs:
+        if not docs or not self.docs.size:
             return self
         gone = np.array(docs, np.int32)
-        places = np.searchsorted(self.docs, gone)
-        there = places[places < self.docs.size]
-        there = there[self.docs[there] == gone[places < self.docs.size]]
+        places = self.docs.searchsorted(gone)
+        there = places[self.docs.take(places, mode="clip") == gone]
         if not there.size:
             return self
         return TermPostings(np.delete(self.docs, there), np.delete(self.tfs, there), np.delete(self.lengths, there))
@@ -122,15 +122,14 @@ class TermCache:
         self.packed = packed
         """Postings of before `additions`; None if they are not at hand."""
         self._columns = columns
-        self._cached: OrderedDict[int, _Cached] = OrderedDict()
-        self._nbytes = 0
+        self._cached: LRUCache[int, _Cached] = LRUCache(inf, getsizeof=lambda each: each.postings.nbytes)
         self._removed: list[int] = []
         self._added = _Additions()
 
     @property
     def nbytes(self) -> int:
         """Bytes that it takes, approximately."""
-        return self._nbytes + self._added.nbytes
+        return int(self._cached.currsize) + self._added.nbytes
 
     @property
     def additions(self) -> int:
@@ -142,7 +141,7 @@ class TermCache:
         missing = [term for term in terms if term not in self._cached]
         if missing and self.packed is not None:
             for term, (docs, tfs) in zip(missing, self.packed.of(missing), strict=True):
-                self._keep(term, _Cached(self._of_alive(docs, tfs), 0, len(self._removed)))
+                self._cached[term] = _Cached(self._of_alive(docs, tfs), 0, len(self._removed))
             self.shrink(spare=terms)
             return []
         return missing
@@ -169,7 +168,6 @@ class TermCache:
         """Drop everything: there are new memories whose terms are unknown."""
         self._cached.clear()
         self.packed = None
-        self._nbytes = 0
         self._added = _Additions()
 
     def put(self, fetched: Mapping[int, PostingArrays], terms: Collection[int], *, additions: int) -> None:
@@ -181,7 +179,7 @@ class TermCache:
         for term in terms:
             ordinals, tfs = fetched.get(term, nothing)
             postings = self._with_lengths(self._columns.slots.of(ordinals), tfs)
-            self._keep(term, _Cached(postings, additions, len(self._removed)))
+            self._cached[term] = _Cached(postings, additions, len(self._removed))
 
     def postings(self, terms: Iterable[int]) -> Postings:
         """The live postings of some terms, none of which is missing."""
@@ -191,12 +189,10 @@ class TermCache:
 
     def _current(self, term: int) -> TermPostings:
         cached = self._cached[term]
-        self._cached.move_to_end(term)
         if cached.additions < self._added.count or cached.removals < len(self._removed):
             added = self._with_lengths(*self._added.since(term, since=cached.additions))
             postings = cached.postings.without(self._removed[cached.removals :]).joined(added)
-            cached = _Cached(postings, self._added.count, len(self._removed))
-            self._keep(term, cached)
+            cached = self._cached[term] = _Cached(postings, self._added.count, len(self._removed))
         return cached.postings
 
     def _with_lengths(self, docs: NDArray[np.int32], tfs: NDArray[np.uint16]) -> TermPostings:
@@ -209,19 +205,13 @@ class TermCache:
             docs, tfs = docs[live], tfs[live]
         return TermPostings(docs, tfs, self._columns.length[docs])
 
-    def _keep(self, term: int, cached: _Cached) -> None:
-        former = self._cached.pop(term, None)
-        self._nbytes += cached.postings.nbytes - (former.postings.nbytes if former else 0)
-        self._cached[term] = cached
-
     def shrink(self, *, spare: Collection[int]) -> None:
         """Evict the least recently used terms until the rest fits the budget, except those in `spare`."""
-        if self._nbytes <= MOST_BYTES:
-            return
-        for term in [term for term in self._cached if term not in spare]:
-            self._nbytes -= self._cached.pop(term).postings.nbytes
-            if self._nbytes <= MOST_BYTES:
-                return
+        if self._cached.currsize > MOST_BYTES:
+            for term in spare:
+                self._cached.get(term)  # which makes it the last used one
+            while self._cached.currsize > MOST_BYTES and len(self._cached) > len(spare):
+                self._cached.popitem()
 
 
 class _Additions:
