@@ -18,7 +18,7 @@ from retrieval.index.namespace_index import IndexState
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import StringColumn
-from retrieval.legs.bm25_scoring import WeightedQuery
+from retrieval.legs.bm25_scoring import TermQuery
 from retrieval.legs.query_terms import QueryTerms
 from retrieval.profiles.profile import Profile
 from retrieval.timings import Stopwatch
@@ -135,7 +135,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     scores: NDArray[np.float64]
     ids: StringColumn
     details: dict[str, Any] = msgspec.field(default_factory=dict)
-    terms: WeightedQuery | None = None
+    terms: TermQuery | None = None
     entity_idfs: tuple[float, ...] = ()
     paths: Mapping[int, GraphPath] = msgspec.field(default_factory=dict)
 

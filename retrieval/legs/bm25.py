@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from retrieval.legs import bm25_scoring
-from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
+from retrieval.legs.base import LegQuery, LegRanking
 
 BESIDE = 2
 """Turns this close to a good one are scored too, even if they share no term with the query."""
@@ -19,7 +19,7 @@ class Bm25Retriever:
         query_terms, postings, profile = query.query_terms, query.snapshot.postings, query.profile
         memories = query.snapshot.index.memories
         term_query = bm25_scoring.weigh(
-            postings, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
+            postings, query_terms.terms, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
         )
         details: dict[str, Any] = {
             "terms": {
@@ -29,31 +29,21 @@ class Bm25Retriever:
             },
             "memories": postings.memories,
         }
-        if term_query:
+        if term_query.terms or term_query.period_docs.size:
             details |= {"k1": term_query.k1, "b": round(term_query.b, 4)}
         if query_terms.periods:
             details["periods"] = [str(period) for period in query_terms.periods]
-        highest = bm25_scoring.score_upper_bound(postings, query_terms.terms, k1=profile.bm25_k1)
-        docs, scores = NO_HITS
-        if term_query:
-            # A turn that only asks a question is seldom the answer; its terms count in the turn after it.
-            docs, scores = bm25_scoring.ranked(
-                term_query,
-                memories,
-                query.view.visible,
-                query.view.eligible,
-                count=query.fan_out,
-                near=BESIDE,
-                share=profile.neighbour_share,
-                asking=profile.asking_share,
-                speakers=memories.speakers_named(query.request.query),
-                boost=1 + profile.speaker_boost,
-            )
-        return LegRanking.best(
-            docs,
-            scores,
-            memories.ids,
+        # A turn that only asks a question is seldom the answer; its terms count in the turn after it.
+        docs, scores = bm25_scoring.ranked(
+            term_query,
+            memories,
+            query.view.visible,
+            query.view.eligible,
             count=query.fan_out,
-            details=details,
-            terms=bm25_scoring.WeightedQuery(term_query, highest, len(query_terms.terms)),
+            near=BESIDE,
+            share=profile.neighbour_share,
+            asking=profile.asking_share,
+            speakers=memories.speakers_named(query.request.query),
+            boost=1 + profile.speaker_boost,
         )
+        return LegRanking.best(docs, scores, memories.ids, count=query.fan_out, details=details, terms=term_query)

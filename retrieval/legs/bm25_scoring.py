@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -69,6 +68,8 @@ class TermQuery:
 
     Attributes:
         terms: those of its terms that occur.
+        asked: the number of its terms, including those that do not occur.
+        score_upper_bound: the limit of BM25 for a memory with all of these, as their frequency grows.
         average: average number of terms of a memory.
         k1: saturation of term frequency.
         b: length penalty, in [0, 1].
@@ -78,6 +79,8 @@ class TermQuery:
     """
 
     terms: Sequence[TermWeight]
+    asked: int
+    score_upper_bound: float
     average: float
     k1: float
     b: float
@@ -95,20 +98,6 @@ class TermQuery:
         object.__setattr__(self, "layout", b"".join(parts))
 
 
-class WeightedQuery(msgspec.Struct, frozen=True):
-    """A query's weighted terms.
-
-    Attributes:
-        query: its terms that occur; None if none does.
-        score_upper_bound: the limit of BM25 for a memory with all its terms, as their frequency grows.
-        terms: the number of its terms, including those that do not occur.
-    """
-
-    query: TermQuery | None
-    score_upper_bound: float
-    terms: int
-
-
 class Coverage(NamedTuple):
     """How much of a query each memory contains, float32 of shape (n,) in [0, 1].
 
@@ -123,8 +112,15 @@ class Coverage(NamedTuple):
     rarest: NDArray[np.float32]
 
 
-def weigh(found: Postings, *, k1: float = K1, b: float | None = None, period_weight: float = 0.0) -> TermQuery | None:
-    """The query's terms with their idf; None if none occurs.
+def weigh(
+    found: Postings,
+    asked: Collection[int] = (),
+    *,
+    k1: float = K1,
+    b: float | None = None,
+    period_weight: float = 0.0,
+) -> TermQuery:
+    """The query's terms with their idf; `asked` are all of them, those that no memory has included.
 
     idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
     Framework: BM25 and Beyond", 2009, in the form that cannot be negative.
@@ -136,11 +132,12 @@ def weigh(found: Postings, *, k1: float = K1, b: float | None = None, period_wei
     """
     terms = [TermWeight(postings, _idf(found.memories, postings.docs.size)) for postings in found.terms.values()]
     period_docs = found.period_docs if period_weight else NO_DOCS
-    if not terms and not period_docs.size:
-        return None
-    average = max(found.length / found.memories, 1.0)  # memories may have no terms
+    average = max(found.length / max(found.memories, 1), 1.0)  # memories may have no terms
+    dfs = [found.terms[term].docs.size if term in found.terms else 0 for term in asked]
     return TermQuery(
         terms=terms,
+        asked=len(asked),
+        score_upper_bound=(k1 + 1) * sum(_idf(found.memories, df) for df in dfs),
         average=average,
         k1=k1,
         b=length_penalty(average) if b is None else b,
@@ -154,20 +151,14 @@ def _idf(memories: int, df: int) -> float:
     return float(np.log1p((memories - df + 0.5) / (df + 0.5)))
 
 
-def score_upper_bound(found: Postings, terms: Collection[int], *, k1: float = K1) -> float:
-    """The limit of BM25 for a memory with all these terms, those that no memory has included."""
-    known = [found.terms[term].docs.size if term in found.terms else 0 for term in terms]
-    return (k1 + 1) * sum(_idf(found.memories, df) for df in known)
-
-
-def coverage(sought: WeightedQuery | None, docs: ArrayLike) -> Coverage:
+def coverage(query: TermQuery | None, docs: ArrayLike) -> Coverage:
     """How much of a query each memory contains, scored without context; 0 if there is no query."""
     docs = np.ascontiguousarray(docs, np.int64)
     shares = np.zeros((3, docs.size), np.float32)
-    if sought is not None and sought.query is not None and sought.query.terms:
+    if query is not None and query.terms:
         row, nbytes = address(shares), shares.nbytes // 3
         rows = (row, row + nbytes, row + 2 * nbytes)
-        _coverage(sought.query.layout, sought.score_upper_bound, sought.terms, address(docs), docs.size, *rows)
+        _coverage(query.layout, query.score_upper_bound, query.asked, address(docs), docs.size, *rows)
     return Coverage(*shares)
 
 

@@ -211,14 +211,12 @@ class _Finding(NamedTuple):
             period_weight=self.profile.period_weight,
         )
         bounding = weigh(self._counted(found))
-        if bounding is None:
-            return np.empty(0, np.int64)
         every = np.ones(len(known.alive.values), np.bool_)
         size = CANDIDATES
         while True:
             docs, bounds = bm25_scoring.ranked(bounding, known, every, every, count=size)
             await _read(self.conn, self.snapshot, docs)
-            exact = weigh(self._counted(found)) or bounding
+            exact = weigh(self._counted(found))
             ranked = [
                 bm25_scoring.ranked(exact, known, mask, mask, count=self.fan_out)
                 for mask in SearchView.from_request(self.snapshot, self.request)[:2]

@@ -123,9 +123,9 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
     """
     bm25 = candidates.rankings.get(Leg.BM25)
     terms = None if bm25 is None else bm25.terms
-    if not weight or terms is None or terms.query is None or not terms.query.period_docs.size:
+    if not weight or terms is None or not terms.period_docs.size:
         return rescored
-    docs, period_docs = np.array(candidates.docs), terms.query.period_docs
+    docs, period_docs = np.array(candidates.docs), terms.period_docs
     nearest = np.minimum(period_docs.searchsorted(docs), period_docs.size - 1)  # all may be of a long period: no set
     favoured = (period_docs[nearest] == docs).tolist()
     bonus = weight * PERIOD_BONUS * float(np.std(list(rescored.scores.values())))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,7 +21,7 @@ PERIOD = 9
 """In the place of a term: the memory is of the query's period."""
 
 
-def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], **parameters: Any) -> TermQuery | None:
+def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], **parameters: Any) -> TermQuery:
     """All terms of some memories."""
     terms = {}
     for term in sorted({term for counts in texts.values() for term in counts} - {PERIOD}):
@@ -87,8 +87,6 @@ def namespaces(draw: st.DrawFn) -> tuple[Said, TermQuery]:
     sessions = [docs[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     parameters = {"k1": draw(st.sampled_from([1.2, 1.2, 0.0, 3.0])), "b": draw(st.sampled_from([None, None, 0.0, 1.0]))}
     query = weighed(texts, lengths, **parameters)
-    assume(query is not None)
-    assert query is not None
     asks = draw(st.lists(st.sampled_from(docs), unique=True, max_size=5))
     speakers = draw(st.dictionaries(st.sampled_from(docs), st.integers(0, 2), max_size=10))
     said = Said(ordinals=len(docs), lengths=lengths, sessions=sessions, asks=asks, speakers=speakers)
@@ -124,7 +122,6 @@ def one_word(doc: int, ordinals: int) -> tuple[Said, TermQuery]:
     """A session of all memories, one of which has the word."""
     lengths = dict.fromkeys(range(ordinals), 5)
     query = weighed({**{each: {} for each in lengths}, doc: {0: 1}}, lengths)
-    assert query is not None
     return Said(ordinals=ordinals, lengths=lengths, sessions=[range(ordinals)]), query
 
 
@@ -179,7 +176,6 @@ def test_of_many_equals_twice_as_many_as_are_wanted_are_looked_around(count: int
     """By ordinal: what stands beside the third counts where two are wanted."""
     lengths = {0: 5, 1: 5, 2: 5, 3: 900}
     query = weighed({**{doc: {0: 1} for doc in range(3)}, 3: {1: 1}}, lengths)
-    assert query is not None
     said = Said(ordinals=4, lengths=lengths, sessions=[[0], [1], [2, 3]])
     _, scores = bm25_scoring.ranked(query, said.columns(), said.everything, said.everything, count=count, share=1.0)
     assert bool(scores[0] > 1.01 * plain_score(query, 2)) is (count == 2)
@@ -189,7 +185,6 @@ def test_more_equals_than_there_is_room_for_all_come() -> None:
     """A thousand memories of one word, of which one is wanted."""
     lengths = dict.fromkeys(range(1_000), 5)
     query = weighed({doc: {0: 1} for doc in lengths}, lengths)
-    assert query is not None
     said = Said(ordinals=1_000, lengths=lengths)
     docs, scores = bm25_scoring.ranked(query, said.columns(), said.everything, said.everything, count=1)
     assert docs.tolist() == list(range(1_000))

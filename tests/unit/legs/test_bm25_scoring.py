@@ -20,10 +20,8 @@ from retrieval.legs.bm25_scoring import (
     K1,
     LENGTH_PIVOT,
     TermQuery,
-    WeightedQuery,
     coverage,
     length_penalty,
-    score_upper_bound,
     weigh,
 )
 from tests.okapi import Said, best
@@ -61,12 +59,6 @@ def lengths_of(texts: Texts, *, padding: int = 0) -> dict[int, int]:
     return {doc: padding + sum(counts.values()) for doc, counts in texts.items()}
 
 
-def weighed(found: Postings, **options: object) -> TermQuery:
-    query = weigh(found, **options)  # type: ignore[arg-type]
-    assert query is not None
-    return query
-
-
 def alone(query: TermQuery) -> dict[int, float]:
     return dict(zip(*best(query, np.ones(100, np.bool_), 100), strict=True))
 
@@ -83,7 +75,7 @@ def hand_query() -> TermQuery:
         7: TermPostings(np.array([1, 4], np.int32), np.array([1, 3], np.uint16), np.array([10, 10], np.int32)),
         8: TermPostings(np.array([3], np.int32), np.array([2], np.uint16), np.array([10], np.int32)),
     }
-    return weighed(Postings(terms, 4, 40))
+    return weigh(Postings(terms, 4, 40))
 
 
 def saturated(tf: float) -> float:
@@ -150,7 +142,7 @@ def test_share_0_is_the_plain_score(texts: Texts, padding: int, random: object) 
     assume(any(texts.values()))
     order = list(texts)
     random.shuffle(order)  # type: ignore[attr-defined]
-    query = weighed(index(texts, padding=padding))
+    query = weigh(index(texts, padding=padding))
     plain = alone(query)
     got = score_in_context(query, lengths_of(texts, padding=padding), [order], share=0.0)
     assert got == pytest.approx({doc: plain.get(doc, 0.0) for doc in texts}, rel=1e-9, abs=1e-12)
@@ -162,7 +154,7 @@ def test_a_neighbour_s_term_raises_a_score_and_never_as_far_as_the_turn_s_own(
 ) -> None:
     """The term comes into the session's neighbour; statistics and lengths stay those of before."""
     assume(any(texts.values()) and len(texts) > 1)
-    query = weighed(index(texts, padding=padding))
+    query = weigh(index(texts, padding=padding))
     lengths = lengths_of(texts, padding=padding)
     turn = data.draw(st.sampled_from(sorted(texts)))
     term = data.draw(st.sampled_from(sorted({term for counts in texts.values() for term in counts})))
@@ -182,19 +174,15 @@ def test_a_neighbour_s_term_raises_a_score_and_never_as_far_as_the_turn_s_own(
 def with_term(texts: Mapping[int, Mapping[int, int]], doc: int, term: int, query: TermQuery, padding: int) -> TermQuery:
     """The query as if the term stood once more in a memory, with the idf and the average that it had."""
     more = {**texts, doc: {**texts[doc], term: texts[doc].get(term, 0) + 1}}
-    changed = weighed(index(more, padding=padding))
+    changed = weigh(index(more, padding=padding))
     idf = {tuple(each.postings.docs.tolist()): each.idf for each in query.terms}
     before = index(texts, padding=padding)
-    return TermQuery(
+    return replace(
+        query,
         terms=[
             type(each)(each.postings, idf[tuple(before.terms[number].docs.tolist())])
             for number, each in zip(index(more, padding=padding).terms, changed.terms, strict=True)
         ],
-        average=query.average,
-        k1=query.k1,
-        b=query.b,
-        period_docs=changed.period_docs,
-        timeliness=changed.timeliness,
     )
 
 
@@ -207,7 +195,7 @@ def test_equal_turns_have_equal_scores(terms: int, sessions: int, length: int) -
         for at, doc in enumerate(session):
             texts[doc] = {term: 1 + (term * 7 + at) % 3 for term in range(terms) if (term + at) % 2}
     assume(any(texts.values()))
-    got = score_in_context(weighed(index(texts, padding=3)), lengths_of(texts, padding=3), turns, share=1.0)
+    got = score_in_context(weigh(index(texts, padding=3)), lengths_of(texts, padding=3), turns, share=1.0)
     for at in range(length + 1):
         assert len({got[session[at]] for session in turns}) == 1
 
@@ -218,18 +206,18 @@ def test_no_score_is_above_what_is_attainable(texts: Texts, padding: int) -> Non
     assume(any(texts.values()))
     found = index(texts, padding=padding)
     terms = list(found.terms)
-    most = score_upper_bound(found, terms)
-    query = weighed(found)
+    query = weigh(found, terms)
+    most = query.score_upper_bound
     in_context = score_in_context(query, lengths_of(texts, padding=padding), [list(texts)], share=1.0)
     assert max(*alone(query).values(), *in_context.values()) < most
-    assert score_upper_bound(found, [*terms, 999]) > most
+    assert weigh(found, [*terms, 999]).score_upper_bound > most
 
 
-def test_nothing_is_attainable_without_terms_and_nothing_weighed_without_postings() -> None:
-    nothing = Postings({}, 0, 0)
-    assert score_upper_bound(nothing, []) == 0.0
-    assert weigh(nothing) is None
-    assert weigh(Postings({}, 3, 30), period_weight=1.0) is None
+@pytest.mark.parametrize("found", [Postings({}, 0, 0), Postings({}, 3, 30)])
+def test_nothing_is_attainable_without_terms_and_nothing_found_without_postings(found: Postings) -> None:
+    query = weigh(found, period_weight=1.0)
+    assert query.score_upper_bound == 0.0
+    assert alone(query) == score_in_context(query, {}, [[1, 2]], share=1.0) == {}
 
 
 # Term 7 in memory 1; memories 2 and 3 are of the query's period.
@@ -239,22 +227,22 @@ def dated() -> Postings:
 
 
 def test_a_period_is_one_term_which_a_memory_has_or_has_not() -> None:
-    query = weighed(dated(), period_weight=0.5)
+    query = weigh(dated(), period_weight=0.5)
     idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
     idf_7 = math.log(1 + (5 - 1 + 0.5) / (1 + 0.5))
     assert alone(query) == pytest.approx({1: idf_7, 2: 0.5 * idf_period, 3: 0.5 * idf_period})
 
 
 def test_a_neighbour_s_date_is_not_a_turn_s_own() -> None:
-    query = weighed(dated(), period_weight=1.0)
+    query = weigh(dated(), period_weight=1.0)
     idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
     got = score_in_context(query, {3: 10, 4: 10}, [[3, 4]], share=1.0)
     assert got == pytest.approx({3: idf_period, 4: 0.0})
 
 
 def test_without_weight_a_period_counts_nothing() -> None:
-    assert set(alone(weighed(dated()))) == {1}
-    assert weigh(structs.replace(dated(), terms={})) is None
+    assert set(alone(weigh(dated()))) == {1}
+    assert alone(weigh(structs.replace(dated(), terms={}))) == {}
 
 
 @pytest.mark.parametrize("average", [1e-3, 1.0, 30.0, 1e6])
@@ -272,7 +260,7 @@ def test_coverage_is_what_counting_says(texts: Texts, asked: set[int], random: o
     idf = {term: log_idf(found.memories, sum(term in counts for counts in texts.values())) for term in asked}
     docs = [*texts, 99]
     random.shuffle(docs)  # type: ignore[attr-defined]
-    got = coverage(WeightedQuery(weigh(asked_for), score_upper_bound(asked_for, asked), len(asked)), docs)
+    got = coverage(weigh(asked_for, asked), docs)
     greatest = max((idf[term] for term in present), default=1.0)
     for doc, covered, shared, rarest in zip(docs, *got, strict=True):
         there = [idf[term] for term in asked if texts.get(doc, {}).get(term)]
@@ -288,7 +276,7 @@ def log_idf(memories: int, df: int) -> float:
 
 def test_a_memory_with_all_the_terms_covers_all_and_counts_no_repetition() -> None:
     found = index({1: {7: 1, 8: 5}, 2: {7: 3}, 3: {}})
-    got = coverage(WeightedQuery(weigh(found), score_upper_bound(found, [7, 8]), 2), [2, 1, 3])
+    got = coverage(weigh(found, [7, 8]), [2, 1, 3])
     assert got.covered.tolist() == pytest.approx([IDF_OF_2 / (IDF_OF_2 + IDF_OF_1), 1, 0], rel=1e-6)
     assert got.shared.tolist() == [0.5, 1, 0]
     assert got.rarest.tolist() == pytest.approx([IDF_OF_2 / IDF_OF_1, 1, 0], rel=1e-6)
@@ -299,17 +287,15 @@ IDF_OF_1, IDF_OF_2 = log_idf(3, 1), log_idf(3, 2)
 
 def test_the_time_that_a_query_speaks_of_covers_nothing() -> None:
     """It is a preference and no term; a query of a time alone covers nothing of any memory."""
-    query = weighed(dated(), period_weight=1.0)
-    got = coverage(WeightedQuery(query, score_upper_bound(dated(), [7]), 1), [1, 2, 3])
+    got = coverage(weigh(dated(), [7], period_weight=1.0), [1, 2, 3])
     assert got.covered.tolist() == got.shared.tolist() == got.rarest.tolist() == [1, 0, 0]
-    alone_of_a_time = weighed(structs.replace(dated(), terms={}), period_weight=1.0)
-    assert_nothing(coverage(WeightedQuery(alone_of_a_time, 0.0, 0), [2, 3, 4]), 3)
+    assert_nothing(coverage(weigh(structs.replace(dated(), terms={}), period_weight=1.0), [2, 3, 4]), 3)
 
 
-@pytest.mark.parametrize("sought", [None, WeightedQuery(None, 0.0, 0), WeightedQuery(None, 4.0, 2)])
-def test_where_no_term_occurs_nothing_is_covered(sought: WeightedQuery | None) -> None:
+@pytest.mark.parametrize("query", [None, weigh(Postings({}, 0, 0)), weigh(Postings({}, 3, 30), [7, 8])])
+def test_where_no_term_occurs_nothing_is_covered(query: TermQuery | None) -> None:
     """Nor where the leg did not answer."""
-    assert_nothing(coverage(sought, [1, 2]), 2)
+    assert_nothing(coverage(query, [1, 2]), 2)
 
 
 def assert_nothing(got: bm25_scoring.Coverage, memories: int) -> None:
@@ -320,6 +306,4 @@ def assert_nothing(got: bm25_scoring.Coverage, memories: int) -> None:
 
 def test_of_no_memories_there_is_no_coverage() -> None:
     found = index({1: {7: 1}})
-    assert [each.shape for each in coverage(WeightedQuery(weigh(found), score_upper_bound(found, [7]), 1), [])] == [
-        (0,)
-    ] * 3
+    assert [each.shape for each in coverage(weigh(found, [7]), [])] == [(0,)] * 3

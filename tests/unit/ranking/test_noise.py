@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from retrieval.index.terms import Postings
 from retrieval.legs.base import LegRanking
-from retrieval.legs.bm25_scoring import WeightedQuery
+from retrieval.legs.bm25_scoring import weigh
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.types.search import Leg
 from tests.rankings import ranking_of
 
 PROFILE = replace(DEFAULT, vector_noise=0.2, bm25_noise=0.5)
-TERMS = WeightedQuery(None, 30.0, 1)
+TERMS = weigh(Postings({}, 3, 30), [7])
 
 
 def ranking(*scores: float) -> LegRanking:
