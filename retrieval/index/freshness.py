@@ -22,6 +22,7 @@ from retrieval.index import namespace_index, rows
 from retrieval.index.namespace_index import NamespaceIndex, metadata_key
 from retrieval.index.rows import MemoryRows
 from retrieval.index.slots import NO_SLOT
+from retrieval.index.snapshot import Checked
 from retrieval.store import changes, memories, namespaces
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot
@@ -46,24 +47,6 @@ _FETCH = PreparedStatement(postings.FETCH_TERMS)
 _settings_decoder = msgspec.json.Decoder(NamespaceSettings)
 
 
-class Checked(msgspec.Struct, frozen=True):
-    """An index that has just been checked, with the other results of the check.
-
-    Attributes:
-        now: microseconds since 2000, by the database's clock.
-        asked_at: seconds of the local monotonic clock, shortly before `now`.
-        with_metadata: slots of the memories that match each metadata filter, by `metadata_key`.
-        brought_anything: whether something was read besides the check itself.
-    """
-
-    namespace: Namespace
-    index: NamespaceIndex
-    now: int
-    asked_at: float
-    with_metadata: Mapping[bytes, NDArray[np.int64]]
-    brought_anything: bool
-
-
 class FollowedIndex:
     """An index that follows what is written to its namespace.
 
@@ -80,14 +63,14 @@ class FollowedIndex:
         self._stored_settings = stored_settings
         self._is_broken = False
         """Whether changes were applied only in part, so that the index must not be used."""
-        self._wanted: set[int] = set()
-        self._filters: dict[bytes, Mapping[str, Any]] = {}
+        self._extras = _CheckExtras(index)
+        """Of the next check."""
 
     def want(self, terms: Collection[int], metadata: Mapping[str, Any] | None) -> None:
         """Have the next check fetch the postings of some terms, and what matches a metadata filter."""
-        self._wanted.update(terms)
+        self._extras.terms.update(terms)
         if metadata:
-            self._filters[metadata_key(metadata)] = metadata
+            self._extras.filters[metadata_key(metadata)] = metadata
 
     async def check(self, pool: Pool, name: str) -> Checked | None:
         """Bring the index up to date; None if that is impossible, and it must not be used any more.
@@ -95,8 +78,7 @@ class FollowedIndex:
         Raises NotFound if there is no namespace of that name any more.
         """
         index = self.index
-        extras = _CheckExtras(index, self._wanted, self._filters)
-        self._wanted, self._filters = set(), {}  # for the next check
+        extras, self._extras = self._extras, _CheckExtras(index)
         if self._is_broken:
             return None
         snapshot, later = index.snapshot, list[BoundStatement]()
@@ -129,7 +111,7 @@ class FollowedIndex:
         if stored != self._stored_settings:
             self._stored_settings, self.settings = stored, _settings_decoder.decode(stored)
         namespace = Namespace(ns, name, self.settings, next_doc, created_at, generation)
-        return Checked(namespace, index, now, asked_at, extras.with_metadata, bool(changed or answers))
+        return Checked(namespace, index, now, asked_at)
 
     async def _follow(
         self, conn: Connection, extras: _CheckExtras, asked: Parameters, checked: list[tuple[Any, ...]]
@@ -139,7 +121,7 @@ class FollowedIndex:
         Returns the check as of what was applied, and the answers to what `extras` asks now; None if it cannot be
         applied.
         """
-        needs_snapshot = extras.asks_for_metadata
+        needs_snapshot = bool(extras.filters)
         while True:
             # Metadata and the edges of merged entities are read in the snapshot of the changes.
             needs_snapshot = needs_snapshot or ENTITIES in _changed(checked)
@@ -161,35 +143,26 @@ class FollowedIndex:
 
 
 class _CheckExtras:
-    """What a check fetches besides the changes: postings of terms, and matches of metadata filters.
+    """What a check fetches besides the changes: postings of terms, and what matches metadata filters.
 
-    `with_metadata` has their slots by `metadata_key`, complete after `take_in`.
+    Attributes:
+        filters: by `metadata_key`.
     """
 
-    def __init__(
-        self, index: NamespaceIndex, terms: Collection[int], filters: Mapping[bytes, Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, index: NamespaceIndex) -> None:
         self._index = index
-        self._terms = terms
-        self._filters = filters
-        self.with_metadata: dict[bytes, NDArray[np.int64]] = {}
-
-    @property
-    def asks_for_metadata(self) -> bool:
-        """Whether there is a metadata filter."""
-        return bool(self._filters)
+        self.terms: set[int] = set()
+        self.filters: dict[bytes, Mapping[str, Any]] = {}
 
     def questions(self) -> list[BoundStatement]:
         """The statements needed for the index in its current state."""
         index = self._index
-        self._missing, self._additions = index.terms.missing(self._terms), index.terms.additions
-        known = {key: index.with_metadata(metadata) for key, metadata in self._filters.items()}
-        self.with_metadata = {key: docs for key, docs in known.items() if docs is not None}
-        self._unknown = [key for key, docs in known.items() if docs is None]
+        self._missing, self._additions = index.terms.missing(self.terms), index.terms.additions
+        self._unknown = [each for each in self.filters.values() if index.with_metadata(each) is None]
         questions: list[BoundStatement] = []
         if self._missing:
             questions.append((_FETCH, {"ns": index.ns, "terms": array_text(self._missing)}))
-        return questions + [memories.asking_metadata(index.ns, self._filters[key]) for key in self._unknown]
+        return questions + [memories.asking_metadata(index.ns, metadata) for metadata in self._unknown]
 
     def take_in(self, answers: Sequence[list[tuple[Any, ...]]]) -> None:
         """Store the answers in the index, which is as of the same moment."""
@@ -197,11 +170,10 @@ class _CheckExtras:
         if self._missing:  # later additions are told apart by `additions`
             fetched = postings.decode_terms(next(found), self._missing)
             index.terms.put(fetched, self._missing, additions=self._additions)
-            index.terms.shrink(spare=self._terms)
-        for key, matches in zip(self._unknown, found, strict=True):
+            index.terms.shrink(spare=self.terms)
+        for metadata, matches in zip(self._unknown, found, strict=True):
             docs = index.memories.slots.of(np.array([doc for (doc,) in matches], np.int64))
-            docs = self.with_metadata[key] = docs[docs != NO_SLOT]
-            index.keep_metadata(self._filters[key], docs, changed=index.changed)
+            index.keep_metadata(metadata, docs[docs != NO_SLOT], changed=index.changed)
 
 
 async def changed_since(conn: Connection, name: str, index: NamespaceIndex) -> NDArray[np.int64] | None:

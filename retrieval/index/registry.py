@@ -22,11 +22,11 @@ from native.malloc import trim_heap
 from retrieval.errors import NotFound, StoreError, VectorsReplaced
 from retrieval.index import namespace_index, small_namespaces
 from retrieval.index.files import IndexFiles
-from retrieval.index.freshness import Checked, FollowedIndex, changed_since
-from retrieval.index.namespace_index import NamespaceIndex, metadata_key
+from retrieval.index.freshness import FollowedIndex, changed_since
+from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import NO_SLOT, slotted
-from retrieval.index.snapshot import NamespaceSnapshot
+from retrieval.index.snapshot import Checked, NamespaceSnapshot
 from retrieval.single_flight import SingleFlight
 from retrieval.store import namespaces, vectors
 from retrieval.store.namespaces import Namespace
@@ -159,12 +159,11 @@ class IndexRegistry:
             if checked is None or checked.namespace.settings.language != language:
                 former = entry.index
                 continue
-            index, found = checked.index, checked.with_metadata
-            if not index.terms.missing(wanted):
-                known = found[metadata_key(metadata)] if metadata else None
-                return NamespaceSnapshot(
-                    checked.namespace, index, index.terms.postings(wanted), checked.now, checked.asked_at, known
-                )
+            index = checked.index
+            matching = index.with_metadata(metadata) if metadata else None
+            if not index.terms.missing(wanted) and (matching is not None or not metadata):
+                now, postings = checked.now, index.terms.postings(wanted)
+                return NamespaceSnapshot(checked.namespace, index, now, checked.asked_at, postings, matching)
 
     def loaded(self) -> list[LoadedIndex]:
         """What is loaded, last used first."""
@@ -314,11 +313,9 @@ class IndexRegistry:
             self._account_bytes(name, entry, index.nbytes)
         if name in self._entries:
             self._entries.move_to_end(name)
-        if checked.brought_anything:
-            self._make_room()
+        self._make_room()
         if self._entries.get(name) is entry:  # else another was loaded meanwhile
-            if checked.brought_anything:
-                self._start_vector_load(name, entry)
+            self._start_vector_load(name, entry)
             self._start_reload(name, entry)
             self._start_saving(name, entry)
         return checked

@@ -20,10 +20,11 @@ from postgres.prepared import Parameters, PreparedStatement
 from retrieval.index import rows
 from retrieval.index.columns import SHORT_CHARS, Columns
 from retrieval.index.entity_names import EntityNames
-from retrieval.index.freshness import Checked, FollowedIndex
+from retrieval.index.freshness import FollowedIndex
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import MemoryRows
+from retrieval.index.snapshot import Checked
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
 from retrieval.store.namespaces import CURRENT, Namespace
@@ -70,4 +71,4 @@ async def read(
     decoded = msgspec.json.decode(settings, type=NamespaceSettings)
     namespace = Namespace(ns, name, decoded, next_doc, created_at, generation)
     followed = FollowedIndex(index, decoded, stored_settings=settings)
-    return followed, Checked(namespace, index, now, asked_at, with_metadata={}, brought_anything=True)
+    return followed, Checked(namespace, index, now, asked_at)

@@ -15,22 +15,30 @@ from retrieval.index.terms import Postings
 from retrieval.store.namespaces import Namespace
 
 
-class NamespaceSnapshot(msgspec.Struct, frozen=True):
-    """A namespace as of a query.
+class Checked(msgspec.Struct, frozen=True):
+    """A namespace whose index has just been checked.
 
     Attributes:
         index: which later queries may update.
-        postings: of the query's terms.
         now: microseconds since 2000, by the database's clock.
         asked_at: seconds of the local monotonic clock, shortly before `now`.
-        with_metadata: slots of the memories that match the metadata filter; None without such a filter.
     """
 
     namespace: Namespace
     index: NamespaceIndex
-    postings: Postings
     now: int
     asked_at: float
+
+
+class NamespaceSnapshot(Checked, frozen=True):
+    """A namespace as of a query.
+
+    Attributes:
+        postings: of the query's terms.
+        with_metadata: slots of the memories that match the metadata filter; None without such a filter.
+    """
+
+    postings: Postings
     with_metadata: NDArray[np.int64] | None
 
     def time(self) -> datetime:

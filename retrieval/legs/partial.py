@@ -146,7 +146,7 @@ async def _begin(
         with_metadata = with_metadata[with_metadata != NO_SLOT]
     [(now, length)] = await (await conn.execute(_TOTALS, {"ns": namespace.ns})).fetchall()
     totals = Postings({}, ordinals.size, length)
-    return NamespaceSnapshot(namespace, index, totals, microseconds(now), asked_at, with_metadata), ordinals
+    return NamespaceSnapshot(namespace, index, microseconds(now), asked_at, totals, with_metadata), ordinals
 
 
 async def _read(conn: Connection, snapshot: NamespaceSnapshot, slots: NDArray[np.int64]) -> None:
