@@ -25,9 +25,6 @@ NO_SEGMENT = 255
 
 MOST_SEGMENTS = 250
 
-_HASHED_AT_ONCE = 1 << 18
-
-
 _ARRAYS = ("entities", "entity_starts", "docs", "doc_weights", "memories", "memory_starts", "codes", "code_weights",
            "levels", "gone")  # fmt: skip
 """What a segment consists of, in the order of `trivet_segment` of `native/graph.h`."""
@@ -98,15 +95,14 @@ class EdgeSegment(Persistent):
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the edges by entity are those by memory, told by sums of hashes, some edges at a time."""
-        by_entity = by_memory = np.uint64(0)
-        for first in range(0, len(self), _HASHED_AT_ONCE):
-            edges = np.arange(first, min(first + _HASHED_AT_ONCE, len(self)))
-            codes = np.searchsorted(self.entity_starts, edges, "right") - 1
-            docs = self.memories[np.searchsorted(self.memory_starts, edges, "right") - 1]
-            by_entity += _hashed(codes, self.docs[edges], self.doc_weights[edges])
-            by_memory += _hashed(self.codes[edges], docs, self.code_weights[edges])
-        return bool(by_entity == by_memory)
+        """Whether the edges by entity are those by memory."""
+        docs = np.repeat(self.memories, np.diff(self.memory_starts))
+        order = np.lexsort((-docs, self.codes))
+        return (
+            np.array_equal(self.entity_starts, _starts(self.codes, len(self.entities)))
+            and np.array_equal(self.docs, docs[order])
+            and np.array_equal(self.doc_weights, self.code_weights[order])
+        )
 
     @cached_property
     def layout(self) -> bytes:
@@ -114,14 +110,6 @@ class EdgeSegment(Persistent):
         arrays = (getattr(self, name) for name in _ARRAYS)
         addresses = (0 if array is None else address(array) for array in arrays)
         return _LAYOUT.pack(*addresses, len(self.entities), len(self.memories), len(self))
-
-
-def _hashed(codes: NDArray[Any], docs: NDArray[Any], levels: NDArray[np.uint8]) -> np.uint64:
-    """The sum of the edges' hashes modulo 2**64, whatever their order (multiply and shift, as in SplitMix64)."""
-    hashes = codes.astype(np.uint64) << np.uint64(32) | docs.astype(np.uint64)
-    hashes = (hashes ^ levels.astype(np.uint64) << np.uint64(24)) * np.uint64(0xBF58476D1CE4E5B9)
-    hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return np.uint64((hashes ^ hashes >> np.uint64(31)).sum())
 
 
 def _starts(keys: NDArray[np.integer[Any]], count: int) -> NDArray[np.int32]:
