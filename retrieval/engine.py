@@ -347,11 +347,7 @@ class Trivet:
         check_name(namespace)
         check_storable(ids, ("ids",))
         check_storable(filters, ("filters",))
-        if not ids:
-            return await self._ingest.delete_matching(namespace, filters)
-        if not filters.is_empty:
-            raise InvalidInput("give either ids or filters", loc=("ids",))
-        return await self._ingest.delete_ids(namespace, ids)
+        return await self._ingest.delete_many(namespace, ids=ids, filters=filters)
 
     async def search(self, namespace: str, request: SearchRequest) -> SearchResponse:
         """Ranked memories for a query.

@@ -159,8 +159,7 @@ class Ingest:
         check_storable(patch)
         changes = patch.changes
         check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
-        if bool(ids) != filters.is_empty:
-            raise InvalidInput("give either ids or filters", loc=("ids",))
+        _check_either(ids, filters)
         for _ in range(ATTEMPTS):
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
@@ -188,22 +187,15 @@ class Ingest:
             raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
 
     @_announced
-    async def delete_ids(self, name: str, ids: Sequence[str]) -> int:
-        """Delete memories from all legs in one transaction; returns how many of them there were.
+    async def delete_many(self, name: str, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS) -> int:
+        """Delete the memories of these ids, or all that match the filters, in one transaction; returns how many.
 
-        Raises NotFound if there is no such namespace.
+        Raises NotFound if there is no such namespace, InvalidInput if neither ids nor filters are given or both are.
         """
-        return await self._deleted(name, by_id(ids))
-
-    @_announced
-    async def delete_matching(self, name: str, filters: Filters) -> int:
-        """Delete all memories that match the filters; returns the number deleted.
-
-        Raises NotFound if there is no such namespace, InvalidInput for filters that match every memory.
-        """
-        if filters.is_empty:
+        if not ids and filters.is_empty:
             raise InvalidInput("must not be empty; delete the namespace to delete all", loc=("filters",))
-        return await self._deleted(name, matching(filters))
+        _check_either(ids, filters)
+        return await self._deleted(name, by_id(ids) if ids else matching(filters))
 
     async def _deleted(self, name: str, which: Which | None) -> int:
         """Delete some memories; returns how many there were."""
@@ -364,6 +356,11 @@ async def _as_said(conn: Connection, ns: int, stored: Sequence[StoredMemory]) ->
     placed: Parameters = {"ns": ns, "docs": array_text([each.doc for each in stored])}
     places = dict(await turns.PLACES.rows(conn, placed))
     return sorted(stored, key=lambda each: (each.memory.session_id or "", places.get(each.doc, 0), each.doc))
+
+
+def _check_either(ids: Sequence[str], filters: Filters) -> None:
+    if bool(ids) != filters.is_empty:
+        raise InvalidInput("give either ids or filters", loc=("ids",))
 
 
 async def _no_wait() -> bool:

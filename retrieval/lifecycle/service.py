@@ -76,7 +76,7 @@ class LifeCycle:
         if request.speaker is None:
             said, mentioned = mentioned, ()
         if said and not request.dry_run:
-            await self._ingest.delete_ids(namespace, said)
+            await self._ingest.delete_many(namespace, ids=said)
         if request.entity is not None and not request.dry_run:
             async with self._pool.connection() as conn, conn.transaction():
                 await entities.forget_by_hand(conn, found.ns, family)

@@ -61,7 +61,7 @@ def delete_new(ingest: Ingest, name: str) -> Awaitable[object]:
 
 
 def delete_matching(ingest: Ingest, name: str) -> Awaitable[object]:
-    return ingest.delete_matching(name, Filters(tags_all=["t"]))
+    return ingest.delete_many(name, filters=Filters(tags_all=["t"]))
 
 
 CASES: list[tuple[list[Do], Do, Do, bool]] = [

@@ -75,7 +75,7 @@ async def test_nobody_waits_in_a_circle_and_nothing_is_lost(processes: list[Inge
         for at in range(15):
             await retried(processes[at % 2].delete, "n", f"old{at}")
         gone = Filters(speaker=["nobody"], session_id=["s", "t"])
-        assert await processes[0].delete_matching("n", gone) == 0
+        assert await processes[0].delete_many("n", filters=gone) == 0
 
     async def patch() -> None:
         rng = random.Random("patch")

@@ -82,7 +82,7 @@ async def test_a_namespace_is_not_deleted_while_it_is_written_to(
     writes: Mapping[str, Callable[[], Coroutine[Any, Any, object]]] = {
         "add": lambda: ingest.add("n", [MemoryInput(id="d", text="text d")]),
         "delete": lambda: ingest.delete("n", "a"),
-        "delete matching": lambda: ingest.delete_matching("n", Filters(tags_any=["tagged"])),
+        "delete matching": lambda: ingest.delete_many("n", filters=Filters(tags_any=["tagged"])),
     }
     writing = asyncio.create_task(writes[write]())
     await reached.wait()

@@ -293,7 +293,7 @@ async def act(process: Process, name: str, action: str, what: Any) -> None:
             case "patch":
                 await process.ingest.patch(name, what, MemoryPatch(tags=["ü"], expires_at=None))
             case "delete matching":
-                await process.ingest.delete_matching(name, Filters(session_id=[what]))
+                await process.ingest.delete_many(name, filters=Filters(session_id=[what]))
             case "compact":
                 await process.compact(name)
             case "skip":

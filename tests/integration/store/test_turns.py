@@ -91,9 +91,9 @@ async def test_deleting_closes_the_gap(ingest: Ingest, database_url: str) -> Non
         ids.remove(gone)
         check_turns(database_url, texts(*ids))
     left = [memory_id for memory_id in ids if int(memory_id[1:]) % 3 == 1]
-    assert await ingest.delete_matching("n", Filters(tags_any=["x"])) == len(ids) - len(left)
+    assert await ingest.delete_many("n", filters=Filters(tags_any=["x"])) == len(ids) - len(left)
     check_turns(database_url, texts(*left))
-    assert await ingest.delete_matching("n", Filters(session_id=["s"])) == len(left)
+    assert await ingest.delete_many("n", filters=Filters(session_id=["s"])) == len(left)
     assert stored_turns(database_url) == {}
 
 
@@ -248,7 +248,7 @@ async def test_writers_in_opposite_orders_with_deletes_between(writers: Ingest, 
     async def delete() -> None:
         for at in range(0, 30, 3):
             await writers.delete("n", f"old{at}")
-        await writers.delete_matching("n", Filters(speaker=["nobody"], session_id=["s", "t"]))
+        await writers.delete_many("n", filters=Filters(speaker=["nobody"], session_id=["s", "t"]))
 
     async def move() -> None:
         for at in range(1, 30, 3):

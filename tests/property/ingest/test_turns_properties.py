@@ -129,7 +129,7 @@ class Workbench:
                 model.delete(memory_id)
             if step.session is not None:
                 gone = {i for i, memory in model.memories.items() if memory.session_id == step.session}
-                assert await self.ingest.delete_matching("n", Filters(session_id=[step.session])) == len(gone)
+                assert await self.ingest.delete_many("n", filters=Filters(session_id=[step.session])) == len(gone)
                 for memory_id in gone:
                     model.delete(memory_id)
         elif step.id in model.memories:
