@@ -302,7 +302,7 @@ async def apply_changes(
         unpacked = [doc for doc in added_docs if not index.terms.knows(doc)]
         bags = [read.bags[doc] for doc in memories.slots.ordinals_of(unpacked) if doc in read.bags]
         if len(bags) == len(unpacked):
-            index.terms.add(unpacked, [bag.terms for bag in bags], [bag.tfs for bag in bags])
+            index.terms.add(unpacked, bags)
         else:  # compacted meanwhile
             index.terms.forget()
     if removed.size:

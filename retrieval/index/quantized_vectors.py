@@ -235,14 +235,6 @@ class QuantizedVectors(Persistent):
         found = int(size[0])
         return rows[:found], products[:found]
 
-    @staticmethod
-    def rounded(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Vectors after a round trip through the index, so that a query gets the same scores from either source."""
-        kept, docs, rounded = QuantizedVectors(*vectors.shape), np.arange(len(vectors)), np.empty_like(vectors)
-        kept.put(docs, vectors, docs[:0], vectors[:0], version=0)
-        kept.read(docs, rounded, np.empty_like(vectors))
-        return rounded
-
 
 class _Rows(Persistent):
     """Quantized vectors by row, in the format of native/vectors.c, of which `needed` are in use."""

@@ -87,13 +87,12 @@ class QueryVectors:
             found = Stored(found.docs[is_new], found.vectors[is_new], found.turns[of_new], found.own[of_new])
         if not found.docs.size:
             return
-        context_vectors, text_vectors = self._room_for(found.docs.size)
+        rounding, places = QuantizedVectors(*found.vectors.shape), np.arange(found.docs.size)
+        order = np.argsort(found.docs)
+        turns = order[np.searchsorted(found.docs, found.turns, sorter=order)]
+        rounding.put(places, found.vectors, turns, found.own, version=rounding.version)
+        rounding.read(places, *self._room_for(found.docs.size))
         self._place(found.docs.tolist())
-        context_vectors[:] = text_vectors[:] = QuantizedVectors.rounded(found.vectors)
-        if found.turns.size:
-            order = np.argsort(found.docs)
-            rows = order[np.searchsorted(found.docs, found.turns, sorter=order)]
-            text_vectors[rows] = QuantizedVectors.rounded(found.own)
 
     def take(self, docs: Iterable[int]) -> list[int]:
         """Copy the vectors the index holds; returns the memories whose vectors are missing."""

@@ -87,11 +87,8 @@ _READ = PreparedStatement(
 )
 
 
-class Bag(NamedTuple):
-    """The terms of a memory that is not packed yet."""
-
-    terms: NDArray[np.int64]
-    tfs: NDArray[np.uint16]
+Bag = tuple[NDArray[np.int64], NDArray[np.uint16]]
+"""The terms of a memory that is not packed yet, and the frequency of each."""
 
 
 class MemoryRows(NamedTuple):
@@ -131,10 +128,7 @@ class MemoryRows(NamedTuple):
             dict(transposed(merges)),
             Entities.of(*names),
             Aliases.of(*aliases),
-            {
-                doc: Bag(np.frombuffer(terms, "<i8"), np.frombuffer(tfs, "<u2"))
-                for doc, terms, tfs in transposed([*sent])
-            },
+            {doc: (np.frombuffer(terms, "<i8"), np.frombuffer(tfs, "<u2")) for doc, terms, tfs in transposed([*sent])},
         )
 
 

@@ -156,9 +156,11 @@ class TermCache:
             yield from self.packed.tables()
         yield from (part for _, part in self._added.parts)
 
-    def add(self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]) -> None:
-        """Add the terms of new memories."""
-        self._added.append(docs, terms, tfs)
+    def add(self, docs: Sequence[int], bags: Sequence[tuple[NDArray[np.int64], NDArray[np.uint16]]]) -> None:
+        """Add new memories, given by slot, with the terms of each and their frequencies."""
+        by_doc = zip(docs, bags, strict=True)
+        tables = [PostingTable(terms, np.full(len(terms), doc, np.int32), tfs) for doc, (terms, tfs) in by_doc]
+        self._added.append(joined([unpack([]), *tables]))
 
     def remove(self, docs: Sequence[int]) -> None:
         """Note that some memories, given by slot, are no longer alive."""
@@ -225,15 +227,9 @@ class _Additions:
     def nbytes(self) -> int:
         return sum(part.terms.nbytes + part.docs.nbytes + part.tfs.nbytes for _, part in self.parts)
 
-    def append(
-        self, docs: Sequence[int], terms: Sequence[NDArray[np.int64]], tfs: Sequence[NDArray[np.uint16]]
-    ) -> None:
-        sizes = [len(each) for each in terms]
-        if not sum(sizes):
-            return
-        by_posting = np.repeat(np.array(docs, np.int32), sizes)
-        start, part = self.count, PostingTable(np.concatenate(terms), by_posting, np.concatenate(tfs))
-        self.count += sum(sizes)
+    def append(self, part: PostingTable) -> None:
+        start = self.count
+        self.count += part.terms.size
         # Merging keeps the parts few, however small the writes.
         while self.parts and self.parts[-1][1].terms.size <= 2 * part.terms.size:
             start, before = self.parts.pop()

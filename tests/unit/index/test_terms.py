@@ -67,7 +67,7 @@ def test_postings_are_those_of_what_is_alive(
             given_out.add(doc)
             columns.alive.values[doc] = True
             own, counts = np.array([*bags[doc]], np.int64), np.array([*bags[doc].values()], np.uint16)
-            cache.add([doc], [own], [counts])
+            cache.add([doc], [(own, counts)])
         elif step == "remove" and doc in alive:
             del alive[doc]
             columns.alive.values[doc] = False
