@@ -149,11 +149,18 @@ async def _select(
     groups = groups[: limits.top_k]
     numbers = [group[0].number for group in groups]
     relevance = [None] * len(groups) if rescored is None else rescored.relevance(numbers)
-    ranks = Ranks(candidates, rankings)
-    return [
-        _found(group, order, candidates, ranks, probability)
-        for group, probability in zip(groups, relevance, strict=True)
-    ]
+    ranks = {
+        leg: dict(zip(candidates.of_leg(leg)[: len(ranking)], count(FIRST_RANK), strict=False))
+        for leg, ranking in rankings.items()
+    }
+    found = []
+    for group, probability in zip(groups, relevance, strict=True):
+        evidence = {}
+        for leg, rank_of in ranks.items():
+            if ranked := [rank_of[each.number] for each in group if each.number in rank_of]:
+                evidence[leg] = _evidence(rankings[leg], min(ranked))
+        found.append(_found(group, order, candidates, evidence, probability))
+    return found
 
 
 def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) -> Sequence[RankedMemory]:
@@ -167,24 +174,6 @@ def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) ->
 def _are_within(memories: Sequence[HydratedMemory], cap: int | None) -> Iterator[bool]:
     """Whether each of some memories, in order, is within the cap of its source."""
     return are_within((source_of(each.document_id, each.session_id) for each in memories), cap)
-
-
-class Ranks:
-    """The rank of each candidate in each leg, by number."""
-
-    def __init__(self, candidates: Candidates, rankings: Mapping[Leg, LegRanking]) -> None:
-        self._legs: list[tuple[Leg, LegRanking, Mapping[int, int]]] = [
-            (leg, ranking, dict(zip(candidates.of_leg(leg)[: len(ranking)], count(FIRST_RANK), strict=False)))
-            for leg, ranking in rankings.items()
-        ]
-
-    def best(self, numbers: Sequence[int]) -> dict[Leg, LegEvidence]:
-        """The best rank in each leg that any of some duplicates has, with its score and path."""
-        evidence: dict[Leg, LegEvidence] = {}
-        for leg, ranking, ranks in self._legs:
-            if ranked := [ranks[each] for each in numbers if each in ranks]:
-                evidence[leg] = _evidence(ranking, min(ranked))
-        return evidence
 
 
 def _evidence(ranking: LegRanking, rank: int) -> LegEvidence:
@@ -229,7 +218,11 @@ async def _distinct(
 
 
 def _found(
-    group: Sequence[_Read], order: RankedCandidates, candidates: Candidates, ranks: Ranks, relevance: float | None
+    group: Sequence[_Read],
+    order: RankedCandidates,
+    candidates: Candidates,
+    evidence: Mapping[Leg, LegEvidence],
+    relevance: float | None,
 ) -> RankedMemory:
     """A memory of the answer with its ranks and scores."""
     (memory, place, number), *duplicates = group
@@ -241,7 +234,7 @@ def _found(
         fused_score=order.fused_scores[rank - FIRST_RANK],
         fused_rank=rank,
         relevance=relevance,
-        evidence=ranks.best([each.number for each in group]),
+        evidence=evidence,
         duplicates=[each.memory.id for each in duplicates],
         duplicate_docs=[candidates.docs[each.number] for each in duplicates],
     )

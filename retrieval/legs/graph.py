@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graph.adjacency import seen
 from graph.neighbourhood import Bounds, View
-from graph.traversal import Walk, begin, walk
+from graph.traversal import begin, walk
 from retrieval.index.query_vectors import cosines
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
@@ -69,7 +69,15 @@ class GraphRetriever:
             return LegRanking.best(*NO_HITS, ids, count=query.fan_out, details=details)
         with query.stopwatch.span("graph_walk"):
             found = walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
-            docs, activations = _spread(query, found, view)
+            share, most = query.profile.adjacency, max(MAX_COMPARED, query.fan_out)
+            docs, activations = spread_to_neighbours(
+                found.docs[:most],
+                found.activations[:most],
+                share=share,
+                passing=MAX_BESIDE if share else 0,
+                links=(index.memories.previous.values, index.memories.next.values),
+                eligible=view.eligible,
+            )
         details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.docs)}
         entity_idfs = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
         if docs.size:
@@ -132,20 +140,6 @@ def _scaled(scores: NDArray[np.float64], *, from_zero: bool) -> NDArray[np.float
 def _visible_anchors(anchors: Mapping[int, float], view: View) -> dict[int, float]:
     """The anchors that may be seen: a leg may have found a memory that was added or removed meanwhile."""
     return {doc: part for doc, part in anchors.items() if doc < len(view.eligible) and view.eligible[doc]}
-
-
-def _spread(query: LegQuery, found: Walk, view: View) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The nearest memories with their activation, a share of which is passed on to adjacent turns."""
-    share, memories = query.profile.adjacency, query.snapshot.index.memories
-    most = max(MAX_COMPARED, query.fan_out)
-    return spread_to_neighbours(
-        found.docs[:most],
-        found.activations[:most],
-        share=share,
-        passing=MAX_BESIDE if share else 0,
-        links=(memories.previous.values, memories.next.values),
-        eligible=view.eligible,
-    )
 
 
 def spread_to_neighbours(
