@@ -17,8 +17,6 @@ from retrieval.text.speakers import plain_name
 NONE = -1
 """The code of a missing string."""
 
-_CODES_KEPT = 16_384
-
 
 class StringColumn(Persistent):
     """A column of distinct strings, concatenated as UTF-8."""
@@ -66,13 +64,6 @@ class StringTable(Persistent):
         self._strings = StringColumn()
         self._count = 0
         self._index = HashIndex()
-        self._recent: dict[str | None, int] = {None: NONE}
-        """Codes of strings that were put lately: most are put again."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
-        return super().nbytes + 150 * len(self._recent)
 
     def __len__(self) -> int:
         return self._count
@@ -93,23 +84,17 @@ class StringTable(Persistent):
 
     def put(self, strings: Sequence[str | None]) -> list[int]:
         """The codes of some strings, which are added unless they are here."""
-        if len(self._recent) > _CODES_KEPT:
-            self._recent = {None: NONE}
-        recent = self._recent
-        unknown = [each for each in dict.fromkeys(strings) if each is not None and each not in recent]
-        if unknown:
-            hashes = hashes_of(unknown)
-            recent.update(self._find(unknown, hashes).items())
-            is_new = [each not in recent for each in unknown]
-            self._add([*compress(unknown, is_new)], hashes[is_new])
-        return [recent[each] for each in strings]
-
-    def _add(self, strings: Sequence[str], hashes: NDArray[np.uint64]) -> None:
-        codes = np.arange(self._count, self._count + len(strings))
-        self._strings.put_strings(codes, strings)
-        self._index.add(hashes, codes.astype(np.int32))
-        self._recent |= zip(strings, codes.tolist(), strict=True)
-        self._count += len(strings)
+        distinct = [each for each in dict.fromkeys(strings) if each is not None]
+        hashes = hashes_of(distinct)
+        codes = self._find(distinct, hashes)
+        is_new = [each not in codes for each in distinct]
+        if any(is_new):
+            new, numbers = [*compress(distinct, is_new)], np.arange(self._count, self._count + sum(is_new))
+            self._strings.put_strings(numbers, new)
+            self._index.add(hashes[is_new], numbers.astype(np.int32))
+            codes |= zip(new, numbers.tolist(), strict=True)
+            self._count += len(new)
+        return [NONE if each is None else codes[each] for each in strings]
 
 
 class CategoryColumn(Persistent):

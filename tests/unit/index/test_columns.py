@@ -51,7 +51,6 @@ def test_a_column_of_equal_strings_says_what_was_put_last(
     """None, the empty string, and whatever is not ASCII; equal strings have one code, whatever their hashes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hash_index, "MERGED_FROM", 5)
-        patch.setattr(strings_module, "_CODES_KEPT", 3)
         if hashed == "all equal":
             patch.setattr(strings_module, "hashes_of", lambda strings: np.zeros(len(strings), np.uint64))
         column, expected = CategoryColumn(), dict[int, str | None]()
