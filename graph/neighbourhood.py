@@ -128,6 +128,11 @@ class Neighbourhood:
         return entities
 
     @property
+    def hops(self) -> int:
+        """The number of hops made beyond the memories of the seeds."""
+        return len(self._steps) - bool(self._seeds)
+
+    @property
     def room(self) -> int:
         """How many more nodes may be added."""
         return self.bounds.nodes - self.memories - int(_columns(self._walk))
@@ -211,7 +216,7 @@ class Neighbourhood:
         return came > 0
 
     def activations(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The memories collected with their personalised PageRank, divided by the greatest; best first."""
+        """The memories collected, best first, with their personalised PageRank, divided by the greatest."""
         rows = self.memories
         docs, activations = np.empty(rows, np.int64), np.empty(rows)
         shares = (SEEDS_SHARE, BRIDGES_SHARE, ANCHORS_SHARE)

@@ -12,28 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from time import monotonic
 
-import msgspec
-import numpy as np
-from numpy.typing import NDArray
-
 from graph.inference import JoinedEdge, joined
 from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.resolution import Seed
 from graph.rules import Rule
-
-
-class Walk(msgspec.Struct, frozen=True):
-    """The result of a walk.
-
-    Attributes:
-        docs, activations: of the memories, best first; activations in (0, 1], the best has 1.
-        hops: number of hops made beyond the memories of the seeds.
-    """
-
-    docs: NDArray[np.int64]
-    activations: NDArray[np.float64]
-    hops: int
-    neighbourhood: Neighbourhood
 
 
 def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:
@@ -45,17 +27,16 @@ def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: B
     return near
 
 
-def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> Walk:
-    """Walk from the result of `begin` and some anchors; returns memories, nearest first.
+def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> None:
+    """Extend the result of `begin` by a walk from it and some anchors.
 
-    The walk extends `near`. With `max_hops` 0 only memories that mention a seed, and anchors, are returned; `anchors`
-    has the strength > 0 of eligible memories close to the query.
+    With `max_hops` 0 it has only memories that mention a seed, and anchors; `anchors` has the strength > 0 of eligible
+    memories close to the query.
     """
     started, bounds = monotonic(), near.bounds
     if anchors:
         near.anchor(anchors)
-    hops = 0
-    while hops < bounds.max_hops and near.room > 0 and monotonic() - started < bounds.time_s:
+    while (hops := near.hops) < bounds.max_hops and near.room > 0 and monotonic() - started < bounds.time_s:
         if hops and near.memories >= bounds.enough:
             break
         top = near.best(_narrowed(bounds.memories_per_hop, hops)) if hops or not anchors else dict(anchors)
@@ -64,12 +45,10 @@ def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules
             break
         entities = _narrowed(bounds.entities_per_hop, hops)
         if near.onward(view, top, relations, entities=entities, from_anchors=bool(anchors) and not hops):
-            hops += 1
-        elif anchors and not hops:  # they mention nothing: continue from the seeds
-            anchors = {}
-        else:
+            continue
+        if not anchors or hops:
             break
-    return Walk(*near.activations(), hops, near)
+        anchors = {}  # they mention nothing: continue from the seeds
 
 
 def _narrowed(width: int, hops: int) -> int:

@@ -68,17 +68,18 @@ class GraphRetriever:
         if not seeds and not anchors:
             return LegRanking.best(*NO_HITS, ids, count=query.fan_out, details=details)
         with query.stopwatch.span("graph_walk"):
-            found = walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
+            walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
+            found, activations = near.activations()
             share, most = query.profile.adjacency, max(MAX_COMPARED, query.fan_out)
             docs, activations = spread_to_neighbours(
-                found.docs[:most],
-                found.activations[:most],
+                found[:most],
+                activations[:most],
                 share=share,
                 passing=MAX_BESIDE if share else 0,
                 links=(index.memories.previous.values, index.memories.next.values),
                 eligible=view.eligible,
             )
-        details |= {"anchors": len(anchors), "hops": found.hops, "memories": len(found.docs)}
+        details |= {"anchors": len(anchors), "hops": near.hops, "memories": len(found)}
         entity_idfs = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
         if docs.size:
             embedding = await self._embedding(query)
@@ -92,7 +93,7 @@ class GraphRetriever:
         if not query.request.explain or not docs.size:
             return ranking
         async with self._pool.connection() as conn:
-            return structs.replace(ranking, paths=await paths_to(conn, index, found, seeds, ranking.docs))
+            return structs.replace(ranking, paths=await paths_to(conn, index, near, seeds, ranking.docs))
 
     async def _embedding(self, query: LegQuery) -> NDArray[np.float32] | None:
         try:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.inference import sentence
+from graph.neighbourhood import Neighbourhood
 from graph.paths import Link
 from graph.resolution import Seed
-from graph.traversal import Walk
 from postgres.arrays import array_text
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.legs.base import GraphPath
@@ -21,11 +21,15 @@ _NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and e
 
 
 async def paths_to(
-    conn: AsyncConnection[Any], index: NamespaceIndex, found: Walk, seeds: Sequence[Seed], docs: NDArray[np.int64]
+    conn: AsyncConnection[Any],
+    index: NamespaceIndex,
+    near: Neighbourhood,
+    seeds: Sequence[Seed],
+    docs: NDArray[np.int64],
 ) -> dict[int, GraphPath]:
     """The paths to some memories, by slot; of those reached only as neighbours in a session or document, empty."""
-    collected = set(found.neighbourhood.docs)
-    paths = {doc: found.neighbourhood.path(doc) for doc in docs.tolist() if doc in collected}
+    collected = set(near.docs)
+    paths = {doc: near.path(doc) for doc in docs.tolist() if doc in collected}
     links = [link for path in paths.values() for link in path]
     relations = [link.joined_by for link in links if link.joined_by is not None]
     through = sorted({link.through for link in links if link.through is not None})
@@ -47,7 +51,7 @@ async def paths_to(
 def describe(
     path: Sequence[Link], ids: Mapping[int, str], names: Mapping[int, str], unsure: Collection[int] = ()
 ) -> str:
-    """A path, as `Walk.path` returns it, as a sentence, given ids of the memories and names of the entities on it.
+    """A path of a `Neighbourhood` as a sentence, given ids of the memories and names of the entities on it.
 
     An entity without a name is shown by its number; of one that is `unsure` the query has only a part of the name.
     """

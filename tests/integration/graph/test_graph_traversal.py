@@ -13,9 +13,9 @@ from psycopg import AsyncConnection
 from graph import store
 from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
 from graph.names import entity_id
-from graph.neighbourhood import DAMPING, Bounds, View
+from graph.neighbourhood import DAMPING, Bounds, Neighbourhood, View
 from graph.rules import Rule, symmetric, transitive
-from graph.traversal import Walk, begin, walk
+from graph.traversal import begin, walk
 from tests.linking import link
 from tests.plain_walk import restart
 from tests.snapshot import graph_of
@@ -53,7 +53,7 @@ async def walked(
     bounds: Bounds = FAR,
     ns: int = NS,
     **params: Any,
-) -> Walk:
+) -> Neighbourhood:
     """A walk from what a query names, if anything, and from anchors."""
     row = await (await conn.execute("select count(*) from memory where ns = %s", (ns,))).fetchone()
     assert row is not None
@@ -62,15 +62,17 @@ async def walked(
     assert seeds or anchors
     view = View(graph=graph, memories=row[0], eligible=seen)
     near = begin(view, seeds, rules=rules, bounds=bounds)
-    return walk(view, near, anchors or {}, rules=rules)
+    walk(view, near, anchors or {}, rules=rules)
+    return near
 
 
-def docs(found: Walk) -> list[int]:
-    return [int(doc) for doc in found.docs]
+def docs(found: Neighbourhood) -> list[int]:
+    ranked: list[int] = found.activations()[0].tolist()
+    return ranked
 
 
-def names(found: Walk, doc: int) -> list[str]:
-    return [NAMES[step.entity] for step in found.neighbourhood.path(doc)]
+def names(found: Neighbourhood, doc: int) -> list[str]:
+    return [NAMES[step.entity] for step in found.path(doc)]
 
 
 CHAIN = {1: "ann choir", 2: "choir rome", 3: "rome tiber", 4: "tiber fish", 5: "moon mars", 6: "mars moon"}
@@ -83,14 +85,14 @@ async def test_each_hop_reaches_one_memory_further(conn: AsyncConnection[Any], h
     await add(conn, CHAIN)
     found = await walked(conn, "Ann", bounds=replace(FAR, max_hops=hops))
     assert docs(found) == reached
-    assert found.activations[0] == 1.0
+    assert found.activations()[1][0] == 1.0
     assert names(found, reached[-1]) == ["ann", "choir", "rome", "tiber"][: max(1, len(reached))]
 
 
 async def test_a_path_tells_through_which_memories_it_goes(conn: AsyncConnection[Any]) -> None:
     """The first entity is the query's; each further one is tied to it by a memory."""
     await add(conn, CHAIN)
-    path = (await walked(conn, "Ann")).neighbourhood.path(3)
+    path = (await walked(conn, "Ann")).path(3)
     assert [(NAMES[step.entity], step.through, step.tied) for step in path] == [
         ("ann", None, False),
         ("choir", 1, True),
@@ -113,7 +115,7 @@ async def test_a_relation_leads_where_no_memory_does(conn: AsyncConnection[Any])
     found = await walked(conn, "Ann", bounds=bounds)
     assert names(found, 100) == ["ann", "oslo"]
     assert 100 in docs(found)
-    told = found.neighbourhood.path(100)[1].joined_by
+    told = found.path(100)[1].joined_by
     assert told is not None
     assert (told.relation, told.rule, [step.doc for step in told.derivation]) == ("lives in", None, [1])
     hidden = await walked(conn, "Ann", bounds=bounds, eligible="m.doc <> %(evidence)s", evidence=1)
@@ -136,7 +138,7 @@ async def test_a_rule_leads_on(conn: AsyncConnection[Any], relations: list[tuple
     assert names(found, 200) == ["ann", "oslo"]
     assert 200 in docs(found)
     if rule.name == "transitive":
-        told = found.neighbourhood.path(200)[1].joined_by
+        told = found.path(200)[1].joined_by
         assert told is not None
         assert (told.rule, len(told.derivation)) == ("transitive", 2)
         assert 200 not in docs(await walked(conn, "Ann", bounds=bounds))
@@ -181,12 +183,12 @@ async def test_the_walk_keeps_its_bounds(conn: AsyncConnection[Any]) -> None:
     await add(conn, {doc: f"ann e{doc % 40} f{doc % 7}" for doc in range(400)})
     for anchors in ({}, {3: 1.0, 5: 0.5}, dict.fromkeys(range(200), 1.0)):
         found = await walked(conn, "Ann", anchors=anchors, bounds=replace(FAR, max_hops=4, nodes=60, enough=1_000))
-        assert len(found.neighbourhood.docs) + len(found.neighbourhood.entities) <= 60
+        assert len(found.docs) + len(found.entities) <= 60
     narrow = replace(FAR, max_hops=1, entities_per_hop=3, memories_per_entity=5, memories_per_seed=5)
     for anchors in ({}, {3: 1.0, 5: 0.5}):
         few = await walked(conn, "Ann", anchors=anchors, bounds=narrow)
-        assert len(few.neighbourhood.entities) <= 1 + 3
-        assert len(few.docs) <= 5 * 4 + len(anchors)
+        assert len(few.entities) <= 1 + 3
+        assert len(docs(few)) <= 5 * 4 + len(anchors)
     assert (await walked(conn, "Ann", bounds=Bounds(max_hops=4, time_s=0))).hops == 0
 
 
@@ -203,7 +205,7 @@ async def test_anchors_lead_to_what_no_seed_reaches(conn: AsyncConnection[Any]) 
     found = await walked(conn, "Ann", anchors={5: 1.0})
     assert {5, 6} < set(docs(found))
     assert 1 in docs(found)
-    [step, *more] = found.neighbourhood.path(6)
+    [step, *more] = found.path(6)
     assert (step.through, step.tied, more) == (5, False, [])
     assert NAMES[step.entity] in ("moon", "mars")
 
@@ -212,7 +214,7 @@ async def test_anchors_lead_without_seeds(conn: AsyncConnection[Any]) -> None:
     await add(conn, CHAIN)
     found = await walked(conn, "What?", anchors={2: 1.0})
     assert set(docs(found)) == {1, 2, 3, 4}
-    assert found.neighbourhood.entities[0] in {entity_id("choir"), entity_id("rome")}
+    assert found.entities[0] in {entity_id("choir"), entity_id("rome")}
     assert names(found, 4) == ["rome", "tiber"]
     assert set(docs(await walked(conn, "What?", anchors={2: 1.0}, bounds=replace(FAR, max_hops=1)))) == {1, 2, 3}
 
@@ -220,8 +222,8 @@ async def test_anchors_lead_without_seeds(conn: AsyncConnection[Any]) -> None:
 async def test_anchors_that_mention_nothing_are_returned_and_lead_nowhere(conn: AsyncConnection[Any]) -> None:
     await add(conn, {**CHAIN, 50: ""})
     found = await walked(conn, "What?", anchors={50: 1.0})
-    assert (docs(found), found.activations.tolist()) == ([50], [1.0])
-    assert found.neighbourhood.path(50) == ()
+    assert (docs(found), found.activations()[1].tolist()) == ([50], [1.0])
+    assert found.path(50) == ()
     beside = await walked(conn, "Ann", anchors={50: 1.0})
     assert {1, 50} <= set(docs(beside))
     assert docs(beside)[0] == 1
@@ -237,7 +239,7 @@ async def test_an_anchor_that_a_seed_names_is_tied_to_it(conn: AsyncConnection[A
     await add(conn, CHAIN)
     found = await walked(conn, "Ann", anchors={1: 1.0})
     assert docs(found)[:2] == [1, 2]
-    assert [(NAMES[step.entity], step.through, step.tied) for step in found.neighbourhood.path(2)] == [
+    assert [(NAMES[step.entity], step.through, step.tied) for step in found.path(2)] == [
         ("ann", None, False),
         ("choir", 1, True),
     ]
@@ -263,8 +265,7 @@ async def test_activation_is_personalised_pagerank_on_what_was_collected(
     """The walk restarts at entities and memories, as the neighbourhood says."""
     mentions = {doc: f"ann e{doc % 5} f{doc % 7} g{doc % 11}" for doc in range(60)} | {60: "bob e1", 61: "bob f2"}
     await add(conn, mentions | {62: "lone"})
-    found = await walked(conn, "Ann and Bob", anchors=anchors)
-    near = found.neighbourhood
+    near = await walked(conn, "Ann and Bob", anchors=anchors)
     graph = nx.Graph()
     graph.add_nodes_from([("d", doc) for doc in near.docs] + [("e", entity) for entity in near.entities])
     for row, doc in enumerate(near.docs):
@@ -284,8 +285,8 @@ async def test_activation_is_personalised_pagerank_on_what_was_collected(
     graph.remove_nodes_from(ends)
     start = {node: share for node, share in start.items() if node not in ends}
     oracle = nx.pagerank(graph, alpha=DAMPING, personalization=start, tol=1e-12, max_iter=500)
-    assert found.hops > 0
-    shares = dict(zip(docs(found), found.activations.tolist(), strict=True))
+    assert near.hops > 0
+    shares = dict(zip(*(column.tolist() for column in near.activations()), strict=True))
     assert shares.keys() == set(near.docs)
     connected = [doc for doc in near.docs if ("d", doc) not in ends]
     scale = sum(shares[doc] for doc in connected) / sum(oracle["d", doc] for doc in connected)

@@ -117,20 +117,19 @@ def test_a_walk_keeps_its_bounds_and_every_memory_has_a_path(case: Case, hops: i
     rules = ()
     bounds = Bounds(nodes=case.bounds.nodes, max_hops=hops, enough=1_000, time_s=60)
     near = begin(case.view, case.seeds, rules=rules, bounds=bounds)
-    found = walk(case.view, near, case.anchors, rules=rules)
+    walk(case.view, near, case.anchors, rules=rules)
+    docs, activations = (column.tolist() for column in near.activations())
     assert len(near.docs) + len(near.entities) <= bounds.nodes
     assert near.memories == len(near.docs) == len(set(near.docs))
-    assert ((found.activations > 0) & (found.activations <= 1)).all()
-    for doc in found.docs.tolist():
-        path = found.neighbourhood.path(doc)
+    assert all(0 < each <= 1 for each in activations)
+    for doc in docs:
+        path = near.path(doc)
         assert path or doc in case.anchors
         assert case.view.eligible[doc] or doc in case.anchors
         assert not path or path[0].through is None or path[0].through in case.anchors
         assert [link.tied for link in path[:1]] in ([], [False])
         assert len({link.entity for link in path}) == len(path)
-    again = walk(case.view, begin(case.view, case.seeds, rules=rules, bounds=bounds), case.anchors, rules=rules)
-    assert again.docs.tolist() == found.docs.tolist()
-    assert again.activations.tolist() == found.activations.tolist()
-    assert [again.neighbourhood.path(doc) for doc in again.docs] == [
-        found.neighbourhood.path(doc) for doc in found.docs
-    ]
+    again = begin(case.view, case.seeds, rules=rules, bounds=bounds)
+    walk(case.view, again, case.anchors, rules=rules)
+    assert [column.tolist() for column in again.activations()] == [docs, activations]
+    assert [again.path(doc) for doc in docs] == [near.path(doc) for doc in docs]
