@@ -226,13 +226,13 @@ def _found(
 ) -> RankedMemory:
     """A memory of the answer with its ranks and scores."""
     (memory, place, number), *duplicates = group
-    rank = order.fused_ranks[place]
+    fused_place = order.fused.numbers.index(number)
     return RankedMemory(
         memory=memory,
         doc=candidates.docs[number],
         score=order.scores[place],
-        fused_score=order.fused_scores[rank - FIRST_RANK],
-        fused_rank=rank,
+        fused_score=order.fused.scores[fused_place],
+        fused_rank=fused_place + FIRST_RANK,
         relevance=relevance,
         evidence=evidence,
         duplicates=[each.memory.id for each in duplicates],

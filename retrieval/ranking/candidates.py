@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from classifier.rescorer import Rescored
 from retrieval.index.strings import StringColumn
 from retrieval.legs.base import LegRanking, best_first
-from retrieval.ranking.fusion import FIRST_RANK, FusedOrder, RankingSlice, blend, checked_weight, fuse
+from retrieval.ranking.fusion import FusedOrder, RankingSlice, blend, checked_weight, fuse
 from retrieval.types.search import Leg
 
 
@@ -24,14 +24,12 @@ class RankedCandidates(NamedTuple):
 
     Attributes:
         scores: descending; the fused scores, or those blended with the rescorer's ranking.
-        fused_ranks: each candidate's rank in the fusion, from 1.
-        fused_scores: scores of the fusion in the fusion's order: that of rank r is at r - 1.
+        fused: the fusion, which has these and may have others.
     """
 
     numbers: list[int]
     scores: list[float]
-    fused_ranks: list[int]
-    fused_scores: list[float]
+    fused: FusedOrder
 
     def reordered(self, scores: NDArray[np.float64]) -> RankedCandidates:
         """The same candidates by other scores, given in the present order; ties stay in it."""
@@ -40,13 +38,8 @@ class RankedCandidates(NamedTuple):
 
     def at(self, places: Sequence[int]) -> RankedCandidates:
         """Those at some places of the order, in the order of the places."""
-        numbers, scores, fused_ranks, fused_scores = self
-        return RankedCandidates(
-            [numbers[place] for place in places],
-            [scores[place] for place in places],
-            [fused_ranks[place] for place in places],
-            fused_scores,
-        )
+        numbers, scores, fused = self
+        return RankedCandidates([numbers[place] for place in places], [scores[place] for place in places], fused)
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -102,10 +95,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
     def rank(self, fused: FusedOrder, rescored: Rescored | None) -> RankedCandidates:
         """The final order: that of the fusion, blended with the rescorer's if it ran."""
-        numbers, scores = fused
         if rescored is None:
-            return RankedCandidates(numbers, scores, list(range(FIRST_RANK, FIRST_RANK + len(numbers))), scores)
-        order, blended = blend([rescored.scores.get(number, -inf) for number in numbers], rescored.share)
-        return RankedCandidates(
-            [numbers[position] for position in order], blended, [position + FIRST_RANK for position in order], scores
-        )
+            return RankedCandidates(*fused, fused)
+        order, blended = blend([rescored.scores.get(number, -inf) for number in fused.numbers], rescored.share)
+        return RankedCandidates([fused.numbers[position] for position in order], blended, fused)

@@ -9,6 +9,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from retrieval.ranking.candidates import Candidates, RankedCandidates
+from retrieval.ranking.fusion import FusedOrder
 from retrieval.ranking.timeliness import NamedTime, joined
 from retrieval.types.search import Leg
 from tests.rankings import ranking_of
@@ -23,7 +24,7 @@ def ranked(scores: list[float]) -> tuple[RankedCandidates, Candidates]:
     ranking = ranking_of((f"m{slot:02}", slot, score) for slot, score in enumerate(scores))
     candidates = Candidates.from_rankings({Leg.BM25: ranking})
     numbers = list(range(len(scores)))
-    return RankedCandidates(numbers, scores, [number + 1 for number in numbers], scores), candidates
+    return RankedCandidates(numbers, scores, FusedOrder(numbers, scores)), candidates
 
 
 @settings(deadline=None, max_examples=50)
