@@ -482,6 +482,7 @@ class Trivet:
 
     async def load(self, namespace: str) -> None:
         """Load a namespace completely, so that no search of it is partial; raises NotFound if there is none."""
+        check_name(namespace)
         await self._indexes.load(namespace)
 
     async def warm(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -12,8 +13,10 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import numbers, print_json, printable
+from retrieval.engine import Trivet
+from retrieval.errors import NotFound
 from retrieval.settings import Settings
-from retrieval.types.search import ContextRequest
+from retrieval.types.search import ContextRequest, ContextResponse
 
 
 @click.command(epilog=example('trivet context -n alice "What should I cook for Caroline?" --max-tokens 500 > pack.md'))
@@ -32,7 +35,13 @@ def command(query: str, fields: dict[str, Any], namespace: str, settings: Settin
     The pack goes to standard output, a line about it to standard error.
     """
     request = convert({**fields, **own, "query": query}, ContextRequest)
-    response = with_engine(settings, lambda engine: engine.context(namespace, request))
+
+    async def pack(engine: Trivet) -> ContextResponse:
+        with suppress(NotFound):  # which the response tells
+            await engine.load(namespace)  # as `trivet search` does
+        return await engine.context(namespace, request)
+
+    response = with_engine(settings, pack)
     if as_json:
         print_json(response)
         return

@@ -12,6 +12,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import console, numbers, print_json, printable, say
+from retrieval.engine import Trivet
 from retrieval.settings import Settings
 from retrieval.types.search import SearchRequest, SearchResponse, SearchResult
 
@@ -28,7 +29,12 @@ def command(
 ) -> None:
     """Rank the memories of a namespace for QUERY."""
     request = convert({**fields, "query": query, "explain": explain}, SearchRequest)
-    response = with_engine(settings, lambda engine: engine.search(namespace, request))
+
+    async def search(engine: Trivet) -> SearchResponse:
+        await engine.load(namespace)  # a process of one query has no later one for which a partial answer saves time
+        return await engine.search(namespace, request)
+
+    response = with_engine(settings, search)
     if as_json:
         print_json(response)
     else:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from retrieval.cli.group import COMMANDS
+from retrieval.index import registry, small_namespaces
 from retrieval.installation import installed_version
 from tests.command import NOWHERE, Cli
 from tests.command import trivet as run
@@ -41,7 +42,8 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["frobnicate"], "No such command"),
+        (["frobnicate"], "No such command 'frobnicate'.\n"),
+        (["serch"], "No such command 'serch'. Did you mean 'search'?"),
         (["search"], "Missing argument"),
         (["search", "x", "--top-k", "0"], "--top-k"),
         (["search", "x", "--mode", "keyword"], "--mode"),
@@ -200,6 +202,17 @@ def test_context_says_why_a_pack_is_empty(cli: Cli) -> None:
     figures, reason = cli("context", "the price of copper", "--min-relevance", "0.99").stderr.splitlines()
     assert "0 memories, fact_lookup, weights vector" in figures
     assert reason == "an empty pack: nothing that was found is relevant"
+
+
+@pytest.mark.parametrize("command", ["search", "context"])
+def test_a_large_namespace_is_loaded_before_a_command_asks_it(
+    cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server answers meanwhile from a part, without the graph leg; a command has no later query."""
+    cli("add", "Caroline went to the support group.")
+    for owner, limit in ((small_namespaces, "MOST_ORDINALS"), (registry, "LARGE_FROM"), (registry, "PATIENCE_S")):
+        monkeypatch.setattr(owner, limit, 0)
+    assert json.loads(cli(command, "Where did Caroline go?", "--json").stdout)["degraded"] == []
 
 
 def test_classify_shows_intent_and_weights(cli: Cli) -> None:
