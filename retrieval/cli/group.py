@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -74,6 +75,15 @@ class TrivetGroup(click.Group):
             return None
         command: click.Command = import_module(f".{entry.module}", __package__).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named; raises UsageError for one that there is not, with the name most like it."""
+        name = args[0]
+        if name not in COMMANDS and not ctx.resilient_parsing and (alike := get_close_matches(name, COMMANDS, n=1)):
+            raise click.UsageError(f"No such command {name!r}. Did you mean {alike[0]!r}?", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in `--help`, without importing the commands."""
