@@ -55,6 +55,8 @@ def main() -> None:
         reading = Reading(error=f"cannot be read here without {exc.name}: pip install 'trivet[documents]'")
     except MemoryError:
         reading = Reading(error=f"takes more than {MAX_MEMORY_BYTES // 1024**3} GiB of memory to read")
+    except RecursionError:
+        reading = Reading(error="cannot be read: its parts are nested too deeply")
     except Exception as exc:
         reading = Reading(error=f"cannot be read; it may be damaged: {str(exc) or type(exc).__name__}")
     sys.stdout.buffer.write(msgspec.json.encode(reading))

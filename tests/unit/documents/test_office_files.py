@@ -227,6 +227,7 @@ async def test_a_file_within_another_does_not_tell_what_it_is() -> None:
         (zipped({"ppt/presentation.xml": "<tea"}), None, "cannot be read"),
         (zipped({"META-INF/container.xml": "<tea/>"}), None, "cannot be read"),
         (odt("<tea"), None, "cannot be read"),
+        (odt("<text:span>" * 2_000 + "</text:span>" * 2_000), None, "cannot be read: its parts are nested too deeply"),
         (b"{\\rtf1 Tea}", None, "an RTF file"),
         (epub("Tea", {"a.xhtml": b"\x91\xfe\x00\xd8locked"}), None, "locked"),
         (slides(shape("")), None, "no text"),
