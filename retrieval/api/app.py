@@ -38,7 +38,7 @@ from retrieval.api.openapi import Rendered, StructSchemas, complete, config
 from retrieval.api.openapi_page import page
 from retrieval.api.otel import tracing_by
 from retrieval.api.parameters import TypedRequest, check_request
-from retrieval.api.problems import PROBLEMS, bad_parameter, log_failure, logging_failures
+from retrieval.api.problems import PROBLEMS, allow, bad_parameter, log_failure, logging_failures
 from retrieval.api.profiles import ProfilesController
 from retrieval.api.search import SearchController
 from retrieval.api.state import AppState
@@ -117,9 +117,7 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
         state=State({"api": api}),
         logging_config=None,
     )
-    api.allowed = {
-        route.path_format: ", ".join(sorted(route.methods)) for route in app.routes if isinstance(route, HTTPRoute)
-    }
+    api.allowed = {route.path_format: allow(route.methods) for route in app.routes if isinstance(route, HTTPRoute)}
     app.asgi_handler = Gateway(api)(app.asgi_handler)
     if tracing is not None:
         app.asgi_handler = tracing(app.asgi_handler)

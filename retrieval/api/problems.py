@@ -6,12 +6,12 @@ import errno
 import logging
 import re
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, Response
-from litestar.exceptions import HTTPException, InternalServerException, ValidationException
+from litestar.exceptions import HTTPException, InternalServerException, MethodNotAllowedException, ValidationException
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.plugins.problem_details import ProblemDetailsConfig, ProblemDetailsException, ProblemDetailsPlugin
 from litestar.types import Scope
@@ -127,6 +127,11 @@ def problem(
     )
 
 
+def allow(methods: Collection[str]) -> str:
+    """The header `Allow` of a path with handlers of some methods; HEAD is answered wherever GET is."""
+    return ", ".join(sorted({*methods, "HEAD"} if "GET" in methods else methods))
+
+
 def problems(*statuses: int, body: bool = False, plain: bool = False) -> dict[int, ResponseSpec]:
     """The problems of an operation for the OpenAPI document: those that are common, unless it is `plain`, and others.
 
@@ -159,7 +164,10 @@ def describe(error: Exception) -> ProblemDetailsException:
         return problem(400, "The body ended before its end")
     if isinstance(error, HTTPException) and error.status_code in TITLES:
         detail = _ROUTER_DETAILS.get(error.status_code, error.detail)
-        return problem(error.status_code, detail, headers=error.headers)
+        headers = error.headers
+        if isinstance(error, MethodNotAllowedException) and headers:
+            headers = {"allow": allow(headers["allow"].split(", "))}
+        return problem(error.status_code, detail, headers=headers)
     if isinstance(error, OSError) and error.errno in _SHORTAGES:
         return problem(503, f"The server's machine is short of something: {error.strerror}")  # without the file's name
     status = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), 500)

@@ -60,17 +60,18 @@ async def test_routes_that_do_not_exist(client: httpx.AsyncClient) -> None:
     """404 and 405 are problems too; 405 names the methods that there are."""
     problem_of(await client.get("/nothing/here"), 404)
     problem_of(await client.get("/v1/namespaces/unheard-of"), 404)
-    refused = await client.put("/health/live")
-    problem_of(refused, 405)
-    assert "GET" in refused.headers["allow"]
+    for path, allowed in (("/health/live", "GET, HEAD, OPTIONS"), ("/v1/namespaces/a/memories/delete", "OPTIONS, POST")):
+        refused = await client.put(path)
+        problem_of(refused, 405)
+        assert refused.headers["allow"] == allowed
 
 
 async def test_options(client: httpx.AsyncClient) -> None:
     """OPTIONS names all methods of a path."""
     for path, allowed in (
-        ("/v1/namespaces/a", "DELETE, GET, OPTIONS, PUT"),
-        ("/v1/namespaces/a/memories", "GET, OPTIONS, POST"),
-        ("/v1/namespaces/a/memories/m1", "DELETE, GET, OPTIONS, PATCH"),
+        ("/v1/namespaces/a", "DELETE, GET, HEAD, OPTIONS, PUT"),
+        ("/v1/namespaces/a/memories", "GET, HEAD, OPTIONS, POST"),
+        ("/v1/namespaces/a/memories/m1", "DELETE, GET, HEAD, OPTIONS, PATCH"),
         ("/v1/classify", "OPTIONS, POST"),
     ):
         answer = await client.options(path)
