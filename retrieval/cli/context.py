@@ -15,6 +15,7 @@ from retrieval.cli.options import example, json_option, namespace_option, settin
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.engine import Trivet
 from retrieval.errors import NotFound
+from retrieval.reporting.table import counted
 from retrieval.settings import Settings
 from retrieval.types.search import ContextRequest, ContextResponse
 
@@ -50,8 +51,9 @@ def command(query: str, fields: dict[str, Any], namespace: str, settings: Settin
         click.echo(f"an empty pack: there is no namespace {namespace!r}", err=True)
         return
     intent = f"{response.intent.label}, " if response.intent else ""
+    packed = counted(len(response.items), "memory", "memories")
     click.echo(
-        f"{response.tokens_used} of {response.max_tokens} tokens, {len(response.items)} memories, {intent}"
+        f"{response.tokens_used} of {response.max_tokens} tokens, {packed}, {intent}"
         f"weights {numbers(response.weights)}, {response.timings_ms['total']:.1f} ms",
         err=True,
     )

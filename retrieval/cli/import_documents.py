@@ -15,7 +15,7 @@ from retrieval.documents.files import document_of, documents_in, id_of
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput
 from retrieval.lifecycle.jobs import Progress
-from retrieval.reporting.table import show_counts
+from retrieval.reporting.table import counted, show_counts
 from retrieval.settings import Settings
 from retrieval.types.document import DocumentInfo, DocumentReceipt
 
@@ -80,19 +80,20 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: 
     started = time.perf_counter()
     with_engine(settings, put_all)
     seconds = time.perf_counter() - started
+    read = counted(len(files), "document", "documents")
     if as_json:
         print_json({"documents": put, "rejected": rejected, "deleted": deleted, "skipped": others, "seconds": seconds})
     else:
         counts = show_counts(Counter(receipt.status for receipt in put.values()))
         chunks = sum(receipt.chunks for receipt in put.values())
-        click.echo(f"{len(files)} documents: {counts or 'none stored'}, chunks: {chunks} in {seconds:.1f} s")
+        click.echo(f"{read}: {counts or 'none stored'}, chunks: {chunks} in {seconds:.1f} s")
         if deletes:
             click.echo(f"deleted {len(deleted)} whose files are gone")
         if others:
             kinds = ", ".join(f"{count} {suffix}" for suffix, count in others.most_common(KINDS_SHOWN))
-            click.echo(printable(f"skipped {others.total()} other files: {kinds}"))
+            click.echo(printable(f"skipped {counted(others.total(), 'other file', 'other files')}: {kinds}"))
     if rejected:
-        raise Failure(f"{len(rejected)} of {len(files)} documents were rejected")
+        raise Failure(f"{len(rejected)} of {read} rejected")
 
 
 async def _gone(engine: Trivet, namespace: str, folder: Path) -> dict[str, str]:

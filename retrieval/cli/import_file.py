@@ -30,7 +30,7 @@ from retrieval.imports.jsonl import header_of
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.ingest.batches import batches
 from retrieval.lifecycle.jobs import Progress
-from retrieval.reporting.table import show_counts
+from retrieval.reporting.table import counted, show_counts
 from retrieval.settings import Settings
 from retrieval.store.namespaces import check_new_name
 from retrieval.tasks import in_order
@@ -274,20 +274,21 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: flo
     Raises:
         Failure: something was rejected.
     """
-    total, noun = outcome.counts.total(), "lines" if FORMATS[format_].of_lines else "records"
+    total, nouns = outcome.counts.total(), ("line", "lines") if FORMATS[format_].of_lines else ("record", "records")
+    read = counted(total, *nouns)
     if as_json:
         summary = {"format": format_, "lines": total, "counts": outcome.counts, "rejected": outcome.rejected}
         print_json({**summary, "skipped": outcome.skips(), "notes": context.notes, "seconds": seconds})
     else:
         counts = show_counts(outcome.counts)
-        click.echo(f"{total} {noun}: {counts or 'nothing to do'} in {seconds:.1f} s ({total / seconds:.0f}/s)")
+        click.echo(f"{read}: {counts or 'nothing to do'} in {seconds:.1f} s ({total / seconds:.0f}/s)")
         for reason, skip in outcome.skips().items():
             more = "" if skip["count"] <= PLACES_SHOWN else ", …"
             click.echo(printable(f"skipped {skip['count']}: {reason} ({'; '.join(skip['places'])}{more})"))
         for note, count in context.notes.most_common():
             click.echo(f"note: {count} {note}")
     if outcome.rejected:
-        raise Failure(f"{len(outcome.rejected)} of {total} {noun} were rejected")
+        raise Failure(f"{len(outcome.rejected)} of {read} rejected")
 
 
 def _note(batch: Sequence[SourceRecord], results: Sequence[AddResult], outcome: Outcome) -> None:

@@ -8,6 +8,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import example, json_option, namespace_option, settings_options
 from retrieval.cli.output import print_json, progress
 from retrieval.engine import Trivet
+from retrieval.reporting.table import counted
 from retrieval.settings import Settings
 from retrieval.types.namespace import EmbedderName, NamespaceInfo
 
@@ -44,4 +45,5 @@ def command(embedder: EmbedderName | None, namespace: str, settings: Settings, a
     if as_json:
         print_json({"namespace": info.name, "embedder": info.settings.embedder, "memories": info.memories})
     else:
-        click.echo(f"{info.memories} memories of {info.name!r} have new vectors by {info.settings.embedder}")
+        have = counted(info.memories, f"memory of {info.name!r} has", f"memories of {info.name!r} have")
+        click.echo(f"{have} new vectors by {info.settings.embedder}")

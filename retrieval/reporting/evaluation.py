@@ -19,7 +19,7 @@ from retrieval.evaluation.comparisons import (
 )
 from retrieval.evaluation.scores import MACRO_SETS, OVERALL
 from retrieval.evaluation.summary import Figures, Running, Summary
-from retrieval.reporting.table import Table, aligned, show_counts, show_interval, show_share
+from retrieval.reporting.table import Table, aligned, counted, show_counts, show_interval, show_share
 from retrieval.types.evaluation import Verdict
 
 _JUDGED: Final[Mapping[Verdict, str]] = {
@@ -79,9 +79,11 @@ def headline(summary: Summary) -> str:
     """What was run, in two lines."""
     stored = show_counts(summary.ingestion.counts)
     skipped = f", {summary.skipped} without evidence skipped" if summary.skipped else ""
+    queries = counted(summary.figures.queries, "query", "queries")
+    namespaces = counted(summary.namespaces, "namespace", "namespaces")
     sampled = " (a sample)" if summary.sampled else ""
     return (
-        f"{summary.dataset}: {summary.figures.queries} queries{sampled} in {summary.namespaces} namespaces{skipped}; "
+        f"{summary.dataset}: {queries}{sampled} in {namespaces}{skipped}; "
         f"top {summary.top_k}, seed {summary.provenance.seed}, 95 % bootstrap intervals\n"
         f"corpus ({summary.language}, {summary.embedder}): {stored} in {summary.ingestion.seconds:.1f} s"
     )

@@ -150,7 +150,7 @@ def test_import_names_bad_lines_and_takes_up_where_it_was(cli: Cli, tmp_path: Pa
     assert "5 lines: 2 created, 3 rejected" in done.stdout
     assert [line.split(":")[0] for line in done.stderr.splitlines()[:3]] == ["line 3", "line 4", "line 5"]
     assert "colour" in done.stderr
-    assert "3 of 5 lines were rejected" in done.stderr
+    assert "3 of 5 lines rejected" in done.stderr
     again = json.loads(cli("import", str(file), "-n", "mine", "--json", status=1).stdout)
     assert again["counts"] == {"unchanged": 2, "rejected": 3}
     assert [rejected["line"] for rejected in again["rejected"]] == [3, 4, 5]
@@ -191,7 +191,7 @@ def test_context_prints_the_pack_alone(cli: Cli) -> None:
     pack = json.loads(cli("context", "Where did Caroline go?", "--max-tokens", "200", "--json").stdout)
     assert done.stdout == pack["context"] + "\n"
     assert "Caroline went to the support group." in done.stdout
-    assert f"{pack['tokens_used']} of 200 tokens, 1 memories" in done.stderr
+    assert f"{pack['tokens_used']} of 200 tokens, 1 memory" in done.stderr
 
 
 def test_context_says_why_a_pack_is_empty(cli: Cli) -> None:

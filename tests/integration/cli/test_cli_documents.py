@@ -53,7 +53,7 @@ def test_each_file_of_a_folder_is_a_document(cli: Cli, tmp_path: Path) -> None:
     assert done.stdout.startswith("3 documents: 2 created, chunks: 2 in ")
     assert done.stdout.endswith("skipped 2 other files: 1 .json, 1 .png\n")
     assert "empty.txt has 0 bytes" in done.stderr
-    assert done.stderr.endswith("Error: 1 of 3 documents were rejected\n")
+    assert done.stderr.endswith("Error: 1 of 3 documents rejected\n")
     (notes / "house/empty.txt").write_text("No more.", encoding="utf-8")
     (notes / "house/tap.txt").write_text("The tap in the kitchen is mended.", encoding="utf-8")
     again = json.loads(cli("import", str(notes), "-n", "home", "--format", "document", "--json").stdout)
