@@ -6,7 +6,7 @@ import re
 from urllib.parse import unquote
 
 import httpx
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console
 
@@ -252,6 +252,22 @@ def test_the_list_is_filtered_and_goes_on(console: Console) -> None:
     expect(rows.first).to_contain_text("Haruka")
 
 
+def test_back_leads_to_where_the_list_was_left(console: Console) -> None:
+    page = console.open("memories")
+    rows = page.locator(".memory-row")
+    page.get_by_role("button", name="Load more").click()
+    expect(rows).to_have_count(100)
+    rows.nth(80).locator(".memory-text").click()
+    expect(page.locator(".memory-whole")).to_be_visible()
+    page.go_back()
+    expect(rows).to_have_count(100)
+    expect(rows.nth(80)).to_be_in_viewport()
+    page.get_by_role("navigation", name="Views").get_by_role("link", name="Graph").click()
+    page.get_by_role("navigation", name="Views").get_by_role("link", name="Memories").click()
+    expect(rows).to_have_count(50)
+    expect(rows.first).to_be_in_viewport()
+
+
 def test_a_session_is_read_as_a_chat(console: Console) -> None:
     page = console.open("memories")
     page.get_by_role("link", name="session d01").first.click()
@@ -279,9 +295,19 @@ def test_what_somebody_said_is_forgotten(console: Console) -> None:
     page.get_by_role("textbox", name="Name").fill("Bo")
     page.get_by_role("button", name="Show what would go").click()
     expect(page.get_by_text("3 memories would be deleted for good")).to_be_visible()
-    page.get_by_role("button", name="Delete 3 memories").click()
+    sent: list[str] = []
+
+    def note(request: Request) -> None:
+        sent.append(request.url)
+
+    page.on("request", note)
+    page.get_by_role("button", name="Delete 3 memories").dblclick()
     expect(page.get_by_text("3 memories deleted")).to_be_visible()
+    assert [url for url in sent if url.endswith("/forget")] == [f"{console.url}/v1/namespaces/forgetting/forget"]
     assert httpx.get(path).json()["memories"] == []
+    for view in ("memories", "ask"):
+        console.open(view, namespace="forgetting").get_by_role("link", name="Add one").click()
+        expect(page.get_by_role("heading", name="Add a memory")).to_be_visible()
 
 
 def test_any_id_has_a_page(console: Console) -> None:

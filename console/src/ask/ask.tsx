@@ -8,6 +8,7 @@ import { useLatest, useLoaded } from "../loading";
 import { go, href } from "../route";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
+import { NoneYet } from "../ui/none_yet";
 import { Comparison } from "./comparison";
 import { Controls } from "./controls";
 import { useFeedback } from "./feedback";
@@ -45,8 +46,9 @@ export function requestBody(query: string, settings: Settings): Record<string, u
   return { query, top_k: SHOWN, explain: true, ...settings };
 }
 
-export function Ask({ namespace, route }: ViewProps) {
+export function Ask({ namespace, namespaces, route }: ViewProps) {
   const query = route.query.get("q") ?? "";
+  const isEmpty = namespaces.some(({ name, memories }) => name === namespace && memories === 0);
   const [history, setHistory] = useStored<string[]>(localStorage, `history.${namespace}`, []);
   const [sides, setSides] = useState<Sides>({ A: { settings: {} } });
   const [active, setActive] = useState<Side>("A");
@@ -137,7 +139,7 @@ export function Ask({ namespace, route }: ViewProps) {
       </aside>
       <div class="ask-how">
         {error && <Failure error={error} onRetry={askAgain} />}
-        {!query && <Welcome namespace={namespace} onAsk={ask} />}
+        {!query && <Welcome namespace={namespace} isEmpty={isEmpty} onAsk={ask} />}
         {query && !answer && !error && (
           <p class="soft" role="status">
             Reading…
@@ -172,7 +174,13 @@ function suggested([first, second]: EntitySummary[]): string[] {
   return second ? [...alone, `How are ${first.name} and ${second.name} connected?`] : alone;
 }
 
-function Welcome({ namespace, onAsk }: { namespace: string; onAsk: (question: string) => void }) {
+interface WelcomeProps {
+  namespace: string;
+  isEmpty: boolean;
+  onAsk: (question: string) => void;
+}
+
+function Welcome({ namespace, isEmpty, onAsk }: WelcomeProps) {
   const { data, error } = useLoaded(
     (signal) => call<{ entities: EntitySummary[] }>(within(namespace, "entities"), { query: { limit: 2 }, signal }),
     [namespace],
@@ -185,6 +193,7 @@ function Welcome({ namespace, onAsk }: { namespace: string; onAsk: (question: st
         assistant would get.
       </p>
       {error && <Failure error={error} />}
+      {isEmpty && <NoneYet namespace={namespace} />}
       <ul class="row">
         {suggested(data?.entities ?? []).map((question) => (
           <li key={question}>

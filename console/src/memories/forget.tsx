@@ -24,6 +24,7 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
   const [target, setTarget] = useState<Target>({ what: "speaker", name: "" });
   const [asked, setAsked] = useState<Target>();
   const [done, setDone] = useState<Receipt>();
+  const [isBusy, setIsBusy] = useState(false);
   const forget = ({ what, name }: Target, isDry: boolean, options: Call = {}): Promise<Receipt> => {
     const body = { [what]: name, dry_run: isDry };
     return call(within(namespace, "forget"), { method: "POST", body, ...options });
@@ -43,12 +44,15 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
     setDone(undefined);
     setAsked({ ...target });
   };
-  const remove = (planned: Target): Promise<void> =>
-    attempt(async () => {
+  const remove = async (planned: Target): Promise<void> => {
+    setIsBusy(true);
+    await attempt(async () => {
       setDone(await forget(planned, false));
       setAsked(undefined);
       onForgotten();
     });
+    setIsBusy(false);
+  };
   return (
     <div class="page memory">
       <p class="row links">
@@ -86,7 +90,7 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
             {planned.deleted.length > 0 && (
               <>
                 <Which namespace={namespace} ids={planned.deleted} />
-                <button type="button" class="danger" onClick={() => void remove(planned.target)}>
+                <button type="button" class="danger" disabled={isBusy} onClick={() => void remove(planned.target)}>
                   Delete {counted(planned.deleted.length, "memory", "memories")}
                 </button>
               </>

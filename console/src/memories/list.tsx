@@ -1,9 +1,10 @@
-import { type StateUpdater, useState } from "preact/hooks";
+import { type StateUpdater, useEffect, useState } from "preact/hooks";
 
 import { type Result, call, within } from "../api";
 import { count, counted } from "../format";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
+import { NoneYet } from "../ui/none_yet";
 import { attempt } from "../ui/toasts";
 import { FilterForm } from "./filter_form";
 import { MemoryRow, type Row } from "./memory_row";
@@ -14,6 +15,13 @@ import { listMemories, removeWithUndo } from "./store";
 import { Timeline } from "./timeline";
 
 const BEST = 100;
+const MOST_AGAIN = 1_000;
+
+/** How much of the list was read and seen when it was left, in the browser's own entry of it: Back leads there again. */
+interface Place {
+  rows: number;
+  top: number;
+}
 
 interface Props {
   namespace: string;
@@ -25,13 +33,15 @@ interface Props {
 export function MemoryList({ namespace, query, onChanged }: Props) {
   const words = query.get("words")?.trim() ?? "";
   const filters = filtersOf(query);
+  const [place] = useState(() => history.state as Place | null);
   const pages = usePages<Row>(async (cursor, signal): Promise<Page<Row>> => {
     if (words) {
       const body = { query: words, top_k: BEST, filters };
       const { results } = await call<{ results: Result[] }>(within(namespace, "search"), { method: "POST", body, signal });
       return { rows: results, next: null };
     }
-    const { memories, next_cursor } = await listMemories(namespace, filters, cursor, signal);
+    const limit = cursor || !place ? undefined : Math.min(place.rows, MOST_AGAIN);
+    const { memories, next_cursor } = await listMemories(namespace, filters, cursor, signal, limit);
     return { rows: memories, next: next_cursor };
   });
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
@@ -45,6 +55,10 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
     onChanged();
   };
   const { rows } = pages;
+  useEffect(() => {
+    if (place && rows.length > 0) scrollTo(0, place.top);
+  }, [rows.length > 0]);
+  const leave = (): void => history.replaceState({ rows: rows.length, top: scrollY } satisfies Place, "");
   return (
     <div class="page memories">
       <header class="row spread">
@@ -60,13 +74,14 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
       <FilterForm namespace={namespace} query={query} />
       <Timeline namespace={namespace} query={query} changes={changes} />
       {pages.error && <Failure error={pages.error} onRetry={pages.retry} />}
+      {rows.length === 0 && !pages.isLoading && !pages.error && query.size === 0 && <NoneYet namespace={namespace} />}
       <div class="list-head row spread">
         <p class="hint" role="status">
-          {summary(pages, words)}
+          {summary(pages, words, query.size === 0)}
         </p>
         <Choice namespace={namespace} pages={pages} chosen={chosen} setChosen={setChosen} onChanged={changed} />
       </div>
-      <ul class="memory-list" aria-label="Memories" aria-busy={pages.isLoading} ref={pages.list}>
+      <ul class="memory-list" aria-label="Memories" aria-busy={pages.isLoading} ref={pages.list} onClick={leave}>
         {rows.map((memory) => (
           <MemoryRow
             key={memory.id}
@@ -82,9 +97,9 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
   );
 }
 
-/** How much of what there is the list shows, and in what order. */
-function summary({ rows, hasMore, isLoading, error }: Pages<Row>, words: string): string {
-  if (rows.length === 0) return isLoading ? "Reading…" : error ? "" : "None found.";
+/** How much of what there is the list shows, and in what order. Of a whole namespace without any, `NoneYet` speaks. */
+function summary({ rows, hasMore, isLoading, error }: Pages<Row>, words: string, isWhole: boolean): string {
+  if (rows.length === 0) return isLoading ? "Reading…" : error || isWhole ? "" : "None found.";
   if (words) {
     const shown = rows.length < BEST ? `${count(rows.length)} found` : `The best ${BEST}`;
     return `${shown}, best first. Superseded and expired ones are left out.`;
