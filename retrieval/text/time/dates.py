@@ -16,6 +16,7 @@ _LEADS_TO_NAMES = frozenset(words("in during since until till throughout early m
 _LEADS = _LEADS_TO_NAMES | {"from", "before", "after"}
 _LEADS_TO_DAYS = frozenset(words("on by since until till before after from between of the for"))
 _LEADS_TO_YEARS = _LEADS | HOLIDAYS.keys() | {"by", "of", "year", "easter", "eve"}
+_LEADS_TO_QUARTERS = frozenset(words("in during since"))
 _MODAL = frozenset(words("be have not also i we you he she they it never only as well still or"))
 _COUNTED = word_list("counted_nouns")
 _SIGNS = frozenset(words("% $ € £"))
@@ -260,5 +261,12 @@ def _season(month: int, year: int, stop: int, now: datetime) -> Stretch:
 
 
 def _quarter(tokens: TimeTokens, position: int, number: int, now: datetime) -> Stretch | None:
-    said = _year_at(tokens, position, now)
-    return unit_from(datetime(said[0], 3 * number + 1, 1), "quarter", said[1]) if said else None
+    """Q3 2022; without a year the last Q3 that has begun, where something was "in Q3"."""
+    year, stop = _year_at(tokens, position, now) or (None, position)
+    if year is None:
+        named = position - 1
+        is_time = tokens.low(named - 1) in _LEADS_TO_QUARTERS and tokens.is_past(named) and tokens.ends(named)
+        if not is_time:
+            return None
+        year = now.year - (3 * number + 1 > now.month)
+    return unit_from(datetime(year, 3 * number + 1, 1), "quarter", stop)

@@ -47,6 +47,7 @@ _TRIGGERS = frozenset(
     {*MONTHS, *SEASONS, *WEEKDAYS, *map(str.lower, SHORT_WEEKDAYS)}
     | {"ago", "last", "past", "this", "next", "today", "tonight", "yesterday", "tomorrow"}
     | {"recently", "lately", "earlier", "previous", "weekend", "other", "back", "beginning", "start"}
+    | {"q1", "q2", "q3", "q4"}
     | FIRST_WORDS
 )
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
@@ -59,8 +60,8 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
     """The periods in a query, in text order, without overlaps.
 
     "Since" and "after" extend to the end of the day of asking; "before" and "until" have no start. A day without a year
-    is the last such day, or the next one if that is within a month; "in June" is every June. "Recently" counts only if
-    there is no other period.
+    is the last such day, or the next one if that is within a month; "in June" is every June, "in Q3" the last one that
+    has begun. "Recently" counts only if there is no other period.
 
     Takes time linear in the length of the query. The periods are in the time zone of the time of asking, or in UTC if
     that is naive.

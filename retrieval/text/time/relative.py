@@ -34,7 +34,6 @@ _NO_MONTH_BEFORE = frozenset(words("of be not have also never"))  # "this May be
 _RECENT_DAYS = 30
 _OTHER_DAYS = 14  # "the other day"
 _DAY_OF_MONTH = re.compile(r"([12]?[0-9]|3[01])(?:st|nd|rd|th)")
-_GOES_ON = frozenset(words("about and at did do for in was were when with"))  # after a day; else it is "the 4th floor"
 _LEADS_TO_DAY = frozenset({"on", "since", "after"})  # "by the 15th" is mostly a day to come
 _LEADS_TO_SEASON = frozenset(words("in over during"))
 _NO_TIME_AFTER = frozenset(
@@ -80,7 +79,7 @@ def _definite(tokens: TimeTokens, position: int, now: datetime) -> Stretch | Non
     if word == "other" and tokens.low(position + 1) == "day":
         return _rolling(now, "day", -1, _OTHER_DAYS, position + 2)._replace(vague=True)
     if word in SEASONS:
-        is_over = before in _LEADS_TO_SEASON and tokens.is_past(position) and _ends(tokens, position)
+        is_over = before in _LEADS_TO_SEASON and tokens.is_past(position) and tokens.ends(position)
         return _yearly(now, "the", SEASONS[word], "quarter", position + 1) if is_over else None
     # "on the 3rd and 5th of May" is a date
     if before not in _LEADS_TO_DAY or tokens.is_present(position) or date_at(tokens, position, now):
@@ -91,15 +90,9 @@ def _definite(tokens: TimeTokens, position: int, now: datetime) -> Stretch | Non
 def this_unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     """The week, month, quarter or year that contains now, where a token is its word and no other time follows."""
     unit = tokens.low(position)
-    if unit not in {"week", "month", "quarter", "year"} or not _ends(tokens, position):
+    if unit not in {"week", "month", "quarter", "year"} or not tokens.ends(position):
         return None
     return unit_from(containing(now, unit), unit, position + 1)
-
-
-def _ends(tokens: TimeTokens, position: int) -> bool:
-    """Whether a time may end with a token: "on the 4th", not "on the 4th floor"."""
-    after = tokens.low(position + 1)
-    return after != "-" and (not after.isalnum() or after in _GOES_ON)
 
 
 def part_of_day(word: str, day: datetime, stop: int) -> Stretch | None:
@@ -224,7 +217,7 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
 def _is_when(tokens: TimeTokens, position: int) -> bool:
     """Whether a weekday without "on" says when something was: "What did we decide Monday?"."""
     lead = tokens.low(position - 1)
-    follows = tokens.low(position + 1) in PARTS_OF_DAY or _ends(tokens, position)
+    follows = tokens.low(position + 1) in PARTS_OF_DAY or tokens.ends(position)
     is_name = not lead.isalpha() or tokens.in_title(position - 1) or lead in _NO_TIME_AFTER
     return follows and not is_name and tokens.low(position - 2) != "to" and tokens.is_past(position)
 
@@ -232,7 +225,7 @@ def _is_when(tokens: TimeTokens, position: int) -> bool:
 def _day_of_month(tokens: TimeTokens, position: int, now: datetime, weekday: int | None = None) -> Stretch | None:
     """The last 15th, or the last one that was such a weekday, if no month is named and it does not count a noun."""
     found = _DAY_OF_MONTH.fullmatch(tokens.low(position))
-    if not found or not _ends(tokens, position):
+    if not found or not tokens.ends(position):
         return None
     months = (shift(containing(now, "month"), "month", -back) for back in range(_MOST_MONTHS))
     days = (month + timedelta(days=int(found[1]) - 1) for month in months)

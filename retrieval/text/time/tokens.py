@@ -68,6 +68,7 @@ _VAGUE_COUNTS = {"couple": (2, 2), "few": (2, 5), "several": (3, 8)}
 
 _PRESENT = frozenset(words("am m do does doing usually will must should can"))  # "m" of "I'm"
 _PAST = frozenset(words("did had was were said told went came met saw happened"))
+_GOES_ON = frozenset(words("about and at did do for in was were when with"))  # what may follow a time
 _SENTENCE_ENDS = frozenset({".", "!", "?", ""})
 _AROUND = 20
 
@@ -149,6 +150,11 @@ class TimeTokens:
             around = takewhile(lambda place: self[place].text not in _SENTENCE_ENDS, places)
             said.update(self.low(place) for place in around if self.low(place + 1) != "you")
         return said
+
+    def ends(self, position: int) -> bool:
+        """Whether a time may end with a token: "on the 4th", not "on the 4th floor"."""
+        after = self.low(position + 1)
+        return after != "-" and (not after.isalnum() or after in _GOES_ON)
 
     def count(self, position: int) -> tuple[int, int, int] | None:
         """Minimum, maximum and the position after a count: "three", "12", "a couple of", "a few"."""
