@@ -12,11 +12,10 @@ GIVEN_WEIGHT = 1.0
 """Weight of a mention given by the caller."""
 
 
-_STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "thing": 4, "speaker": 5, "title": 6}
-_GIVEN_STRENGTH = len(_STRENGTH)
-_TYPED_STRENGTH = _GIVEN_STRENGTH + 1
+_STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "thing": 5, "speaker": 6, "title": 7}
+_TYPED_STRENGTH = len(_STRENGTH)
 FOUND_TYPES = _STRENGTH.keys()
-"""Types that extraction gives; any other is a caller's."""
+"""Types that extraction gives, and that of what a caller gives without one; any other is a caller's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,11 @@ class EntityRow:
     key: str
     name: str
     type: str
-    strength: int
+
+    @property
+    def strength(self) -> int:
+        """Which of two descriptions is kept: a caller's type is stronger than all others."""
+        return _STRENGTH.get(self.type, _TYPED_STRENGTH)
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -83,7 +86,8 @@ class EntityRow:
 
     def is_stronger(self, stored_type: str) -> bool:
         """Whether it replaces a stored description of that type; a caller's type gives way only to another."""
-        return self.type != stored_type and self.strength > _STRENGTH.get(stored_type, _GIVEN_STRENGTH)
+        stored = _STRENGTH.get(stored_type, _TYPED_STRENGTH)
+        return self.strength > stored or (self.strength == stored == _TYPED_STRENGTH and self.type != stored_type)
 
 
 class GraphRows:
@@ -106,24 +110,28 @@ class GraphRows:
         self.redirected: set[int] = set()
         self._meanings = {key: {entity} for key, entity in aliases.items()}
         for doc in docs:  # in their order: an alias counts for what comes with it and later
+            self._given: set[int] = set()
+            self._given_aliases: dict[str, set[int]] = {}
             for given in doc.entities:
                 self._add_given(given, doc.doc)
             for relation in doc.relations:
                 self._relate(relation, doc.doc)
             for mention in doc.mentions:
                 self._mention(doc.doc, mention)
+            for key, meanings in self._given_aliases.items():
+                self._meanings.setdefault(key, set()).update(meanings)
 
     def _add_given(self, given: GivenEntity, doc: int) -> None:
         own = normalize(given.name)
         if not own:
             return
         entity = entity_id(own)
-        strength = _GIVEN_STRENGTH if given.type == "thing" else _TYPED_STRENGTH
-        self._entity(entity, own, given.name, given.type, strength)
+        self._entity(entity, own, given.name, given.type)
+        self._given.add(entity)
         self.mentions[entity, doc] = GIVEN_WEIGHT
         for key, name in given.alias_keys():
             self.aliases[key, entity, doc] = name
-            self._meanings.setdefault(key, set()).add(entity)
+            self._given_aliases.setdefault(key, set()).add(entity)
 
     def _relate(self, relation: GivenRelation, doc: int) -> None:
         named = [(normalize(name), name) for name in (relation.source, relation.target)]
@@ -133,17 +141,25 @@ class GraphRows:
             self.relations.add((ends[0], relation.type, ends[1], doc))
 
     def _meant(self, key: str) -> int:
-        """The entity that a key stands for: what it is the alias of, if it has one meaning and was not given itself."""
-        own, meanings = entity_id(key), self._meanings.get(key, ())
-        is_given = own in self.entities and self.entities[own].strength >= _GIVEN_STRENGTH
-        return own if is_given or len(meanings) != 1 else next(iter(meanings))
+        """The entity that a key of a memory stands for: what it is the alias of, if it has one meaning.
+
+        An entity that the memory gives is nobody else's. Aliases that others gave count where they had one meaning, and
+        where no entity of that name has a type.
+        """
+        own, meanings = entity_id(key), self._meanings.get(key, set())
+        if own in self._given:
+            return own
+        if len(meanings) != 1 or (own in self.entities and self.entities[own].strength == _TYPED_STRENGTH):
+            meanings = set()
+        meanings = meanings | self._given_aliases.get(key, set())
+        return next(iter(meanings)) if len(meanings) == 1 else own
 
     def _mention(self, doc: int, mention: ExtractedMention) -> int:
         """Mention an entity, or the one that its key is an alias of; which one it is."""
         name, key, type_, weight = mention
         entity = self._meant(key)
         if entity == entity_id(key):
-            self._entity(entity, key, name, type_, _STRENGTH.get(type_, 0))
+            self._entity(entity, key, name, type_)
         elif entity not in self.entities:
             self.redirected.add(entity)
         position = (entity, doc)
@@ -151,7 +167,7 @@ class GraphRows:
             self.mentions[position] = weight
         return entity
 
-    def _entity(self, entity: int, key: str, name: str, type_: str, strength: int) -> None:
-        row, known = EntityRow(key, name, type_, strength), self.entities.get(entity)
-        if known is None or strength > known.strength or (strength == _TYPED_STRENGTH and row.is_stronger(known.type)):
+    def _entity(self, entity: int, key: str, name: str, type_: str) -> None:
+        row, known = EntityRow(key, name, type_), self.entities.get(entity)
+        if known is None or row.is_stronger(known.type):
             self.entities[entity] = row

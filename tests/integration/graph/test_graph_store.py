@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
 from typing import Any, LiteralString
 
 import pytest
@@ -52,6 +53,37 @@ async def test_what_is_written_is_counted_and_removed_whole(conn: AsyncConnectio
     assert await sizes(conn) == [0, 0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("seed", range(30))
+async def test_a_batch_makes_what_single_writes_make(conn: AsyncConnection[Any], seed: int) -> None:
+    """Names that are alike, typed and not, spoken, related, and aliases of each other, in any order."""
+    chance = Random(seed)
+    known = ["Ana", "Bo", "Bobby", "Team Kestrel"]
+
+    def entity() -> GivenEntity:
+        return GivenEntity(
+            chance.choice(known), chance.choice(["thing", "thing", "person"]), chance.choices(known, k=1)
+        )
+
+    def memory(doc: int) -> DocGraph:
+        mentions = extract(f"We met {chance.choice(known)} there.", speaker=chance.choice([None, *known]))
+        relations = [GivenRelation(chance.choice(known), "knows", chance.choice(known))] * chance.randrange(2)
+        return DocGraph(doc, mentions, [entity() for _ in range(chance.randrange(2))], relations)
+
+    docs = [memory(doc) for doc in range(6)]
+    await store.write(conn, NS, docs)
+    for doc in docs:
+        await store.write(conn, NS + 1, [doc])
+    statements: tuple[LiteralString, ...] = (
+        "select key, type from entity where ns = %s order by entity",
+        "select key, entity, doc, name from entity_alias where ns = %s order by key, entity, doc",
+        "select entity, doc, weight from mention where ns = %s order by entity, doc",
+        "select source, target, type, doc from relation where ns = %s order by source, target, type, doc",
+    )
+    for statement in statements:
+        batch, single = [await (await conn.execute(statement, [ns])).fetchall() for ns in (NS, NS + 1)]
+        assert batch == single
+
+
 async def test_shared_entities_outlive_one_of_their_memories(conn: AsyncConnection[Any]) -> None:
     await store.write(conn, NS, [text(1, "I like Rome."), text(2, "We saw Rome.")])
     await store.write(conn, NS, (), removed=[1])
@@ -84,6 +116,13 @@ async def test_a_given_type_stays_whoever_speaks_later(conn: AsyncConnection[Any
     assert await rows(conn, "select type from entity where key = 'caroline'") == [("person",)]
     await store.write(conn, NS, [DocGraph(3, entities=[GivenEntity("Caroline", "dog")])])
     assert await rows(conn, "select type from entity where key = 'caroline'") == [("dog",)]
+
+
+async def test_what_is_given_without_a_type_takes_none_away(conn: AsyncConnection[Any]) -> None:
+    """Else a speaker would be one or a mere thing by who wrote last, and each change of it a change for all indexes."""
+    await store.write(conn, NS, [DocGraph(1, mentions=extract("It was good.", speaker="Caroline"))])
+    assert await store.write(conn, NS, [DocGraph(2, entities=[GivenEntity("Caroline")])]) == set()
+    assert await rows(conn, "select type from entity where key = 'caroline'") == [("speaker",)]
 
 
 async def test_a_mention_of_a_known_alias_counts_for_its_entity(conn: AsyncConnection[Any]) -> None:
