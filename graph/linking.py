@@ -33,12 +33,12 @@ _COMPLETE: LiteralString = """
         ) as t
     ), met as (
         select entity, acronym from reached group by entity, acronym, letters
-        having count(distinct letter) = letters and max(fits) < %(reach)s limit 256
+        having count(distinct letter) = letters and max(fits) < %(reach)s order by entity, acronym limit 256
     ), found as (
         (select b.entity, 'prefix' as how, b.prefix as word from begun b
          join entity e on e.ns = %(ns)s and e.entity = b.entity and split_part(e.key, ' ', 1) = b.token
          where b.prefix in (select prefix from begun group by prefix having count(distinct token) = 1)
-         limit 16)
+         order by b.entity limit 16)
         union all
         select m.entity, 'acronym', m.acronym from met m
         join entity e on e.ns = %(ns)s and e.entity = m.entity and left(e.key, 1) = left(m.acronym, 1)

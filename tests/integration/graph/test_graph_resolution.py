@@ -10,6 +10,8 @@ from psycopg import AsyncConnection
 from graph import store
 from graph.extraction import extract
 from graph.graph_rows import DocGraph, GivenEntity
+from graph.linking import complete
+from graph.stopwords import words
 from tests.linking import link
 
 NS = 7
@@ -124,3 +126,19 @@ async def test_a_resolved_name_leaves_no_trace(conn: AsyncConnection[Any]) -> No
     assert {seed.name: seed.how for seed in await link(conn, NS, "Mel?")} == {"Mel": "exact"}
     await store.write(conn, NS, (), removed=[9])
     assert {seed.name: seed.how for seed in await link(conn, NS, "Mel?")} == before
+
+
+async def test_which_names_a_beginning_completes_does_not_depend_on_the_plan(conn: AsyncConnection[Any]) -> None:
+    """More begin with it than are read: the same ones are, however the database joins."""
+    given = [GivenEntity(f"Gabriela {name}") for name in words("Abreu Braga Costa Dias Esteves Faria Gomes Horta Inês")]
+    given += [
+        GivenEntity(f"Gabriela {name}") for name in words("Jorge Klein Leal Maia Neto Orta Paz Reis Sá Teles Vaz")
+    ]
+    for doc, each in enumerate(given, 1):
+        await store.write(conn, NS, [DocGraph(doc, entities=[each])])
+    by_loop = await complete(conn, NS, ["gabri"], [])
+    await conn.execute("set enable_nestloop = off")
+    await conn.execute("set enable_mergejoin = off")
+    by_hash = await complete(conn, NS, ["gabri"], [])
+    assert len(by_loop) == 16
+    assert {each.entity for each in by_loop} == {each.entity for each in by_hash}
