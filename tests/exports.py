@@ -227,6 +227,17 @@ def telegram_chat(turns: Sequence[TalkTurn], id_: int) -> dict[str, Any]:
     return {"name": f"Chat {id_}", "type": "private_group", "id": id_, "messages": messages}
 
 
+TELEGRAM_PAGE = b"""<!DOCTYPE html>
+<html><head><meta charset="utf-8"/><title>Exported Data</title></head><body onload="CheckLocation();">
+<div class="page_wrap"><div class="page_header"><div class="text bold">Ines</div></div>
+<div class="page_body chat_page"><div class="history">
+<div class="message default clearfix" id="message1"><div class="body">
+<div class="pull_right date details" title="30.01.2024 21:50:00 UTC+00:00">21:50</div>
+<div class="from_name">Ines</div><div class="text">Good evening.</div>
+</div></div></div></div></div></body></html>
+"""
+
+
 def telegram() -> bytes:
     """The result.json of an account with two chats."""
     turns = talk()

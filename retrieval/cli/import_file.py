@@ -245,7 +245,7 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
 
 def _refuse_export(folder: Path) -> None:
     """Raise InvalidInput for a folder in which an export was unpacked: documents would not tell who said what."""
-    for path in sorted([*folder.glob("*.json"), *folder.glob("*.txt")]):
+    for path in sorted(path for name in ("*.json", "*.txt", "messages*.html") for path in folder.glob(name)):
         # What is of no known format is no export, and what cannot be read is named when it is to be put.
         with suppress(InvalidInput, OSError), path.open("rb") as file:
             name = detect(ImportFile(file, path.name))

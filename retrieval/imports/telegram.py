@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrieval.errors import InvalidInput
-from retrieval.imports.files import ImportFile
+from retrieval.imports.files import HEAD_BYTES, ImportFile
 from retrieval.imports.json_values import keys_of_parts, values_at
 from retrieval.imports.records import (
     ImportContext,
@@ -24,6 +24,9 @@ from retrieval.imports.records import (
 
 FILES = ("result.json",)
 
+_PAGES = "messages*.html"
+_PAGE_SIGN = b'class="page_body chat_page"'
+
 _CHATS = ("", "chats.list.item.", "left_chats.list.item.")
 _PLACES = {f"{chat}{name}" for chat in _CHATS for name in ("id", "name", "messages.item")}
 
@@ -37,17 +40,29 @@ class _Chat:
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether it has the keys of a chat's messages, or of an account's chats."""
+    """Whether it has the keys of a chat's messages, or of an account's chats; or is of pages, which `read` refuses."""
     for keys in keys_of_parts(source, FILES, context):
         if {"messages.item.date", "messages.item.type", "type"} <= keys or "personal_information" in keys:
             return True
         if keys & {"chats.list", "left_chats.list"} or {"about", "contacts"} <= keys:
             return True
-    return False
+    return _is_of_pages(source)
+
+
+def _is_of_pages(source: ImportFile) -> bool:
+    """Whether it was exported as HTML, which is what Telegram offers first."""
+    parts = [*source.parts(*FILES, _PAGES)]
+    return bool(parts) and all(_PAGE_SIGN in part.open().read(HEAD_BYTES) for part in parts)
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The messages, chat by chat; a day is a session."""
+    """The messages, chat by chat; a day is a session.
+
+    Raises:
+        InvalidInput: they were exported as HTML.
+    """
+    if _is_of_pages(source):
+        raise InvalidInput("these are Telegram's pages in HTML: export the chat again, with the format JSON")
     for part in source.parts(*FILES):
         chat, number, positions = _Chat(), 0, Positions()
         try:

@@ -9,7 +9,7 @@ import pytest
 
 import trivet
 from tests.command import Cli
-from tests.exports import claude, whatsapp_android
+from tests.exports import TELEGRAM_PAGE, claude, whatsapp_android
 from tests.office import epub, notebook, ods, odt, open_document, shape, slides, word, workbook
 
 
@@ -106,6 +106,7 @@ def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_pat
     for name, export, content in (
         ("whatsapp", "_chat.txt", whatsapp_android),
         ("claude", "conversations.json", claude),
+        ("telegram", "messages.html", lambda: TELEGRAM_PAGE),
     ):
         folder = tmp_path / name
         folder.mkdir()

@@ -7,7 +7,11 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pytest
+
+from retrieval.errors import InvalidInput
 from tests.exports import (
+    TELEGRAM_PAGE,
     as_json,
     chatgpt_conversation,
     claude_conversation,
@@ -137,6 +141,15 @@ def test_telegrams_chat_is_read_alone_or_in_an_account() -> None:
     assert alone.memories == account.memories[:4]
     assert [memory.session_id for memory in account.memories[4:]] == ["telegram:8:2024-01-30"] * 2
     assert set(alone.skips.values()) == {"notice (create_group)", "medium without text"}
+
+
+def test_telegrams_pages_are_refused_with_the_way_out() -> None:
+    """Its first offer; a chat as a document would not tell who said what. Beside the JSON they do no harm."""
+    pages = {"ChatExport/messages.html": TELEGRAM_PAGE, "ChatExport/messages2.html": TELEGRAM_PAGE}
+    for content in (TELEGRAM_PAGE, zipped(pages)):
+        with pytest.raises(InvalidInput, match="export the chat again, with the format JSON"):
+            Imported(content)
+    assert Imported(zipped({**pages, "result.json": as_json(telegram_chat(talk(count=4), 71))})).memories
 
 
 def test_days_are_those_of_the_users_zone() -> None:
