@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from retrieval.errors import InvalidInput
@@ -25,7 +26,7 @@ FILES = ("*.json", "*.jsonl")
 
 _LISTS = ("results.item", "memories.item", "item", "")
 _RELATIONS = "relations.item"
-_ABOUT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role")
+_ABOUT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "attributed_to")
 """Whom or what a memory is about; kept in its metadata."""
 
 
@@ -63,7 +64,7 @@ def _memory(entry: Mapping[str, Any], place: str, context: ImportContext) -> Sou
     if not text:
         return SkippedRecord(place=place, reason="memory without text")
     try:
-        created_at, expires_at = context.time(entry.get("created_at")), context.time(entry.get("expiration_date"))
+        created_at, expires_at = context.time(entry.get("created_at")), _end(entry.get("expiration_date"), context)
     except InvalidInput as exc:
         return refused(place, exc)
     about = {name: entry[name] for name in _ABOUT if entry.get(name)}
@@ -76,6 +77,15 @@ def _memory(entry: Mapping[str, Any], place: str, context: ImportContext) -> Sou
         tags=[str(name) for name in list_of(entry.get("categories")) if name] or None,
         metadata={**mapping_of(entry.get("metadata")), **about} or None,
     )
+
+
+def _end(value: Any, context: ImportContext) -> datetime | None:
+    """When a memory expires: mem0 shows it through the whole day of its expiration, in UTC."""
+    try:
+        day = date.fromisoformat(text_of(value))
+    except ValueError:
+        return context.time(value)
+    return datetime.combine(day, time.max, UTC)
 
 
 def _relation(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:

@@ -28,7 +28,7 @@ from retrieval.imports.records import (
 
 FILES = ("*.json", "*.jsonl")
 
-_PLACES = {f"{name}.item" for name in ("edges", "facts", "nodes", "entities", "episodes")}
+_PLACES = {f"{name}.item" for name in ("edges", "facts", "nodes", "entities", "episodes", "items")}
 _HEAD = re.compile(r"^([^:\n]{1,60}): (?=\s*\S)", re.MULTILINE)
 """The beginning of a turn in an episode: `Ana: `."""
 
@@ -52,7 +52,8 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 
 def _signs(start: str) -> set[str]:
-    return {f"{start}{name}" for name in ("labels", "source_description", "valid_at", "episode_uuids", "entity_edges")}
+    signs = ("labels", "source_description", "valid_at", "reference_time", "episode_uuids", "entity_edges")
+    return {f"{start}{name}" for name in signs}
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -66,7 +67,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
                 if _is_episode(entry):
                     episodes.note(entry, first_reading)
                 elif "fact" not in entry:
-                    nodes[text_of(entry.get("uuid"))] = text_of(entry.get("name")), _label(entry)
+                    nodes[text_of(entry.get("uuid"))] = text_of(entry.get("name")), _label(entry.get("labels"))
         except InvalidInput:
             continue  # the second reading names it
     positions = episodes.positions()
@@ -152,7 +153,7 @@ def _fact(
         return SkippedRecord(place=place, reason="fact without text")
     ends = []
     for end in ("source", "target"):
-        name, label = nodes.get(text_of(entry.get(f"{end}_node_uuid")), ("", "thing"))
+        name, label = nodes.get(text_of(entry.get(f"{end}_node_uuid")), ("", _label(entry.get(f"{end}_node_labels"))))
         ends.append((text_of(entry.get(f"{end}_node_name")) or name, label))
     named = all(name for name, _ in ends)
     relation = {"source": ends[0][0], "type": text_of(entry.get("name")) or "related_to", "target": ends[1][0]}
@@ -160,7 +161,7 @@ def _fact(
         place,
         id=text_of(entry.get("uuid")) or content_id("zep", text, entry.get("valid_at")),
         text=text,
-        created_at=context.time(entry.get("valid_at")) or context.time(entry.get("created_at")),
+        created_at=context.time(_said_at(entry)),
         expires_at=context.time(entry.get("invalid_at")) or context.time(entry.get("expired_at")),
         entities=[{"name": name, "type": label} for name, label in ends] if named else None,
         relations=[relation] if named else None,
@@ -178,7 +179,7 @@ def _node(entry: Mapping[str, Any], place: str, context: ImportContext) -> Sourc
         text=summary if name.lower() in summary.lower() else f"{name}: {summary}",
         title=name,
         created_at=context.time(entry.get("created_at")),
-        entities=[{"name": name, "type": _label(entry)}],
+        entities=[{"name": name, "type": _label(entry.get("labels"))}],
         metadata=_metadata(entry),
     )
 
@@ -191,7 +192,7 @@ def _episode(
     if not content or entry.get("source") == "json":
         yield SkippedRecord(place=place, reason="episode of JSON" if content else "episode without text")
         return
-    speaker = next((text_of(entry[name]) for name in ("name", "role", "role_type") if name in _speakers(entry)), "")
+    speaker = _speaker(entry)
     is_talk = not speaker and entry.get("source", "message") == "message"
     uuid = text_of(entry.get("uuid"))
     first = positions.get(uuid)
@@ -215,10 +216,10 @@ def _content(entry: Mapping[str, Any]) -> str:
     return text_of(entry.get("content")).strip()
 
 
-def _speakers(entry: Mapping[str, Any]) -> set[str]:
-    """The fields that name the speaker; an episode's own name does only beside a role."""
-    given = {name for name in ("name", "role", "role_type") if entry.get(name)}
-    return given if given & {"role", "role_type"} else set()
+def _speaker(entry: Mapping[str, Any]) -> str:
+    """Who said it; an episode's own name tells only beside a role."""
+    role = _first_text(entry, "role_name", "role", "role_type")
+    return _first_text(entry, "name") or role if role else ""
 
 
 def _is_episode(entry: Mapping[str, Any]) -> bool:
@@ -226,14 +227,18 @@ def _is_episode(entry: Mapping[str, Any]) -> bool:
 
 
 def _session(entry: Mapping[str, Any]) -> str:
-    for name in ("thread_id", "session_id", "group_id", "user_id", "graph_id"):
-        if text_of(entry.get(name)):
-            return source_id("zep", entry[name])
-    return "zep"
+    names = ("thread_id", "thread_uuid", "session_id", "group_id", "user_id", "graph_id", "graph_uuid")
+    session = _first_text(entry, *names)
+    return source_id("zep", session) if session else "zep"
 
 
 def _said_at(entry: Mapping[str, Any]) -> str:
-    return text_of(entry.get("valid_at")) or text_of(entry.get("created_at"))
+    return _first_text(entry, "valid_at", "reference_time", "created_at")
+
+
+def _first_text(entry: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that has a text; "" if none has."""
+    return next(filter(None, (text_of(entry.get(name)) for name in names)), "")
 
 
 def _sort_key(entry: Mapping[str, Any], context: ImportContext) -> datetime:
@@ -243,12 +248,13 @@ def _sort_key(entry: Mapping[str, Any], context: ImportContext) -> datetime:
     return _FIRST
 
 
-def _label(entry: Mapping[str, Any]) -> str:
+def _label(given: Any) -> str:
     """The most particular label: `Entity` is every node's."""
-    labels = [label for label in list_of(entry.get("labels")) if isinstance(label, str) and label != "Entity"]
+    labels = [label for label in list_of(given) if isinstance(label, str) and label != "Entity"]
     return labels[0].lower() if labels and labels[0] else "thing"
 
 
 def _metadata(entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    kept = ("group_id", "source_description", "episodes", "attributes")
-    return {name: entry[name] for name in kept if entry.get(name)} or None
+    own = mapping_of(entry.get("metadata") or entry.get("episode_metadata"))
+    kept = ("group_id", "graph_uuid", "source_description", "episodes", "episode_uuids", "attributes")
+    return {**own, **{name: entry[name] for name in kept if entry.get(name)}} or None

@@ -149,6 +149,39 @@ def test_messages_of_zeps_threads_have_their_speakers() -> None:
     assert (memory.speaker, memory.text, memory.session_id) == ("Nora", "Note: tea", "zep:t")
 
 
+def test_zeps_api_of_version_4_is_read_page_by_page() -> None:
+    """Its pages have `items`; the time of an episode is its `reference_time`, the speaker its `role_name`."""
+    times = {"created_at": "2026-10-20T10:00:00Z", "reference_time": "2024-01-01T09:00:00Z"}
+    sent = {"uuid": "e", "role": "user", "role_name": "Nora", "thread_uuid": "t", "graph_uuid": "g", **times}
+    (turn,) = Imported(as_json({"items": [sent | {"content": "Note: tea", "metadata": {"channel": "web"}}]})).memories
+    assert (turn.id, turn.text, turn.speaker, turn.session_id) == ("e", "Note: tea", "Nora", "zep:t")
+    assert str(turn.created_at) == "2024-01-01 09:00:00+00:00"
+    assert turn.metadata == {"channel": "web", "graph_uuid": "g"}
+    ends = {
+        "source_node_uuid": "n1",
+        "source_node_name": "Nora",
+        "source_node_labels": ["Entity", "Person"],
+        "target_node_uuid": "n2",
+        "target_node_name": "choir",
+    }
+    edge = {"uuid": "f", "name": "SINGS_IN", "fact": "Nora sings in the choir.", "episode_uuids": ["e"], **ends}
+    (fact,) = Imported(as_json({"items": [edge], "next_cursor": "c"})).memories
+    assert [(entity.name, entity.type) for entity in fact.entities] == [("Nora", "person"), ("choir", "thing")]
+    assert fact.metadata == {"episode_uuids": ["e"]}
+
+
+def test_a_memory_of_mem0_is_there_through_the_day_of_its_expiration() -> None:
+    row = {"id": "m", "memory": "The trial ends.", "hash": "h", "user_id": "ana"}
+    ends = ["2030-01-31", "9999-12-31", "2030-01-31T12:00:00Z", None]
+    read = Imported(as_json([row | {"id": f"{n}", "expiration_date": end} for n, end in enumerate(ends)]))
+    assert [memory.expires_at and memory.expires_at.isoformat() for memory in read.memories] == [
+        "2030-01-31T23:59:59.999999+00:00",
+        "9999-12-31T23:59:59.999999+00:00",
+        "2030-01-31T12:00:00+00:00",
+        None,
+    ]
+
+
 def test_hindsights_times_and_entities() -> None:
     (first, second, *_) = Imported(exports.hindsight()).memories
     assert [entity.name for entity in first.entities] == ["Nora", "choir"]

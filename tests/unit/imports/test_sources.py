@@ -344,14 +344,6 @@ def test_a_second_reading_gives_the_same_ids(name: str) -> None:
 def test_facts_expire_when_they_were_invalidated() -> None:
     facts = [memory for memory in Imported(exports.zep()).memories if memory.metadata.get("episodes")]
     assert sum(memory.expires_at is not None for memory in facts) == 22
-    entry = {
-        "memory": "Likes tea",
-        "user_id": "u",
-        "created_at": "2024-01-30T00:00:00Z",
-        "expiration_date": "2030-01-01",
-    }
-    (memory,) = Imported(as_json([entry])).memories
-    assert memory.expires_at == datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def test_a_single_mail_is_a_mailbox_of_one() -> None:
