@@ -235,10 +235,9 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
         return DOCUMENT
     try:
         return detect(source, context.columns)
-    except InvalidInput as exc:
-        if path.lower().endswith(".json"):  # an export of a program that is not known, rather than a document
-            raise InvalidInput(f"{exc}, or {DOCUMENT} to store the file as it is") from exc
-        if is_document(path):
+    except InvalidInput:
+        # JSON is an export of a program that is not known, rather than a document.
+        if is_document(path) and not path.lower().endswith(".json"):
             return DOCUMENT
         raise
 

@@ -12,7 +12,7 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.records import ImportContext, RepeatableIds, SourceRecord, memory_record, refused, text_of_part
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
-    "text": ("text", "content", "message", "body", "memory", "note", "fact", "value"),
+    "text": ("text", "content", "message", "body", "page_content", "memory", "note", "fact", "value"),
     "id": ("id", "uuid", "message_id", "memory_id"),
     "kind": ("kind",),
     "title": ("title", "subject"),

@@ -66,7 +66,10 @@ def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
     for part in source.parts("*"):
         part.open()  # a zip that cannot be read is not of an unknown format
     names = ", ".join(name for name, entry in FORMATS.items() if entry.detected)
-    raise InvalidInput(f"the file is of none of these formats: {names}; --format names one (document for a text)")
+    raise InvalidInput(
+        f"the file is of none of these formats: {names}; --format names one (document stores it as it is), "
+        "--map text=NAME what its texts are called"
+    )
 
 
 def read(source: ImportFile, name: str, context: ImportContext) -> Records:

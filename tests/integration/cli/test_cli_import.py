@@ -263,7 +263,9 @@ def test_json_of_no_known_format_is_no_document_unless_it_is_said(cli: Cli, tmp_
     """It is rather an export of another program, which would be one memory of braces."""
     file = tmp_path / "export.json"
     file.write_text('[{"claim": "Ana lives in Porto."}]')
-    assert "or document to store the file as it is" in cli("import", file, status=1).stderr
+    refusal = cli("import", file, status=1).stderr
+    assert "--format names one (document stores it as it is), --map text=NAME what its texts are called" in refusal
+    assert "1 created" in cli("import", file, "--map", "text=claim").stdout
     assert cli("import", file, "--format", "document").stdout
 
 

@@ -346,6 +346,16 @@ def test_facts_expire_when_they_were_invalidated() -> None:
     assert sum(memory.expires_at is not None for memory in facts) == 22
 
 
+def test_documents_of_langchain_are_rows() -> None:
+    rows = [
+        {"id": "h1", "metadata": {"source": "cabins.md"}, "page_content": "Cabins are cleaned.", "type": "Document"}
+    ]
+    for data in (as_json(rows), json.dumps(rows[0])):
+        (memory,) = Imported(data).memories
+        assert (memory.id, memory.text) == ("h1", "Cabins are cleaned.")
+        assert memory.metadata == {"source": "cabins.md", "type": "Document"}
+
+
 def test_a_single_mail_is_a_mailbox_of_one() -> None:
     """As mail programs save one, with what its delivery wrote above; no line of it begins another."""
     headers = (
