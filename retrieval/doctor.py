@@ -92,7 +92,7 @@ async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDD
     findings.append(migrations := await _migrations(db))
     if migrations.ok:
         findings += [_embedder(name, used_by, embedder) for name, used_by in (await namespaces.embedders(db)).items()]
-    findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
+        findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
     # Advice only: Trivet works with any settings.
     findings.append(Finding("settings", True, "; ".join(advice(await server_settings(db))) or "fit"))
     [(now,)] = await (await db.execute("select clock_timestamp()")).fetchall()
