@@ -332,6 +332,21 @@ def mem0() -> bytes:
     return as_json({"results": results, "relations": relations})
 
 
+def mcp() -> bytes:
+    """The file of MCP's reference memory server: an entity or a relation on each line."""
+    entities = [
+        {
+            "type": "entity",
+            "name": name,
+            "entityType": "Person",
+            "observations": [turn.text for turn in talk() if turn.speaker == name],
+        }
+        for name in ("Nora", "Ivo")
+    ]
+    relation = {"type": "relation", "from": "Nora", "to": "choir", "relationType": "sings_in"}
+    return "\n".join(map(json.dumps, [*entities, relation])).encode()
+
+
 def zep() -> bytes:
     """A graph: edges, of which every tenth is no longer valid, nodes, and episodes of two threads."""
     turns = talk()
@@ -405,6 +420,7 @@ EXPORTS: dict[str, Callable[[], bytes]] = {
     "jsonl": jsonl,
     "csv": csv_rows,
     "mem0": mem0,
+    "mcp": mcp,
     "zep": zep,
     "hindsight": hindsight,
 }

@@ -37,6 +37,7 @@ FORMATS: dict[str, ImportFormat] = {
     "zep": ImportFormat("zep"),
     "hindsight": ImportFormat("hindsight"),
     "mem0": ImportFormat("mem0"),
+    "mcp": ImportFormat("mcp_memory"),
     "mbox": ImportFormat("mbox"),
     "whatsapp": ImportFormat("whatsapp"),
     "json": ImportFormat("json_list"),

@@ -19,6 +19,7 @@ from retrieval.imports.records import (
     mapping_of,
     memory_record,
     refused,
+    relation_record,
     text_of,
 )
 
@@ -92,11 +93,4 @@ def _relation(entry: Mapping[str, Any], place: str, context: ImportContext) -> S
     """An edge of mem0's graph as a memory; one list calls its end `target`, another `destination`."""
     source, type_ = text_of(entry.get("source")), text_of(entry.get("relationship") or entry.get("relation"))
     target = text_of(entry.get("target") or entry.get("destination"))
-    if not (source and type_ and target):
-        return SkippedRecord(place=place, reason="relation without an end")
-    return memory_record(
-        place,
-        id=content_id("mem0", source, type_, target),
-        text=" ".join(part.replace("_", " ") for part in (source, type_, target)),
-        relations=[{"source": source, "type": type_, "target": target}],
-    )
+    return relation_record(place, "mem0", source, type_, target)

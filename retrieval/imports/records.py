@@ -137,6 +137,18 @@ def memory_record(place: str, **fields: Any) -> SourceRecord:
     return SourceRecord(place=place, memory=memory, size=len(given["text"]) if "text" in given else 0)
 
 
+def relation_record(place: str, format_: str, source: str, type_: str, target: str) -> SourceRecord | SkippedRecord:
+    """A record of a memory that states a relation, as graphs of other memory servers hold them."""
+    if not (source and type_ and target):
+        return SkippedRecord(place=place, reason="relation without an end")
+    return memory_record(
+        place,
+        id=content_id(format_, source, type_, target),
+        text=" ".join(part.replace("_", " ") for part in (source, type_, target)),
+        relations=[{"source": source, "type": type_, "target": target}],
+    )
+
+
 def refused(place: str, reason: str | InvalidInput) -> SourceRecord:
     """A record of what could not be read."""
     return SourceRecord(place=place, memory=reason if isinstance(reason, InvalidInput) else InvalidInput(reason))

@@ -182,6 +182,24 @@ def test_a_memory_of_mem0_is_there_through_the_day_of_its_expiration() -> None:
     ]
 
 
+def test_a_graph_of_mcps_memory_server_is_read_as_its_file_and_as_its_tool_returns_it() -> None:
+    ana = {"name": "Ana", "entityType": "Person", "observations": ["Lives in Porto", "Ana has a boat", "", 7]}
+    relation = {"from": "Ana", "to": "Casa Verde", "relationType": "works_for"}
+    empty = {"name": "Casa Verde", "entityType": "company", "observations": []}
+    file = lines([{"type": "entity", **ana}, {"type": "entity", **empty}, {"type": "relation", **relation}])
+    for data in (file, as_json({"entities": [ana, empty], "relations": [relation]})):
+        read = Imported(data)
+        assert (read.format, read.errors) == ("mcp", {})
+        assert read.texts == ["Ana: Lives in Porto", "Ana has a boat", "Ana works for Casa Verde"]
+        assert [[(entity.name, entity.type) for entity in memory.entities] for memory in read.memories[:2]] == [
+            [("Ana", "person")],
+            [("Ana", "person")],
+        ]
+        (stated,) = read.memories[2].relations
+        assert (stated.source, stated.type, stated.target) == ("Ana", "works_for", "Casa Verde")
+        assert [*read.skips.values()] == ["entity without observations"]
+
+
 def test_hindsights_times_and_entities() -> None:
     (first, second, *_) = Imported(exports.hindsight()).memories
     assert [entity.name for entity in first.entities] == ["Nora", "choir"]
