@@ -236,10 +236,17 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
     try:
         return detect(source, context.columns)
     except InvalidInput:
-        # JSON is an export of a program that is not known, rather than a document.
-        if is_document(path) and not path.lower().endswith(".json"):
-            return DOCUMENT
-        raise
+        is_table = path.lower().endswith((".csv", ".tsv"))
+        if is_table and context.columns:
+            return "csv"  # whose reader says which columns there are
+        if not is_document(path) or path.lower().endswith(".json"):  # an export of a program that is not known
+            raise
+        if is_table:
+            click.echo(
+                "no column is called `text` or the like: it is one document; --map text=COLUMN makes rows memories",
+                err=True,
+            )
+        return DOCUMENT
 
 
 def _refuse_export(folder: Path) -> None:

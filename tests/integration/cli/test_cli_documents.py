@@ -159,6 +159,7 @@ def test_a_table_in_an_older_encoding_is_a_document_that_says_which_one_it_was_r
     done = cli("import", str(table), "-n", "home")
     assert "created, chunks: 1" in done.stdout
     assert "read as cp1252" in done.stderr
+    assert "--map text=COLUMN makes rows memories" in done.stderr
     again = json.loads(cli("import", str(table), "-n", "home", "--json").stdout)
     assert (again["status"], "cp1252" in again["warning"]) == ("unchanged", True)
     assert "3 €" in cli("search", "Küche", "-n", "home", "--json").stdout

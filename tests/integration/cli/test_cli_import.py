@@ -272,6 +272,7 @@ def test_json_of_no_known_format_is_no_document_unless_it_is_said(cli: Cli, tmp_
 def test_columns_are_named_by_the_user(cli: Cli, database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "notes.csv"
     file.write_text('wann,was,wer\n03.04.2024 10:00,"Salt, and\nbread",Nora\nsoon,Milk,Ivo\n03.04.2024 11:00,Tea\n')
+    assert "no column 'waas', but 'wann', 'was', 'wer'" in cli("import", file, "--map", "text=waas", status=1).stderr
     options = ("--map", "text=was", "--map", "created_at=wann", "--map", "speaker=wer", "--day-first")
     done = summary(cli, file, *options, status=1)
     assert done["counts"] == {"created": 1, "rejected": 2}
