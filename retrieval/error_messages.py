@@ -39,9 +39,12 @@ _ALSO_CALLED: dict[str, tuple[str, ...]] = {
     "created_at": ("date", "reference_time", "timestamp", "valid_at"),
     "expires_at": ("expiration_date", "invalid_at"),
     "memories": ("messages", "texts"),
-    "min_relevance": ("threshold",),
+    "min_relevance": ("min_score", "score_threshold", "threshold"),
+    "min_similarity": ("similarity_threshold",),
     "mode": ("search_type", "strategy"),
-    "query": ("q", "question", "text"),
+    "query": ("q", "query_text", "question", "text"),
+    "query_timestamp": ("reference_date",),
+    "rescore": ("rerank", "reranker"),
     "session_id": ("chat_id", "conversation_id", "run_id", "thread_id"),
     "speaker": ("author", "role", "sender"),
     "tags": ("categories", "labels"),
@@ -158,6 +161,8 @@ def _unknown(types: _Types, name: str) -> str:
             return f'there is no such field here; did you mean {{"{outer}": [{{"{name}": …}}]}}?'
         if any(name == inner.encode_name for struct in _structs([field.type]) for inner in struct.fields):
             return f'there is no such field here; did you mean {{"{outer}": {{"{name}": …}}}}?'
+    if name == "max_tokens":
+        return "there is no such field; a context pack has it"
     if name in _TENANTS:
         return "there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"
     return f"there is no such field; {meant_or_known(name, fields)}"
