@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
 
@@ -12,6 +12,7 @@ import msgspec
 
 from retrieval.errors import InvalidInput, InvalidMemory
 from retrieval.ids import uuid7
+from retrieval.store.locking import MemoryVersion
 from retrieval.store.sessions import DOCUMENT
 from retrieval.types.memory import AddResult, MemoryInput, as_superseded
 from retrieval.validation import check_names, check_storable
@@ -30,6 +31,17 @@ class Draft:
     def may_exist(self) -> bool:
         """Whether the store may have a memory with this id, or one that supersedes it: not if the id was generated."""
         return self.input.id is not None
+
+    def as_stored(self, version: MemoryVersion | None) -> Draft:
+        """With the fingerprint of what is stored, if the two differ at most in whether `created_at` was said.
+
+        A memory that was sent without it has one since, and an export says it.
+        """
+        times = {None, version and version.created_at}
+        if version is None or self.input.created_at not in times:
+            return self
+        either = [fingerprint(msgspec.structs.replace(self.input, created_at=time)) for time in times]
+        return replace(self, fingerprint=version.fingerprint) if version.fingerprint in either else self
 
 
 def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, AddResult]) -> list[Draft]:

@@ -213,7 +213,7 @@ class Ingest:
         Raises InvalidInput if one of them is invalid, Conflict if another memory has the id of one.
         """
         rejected: dict[int, AddResult] = {}
-        drafts = await asyncio.to_thread(drafts_of, chunks, rejected)
+        sent = await asyncio.to_thread(drafts_of, chunks, rejected)
         for result in rejected.values():
             raise InvalidInput(result.error)
 
@@ -221,6 +221,7 @@ class Ingest:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
                 known = await locking.versions(conn, namespace.ns, documents.chunks_of(document_id))
+            drafts = [draft.as_stored(known.get(draft.id)) for draft in sent]
             kept = {
                 draft.id: draft.fingerprint
                 for draft in drafts
@@ -270,6 +271,7 @@ class Ingest:
             namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
             given = [draft.id for draft in drafts if draft.may_exist]
             known = await locking.versions(conn, namespace.ns, by_id(given))
+            drafts = [draft.as_stored(known.get(draft.id)) for draft in drafts]
             changed = [each for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint]
             stored = await memories.read(conn, namespace.ns, by_id([draft.id for draft in changed]))
         embeddings = await self._embeddings_of(namespace, changed, stored)
@@ -283,7 +285,9 @@ class Ingest:
         Raises Conflict if one of the memories has changed since it was read.
         """
         before = [
-            MemoryVersion(memory.id, doc, mark, session_of(old := _input_of(memory)), old.superseded_ids)
+            MemoryVersion(
+                memory.id, doc, mark, memory.created_at, session_of(old := _input_of(memory)), old.superseded_ids
+            )
             for memory, mark, doc in stored
         ]
         known = {version.id: version for version in before}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from binascii import crc32
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
@@ -49,7 +50,7 @@ SUPERSEDED_BY: LiteralString = """
 
 # No join with `turn`: planned while the table was empty, it reads the whole namespace.
 _VERSIONS: LiteralString = (
-    "select m.id, m.doc, m.fingerprint, "
+    "select m.id, m.doc, m.fingerprint, m.created_at, "
     + _SESSION
     + ", "
     + SUPERSEDED
@@ -109,6 +110,7 @@ class MemoryVersion(NamedTuple):
     id: str
     doc: int
     fingerprint: bytes
+    created_at: datetime
     session_id: str | None
     superseded_ids: list[str]
     place: int | None = None

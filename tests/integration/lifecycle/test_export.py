@@ -13,6 +13,7 @@ import httpx
 import msgspec
 import psycopg
 import pytest
+from msgspec.structs import replace
 from psycopg import sql
 
 from graph.names import entity_id
@@ -20,6 +21,7 @@ from retrieval.api import bulk
 from retrieval.engine import Trivet
 from retrieval.entities.view import entity_code
 from retrieval.lifecycle.export import read_header
+from retrieval.types.document import DocumentInput
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
@@ -159,6 +161,25 @@ async def test_an_export_is_of_one_moment(trivet: Trivet) -> None:
     lines = b"".join([piece async for piece in pieces]).splitlines()
     assert msgspec.json.decode(header)["memories"] == 300
     assert [msgspec.json.decode(line)["id"] for line in lines] == [f"m{number:03}" for number in range(300)]
+
+
+async def test_what_was_sent_without_a_time_is_unchanged_in_a_copy_too(trivet: Trivet) -> None:
+    """Neither an export, which says the time that it got, nor a patch makes it another one; documents neither."""
+    document = DocumentInput(id="d", text="Bees dance.")
+    tea, timed = MemoryInput(id="a", text="tea"), MemoryInput(id="b", text="coffee", created_at=DAY)
+    await trivet.add("own", [tea, timed])
+    await trivet.documents.put("own", document)
+    _, *lines = (await _export(trivet, "own")).splitlines()
+    exported = [msgspec.json.decode(line, type=MemoryInput) for line in lines]
+    await trivet.add("copy", exported)
+    untimed, moved = replace(timed, created_at=None), replace(timed, created_at=DAY + timedelta(hours=1))
+    for name in ("own", "copy"):
+        for memories in ([tea, timed], [tea, untimed], exported):
+            assert {result.status for result in await trivet.add(name, memories)} == {"unchanged"}
+        assert (await trivet.documents.put(name, document)).status == "unchanged"
+        await trivet.patch(name, "a", MemoryPatch(tags=["hot"]))
+        again = await trivet.add(name, [replace(tea, tags=["hot"]), moved])
+        assert [result.status for result in again] == ["unchanged", "updated"]
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
