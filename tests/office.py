@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from io import BytesIO
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZipFile
+
+from tests.exports import zipped
 
 _W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 _S = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
@@ -15,15 +17,6 @@ _P = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
 _TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _R = f'xmlns:r="{_TYPES}"'
 _FIRST_DAY = date(1899, 12, 30)
-
-
-def zipped(files: Mapping[str, str | bytes]) -> bytes:
-    """A zip archive."""
-    written = BytesIO()
-    with ZipFile(written, "w", ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return written.getvalue()
 
 
 def _related(**targets: str) -> str:

@@ -17,6 +17,7 @@ from retrieval.api.connections import BoundedConnection
 from retrieval.api.server import listening
 from retrieval.settings import Settings
 from tests.processes import PATIENCE_S, status, until
+from trivet.in_process import in_a_task
 
 
 def settings_for(database_url: str, **changes: object) -> Settings:
@@ -27,32 +28,13 @@ def settings_for(database_url: str, **changes: object) -> Settings:
 
 @asynccontextmanager
 async def client_of(app: Litestar) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application in this process, from its start to its stop.
-
-    The application starts and stops in a task of its own: a fixture's two halves run in different ones.
-    """
-    started = asyncio.get_running_loop().create_future()
-    stop = asyncio.Event()
-
-    async def live() -> None:
-        try:
-            async with app.lifespan():
-                started.set_result(None)
-                await stop.wait()
-        except Exception as exc:
-            if started.done():
-                raise
-            started.set_exception(exc)
-
-    life = asyncio.create_task(live())
-    await started
+    """A client of an application in this process, from its start to its stop."""
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)  # type: ignore[arg-type]
-    try:
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            yield client
-    finally:
-        stop.set()
-        await life
+    async with (
+        in_a_task(app.lifespan()),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
+    ):
+        yield client
 
 
 @asynccontextmanager

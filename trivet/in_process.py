@@ -53,14 +53,14 @@ async def aopen(
 async def opened(settings: Settings, namespace: str | None = None) -> AsyncIterator[AsyncClient]:
     """`aopen` with all settings."""
     async with (
-        _in_a_task(_transport(settings)) as transport,
+        in_a_task(_transport(settings)) as transport,
         AsyncClient(_BASE_URL, namespace=namespace, retries=0, transport=transport) as client,
     ):
         yield client
 
 
 @asynccontextmanager
-async def _in_a_task(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+async def in_a_task(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
     """Enter and leave a context in one task, as it has to be, though two may enter and leave this one.
 
     So it is in the fixtures of pytest-asyncio and in the cells of a notebook.

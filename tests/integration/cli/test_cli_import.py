@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -218,8 +217,8 @@ def test_an_export_is_taken_back_out_of_a_zip_and_without_its_profile(cli: Cli, 
     header = {"trivet_export": 1, "memories": 1, "written": 1, "settings": {"language": "pt", "profile": "mine"}}
     lines = [{**header, "aliases": [["ines", "Nesi"]]}, {"id": "a", "text": "Ines founded Casa Verde."}]
     file = tmp_path / "export.zip"
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("export.jsonl", "\n".join(json.dumps(line, separators=(",", ":")) for line in lines))
+    written = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
+    file.write_bytes(exports.zipped({"export.jsonl": written}))
     assert "there is no profile 'mine' here" in cli("import", file, "-n", "mine").stderr
     [namespace] = json.loads(cli("namespaces", "--json").stdout)["namespaces"]
     assert (namespace["settings"]["language"], namespace["settings"]["profile"]) == ("pt", None)
@@ -285,11 +284,13 @@ def test_columns_are_named_by_the_user(cli: Cli, database_url: str, tmp_path: Pa
 def test_hostile_zips_lose_nothing_that_can_be_read(cli: Cli, database_url: str, tmp_path: Path) -> None:
     """A bomb is not unpacked, a path that climbs is named, a damaged member does not stop the others."""
     file = tmp_path / "export.zip"
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("conversations-000.json", exports.as_json([exports.claude_conversation(talk()[:3], "k")]))
-        archive.writestr("conversations-001.json", b"[" + b" " * 60_000_000)
-        archive.writestr("../../conversations.txt", b"climbing")
-        archive.writestr("conversations-002.json", exports.as_json([exports.claude_conversation(talk()[3:6], "l")]))
+    files = {
+        "conversations-000.json": exports.as_json([exports.claude_conversation(talk()[:3], "k")]),
+        "conversations-001.json": b"[" + b" " * 60_000_000,
+        "../../conversations.txt": b"climbing",
+        "conversations-002.json": exports.as_json([exports.claude_conversation(talk()[3:6], "l")]),
+    }
+    file.write_bytes(exports.zipped(files))
     done = summary(cli, file, status=1)
     assert done["counts"] == {"created": 6, "rejected": 1}
     assert "conversations-001.json" in done["rejected"][0]["place"]

@@ -14,6 +14,7 @@ from retrieval.documents.splitting import DocumentSplitter
 from retrieval.documents.zipped import read_workbook
 from retrieval.errors import InvalidInput
 from retrieval.text.word_pieces import count_pieces
+from tests.exports import zipped
 from tests.office import (
     epub,
     notebook,
@@ -25,7 +26,6 @@ from tests.office import (
     slides,
     word,
     workbook,
-    zipped,
 )
 
 DOCUMENT = word(
