@@ -5,12 +5,14 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
+
+from benchmarks.speed.figures import spread
 
 _END = b"\r\n\r\n"
 _LENGTH = b"content-length:"
@@ -19,8 +21,13 @@ _LENGTH = b"content-length:"
 def post(path: str, body: Any, *, method: str = "POST") -> bytes:
     """A request with a body of anything that msgspec knows, as bytes."""
     content = msgspec.json.encode(body)
-    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json"
-    return f"{head}\r\ncontent-length: {len(content)}".encode() + _END + content
+    head = bare(method, path).removesuffix(_END)
+    return head + f"\r\ncontent-type: application/json\r\ncontent-length: {len(content)}".encode() + _END + content
+
+
+def bare(method: str, path: str) -> bytes:
+    """A request without a body."""
+    return f"{method} {path} HTTP/1.1\r\nhost: localhost".encode() + _END
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,15 @@ class LoadResult:
     latencies: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     seconds: float = 0.0
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The fields of a `Load`."""
+        return {
+            "per_second": len(self.latencies) / self.seconds,
+            "latency": spread([1e3 * each for each in self.latencies]) if self.latencies else None,
+            "failures": dict(Counter(self.failures)),
+        }
 
 
 def closed_loop(port: int, requests: Iterable[bytes], concurrency: int, *, seconds: float = float("inf")) -> LoadResult:

@@ -44,23 +44,29 @@ class Timing(Struct, frozen=True, kw_only=True):
     eligible: int
 
 
-class Throughput(Struct, frozen=True, kw_only=True):
-    """Searches of several clients at a time, embeddings cached; each asks again as soon as it is answered."""
+class Load(Struct, frozen=True, kw_only=True):
+    """Requests of one kind of several clients at a time, each of whom asks again as soon as it is answered."""
+
+    per_second: float
+    latency: Spread | None
+    failures: dict[str, int]
+
+    @property
+    def failed(self) -> int:
+        return sum(self.failures.values())
+
+
+class Throughput(Load, frozen=True, kw_only=True):
+    """Searches, embeddings cached."""
 
     concurrency: int
     workers: int
-    per_second: float
-    latency: Spread | None
-    failures: dict[str, int]
 
 
-class MixedKind(Struct, frozen=True, kw_only=True):
+class MixedKind(Load, frozen=True, kw_only=True):
     """One kind of request among the others."""
 
     kind: str
-    per_second: float
-    latency: Spread | None
-    failures: dict[str, int]
 
 
 class MixedLoad(Struct, frozen=True, kw_only=True):
@@ -80,7 +86,7 @@ class MixedLoad(Struct, frozen=True, kw_only=True):
 
     @property
     def failures(self) -> int:
-        return sum(sum(each.failures.values()) for each in self.kinds)
+        return sum(each.failed for each in self.kinds)
 
 
 class LegRecall(Struct, frozen=True, kw_only=True):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import cycle, islice
 
 import numpy as np
 from msgspec.structs import replace
 
-from benchmarks.speed.client import Connection, LoadResult, Request, mixed_loop, post
+from benchmarks.speed.client import Connection, Request, bare, mixed_loop, post
 from benchmarks.speed.corpus import BLOCK, Corpus
-from benchmarks.speed.figures import MixedKind, MixedLoad, spread
+from benchmarks.speed.figures import MixedKind, MixedLoad
 from benchmarks.speed.plan import large_name
 from benchmarks.speed.queries import Queries
 from benchmarks.speed.searches import TOP_K, search_path
@@ -68,11 +67,11 @@ class MixedClient:
                 own = self._own[self._rng.integers(len(self._own))]
                 return post(f"{path}/{own}", self._change(), method="PATCH")
             case "delete":
-                return _bare("DELETE", f"{path}/{self._own.pop()}")
+                return bare("DELETE", f"{path}/{self._own.pop()}")
             case "list":
-                return _bare("GET", f"{path}?limit={LISTED}&cursor={self._rng.integers(self._size)}")
+                return bare("GET", f"{path}?limit={LISTED}&cursor={self._rng.integers(self._size)}")
             case _:
-                return _bare("GET", f"{path}/m{self._rng.integers(self._size)}")
+                return bare("GET", f"{path}/m{self._rng.integers(self._size)}")
 
     def _new(self) -> MemoryInput:
         """A memory of this client: the next turn of its session, or a note."""
@@ -128,20 +127,7 @@ def measure_mixed(server: Server, corpus: Corpus, size: int, workers: int, secon
         clients=CLIENTS,
         workers=workers,
         seconds=max(result.seconds for result in results.values()),
-        kinds=[_kind(kind, results[kind]) for kind in SHARES if kind in results],
+        kinds=[MixedKind(kind=kind, **results[kind].figures) for kind in SHARES if kind in results],
         resident_before=before,
         resident_after=after,
     )
-
-
-def _kind(kind: str, result: LoadResult) -> MixedKind:
-    return MixedKind(
-        kind=kind,
-        per_second=len(result.latencies) / result.seconds,
-        latency=spread([1e3 * each for each in result.latencies]) if result.latencies else None,
-        failures=dict(Counter(result.failures)),
-    )
-
-
-def _bare(method: str, path: str) -> bytes:
-    return f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()

@@ -106,8 +106,8 @@ def throughput_table(size: SizeResult) -> Table:
     rows = []
     for each in size.throughput:
         latency = _percentiles(each.latency) if each.latency else []
-        failed = str(sum(each.failures.values()))
-        rows.append([str(each.concurrency), str(each.workers), f"{each.per_second:.0f}", *latency, failed])
+        about = [str(each.concurrency), str(each.workers), f"{each.per_second:.0f}"]
+        rows.append([*about, *latency, str(each.failed)])
     headings = ["clients", "server processes", "searches/s", "p50", "p95", "p99", "failures"]
     return Table(title=f"{size_label(size.size)}: clients at a time, embeddings cached", headings=headings, rows=rows)
 
@@ -117,7 +117,7 @@ def mixed_table(mixed: MixedLoad) -> Table:
     rows = []
     for each in mixed.kinds:
         latency = _percentiles(each.latency) if each.latency else ["–"] * 3
-        rows.append([each.kind, f"{each.per_second:.1f}", *latency, str(sum(each.failures.values()))])
+        rows.append([each.kind, f"{each.per_second:.1f}", *latency, str(each.failed)])
     rows.append(["all", f"{mixed.per_second:.1f}", *["–"] * 3, str(mixed.failures)])
     before, after = (sum(each) / MIB for each in (mixed.resident_before, mixed.resident_after))
     title = (

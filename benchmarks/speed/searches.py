@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -145,15 +144,7 @@ def measure_throughput(port: int, size: int, queries: Queries, workers: int, sec
     found = []
     for concurrency in CONCURRENCIES:
         result = closed_loop(port, cycle(requests), concurrency, seconds=seconds)
-        found.append(
-            Throughput(
-                concurrency=concurrency,
-                workers=workers,
-                per_second=len(result.latencies) / result.seconds,
-                latency=spread([1e3 * each for each in result.latencies]) if result.latencies else None,
-                failures=dict(Counter(result.failures)),
-            )
-        )
+        found.append(Throughput(concurrency=concurrency, workers=workers, **result.figures))
     return found
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from benchmarks.speed.client import Connection
+from benchmarks.speed.client import Connection, bare
 from benchmarks.speed.figures import Machine
 from retrieval.errors import StoreUnavailable
 from retrieval.installation import installed_version
@@ -76,7 +76,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) ->
         if process.poll() is not None:
             raise StoreUnavailable(f"the server ended with status {process.returncode}: see {log}")
         with suppress(OSError), Connection(port) as connection:  # it may not listen yet
-            if connection.ask(b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n").status == 200:
+            if connection.ask(bare("GET", "/health/ready")).status == 200:
                 return
         time.sleep(0.1)
     raise StoreUnavailable(f"the server was not ready within {START_TIMEOUT_S:g} s: see {log}")

@@ -81,7 +81,7 @@ def _load(found: Benchmark) -> Iterator[Target]:
     p99 = best.latency.p99 if best and best.latency else None
     yield _target("100k, 16 clients, p99", "{:.0f} ms", p99, most=150.0)
     many = [each for each in throughput if each.concurrency == 64]
-    failed = float(sum(sum(each.failures.values()) for each in many)) if many else None
+    failed = float(sum(each.failed for each in many)) if many else None
     yield _target("100k, 64 clients, failures", "{:.0f}", failed, most=0.0)
     yield from _mixed(found)
     small = found.small_namespaces

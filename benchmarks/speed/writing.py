@@ -8,7 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from benchmarks.speed.client import Connection, closed_loop, post
+from benchmarks.speed.client import Connection, bare, closed_loop, post
 from benchmarks.speed.corpus import Corpus
 from benchmarks.speed.figures import AfterWrite, EmbeddingUse, IngestRate, spread
 from benchmarks.speed.plan import large_name
@@ -113,8 +113,7 @@ def delete_tagged(connection: Connection, namespace: str, tag: str) -> None:
 
 
 def _drop(port: int) -> None:
-    request = f"DELETE /v1/namespaces/{NAMESPACE}?confirm={NAMESPACE} HTTP/1.1\r\nhost: localhost\r\n\r\n"
     with Connection(port) as connection:
-        reply = connection.ask(request.encode())
+        reply = connection.ask(bare("DELETE", f"/v1/namespaces/{NAMESPACE}?confirm={NAMESPACE}"))
     if reply.status not in (200, 204, 404):
         raise StoreUnavailable(f"{NAMESPACE} cannot be deleted: {reply.status}")
