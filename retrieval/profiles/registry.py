@@ -66,13 +66,6 @@ class ProfileRegistry:
             for row in rows
         ]
 
-    async def versions(self, name: str) -> Sequence[StoredVersion]:
-        """The versions of a name, newest first."""
-        async with self._pool.connection() as conn:
-            rows = await _versions(conn, name)
-            live = await _live_version(conn, name)
-        return [_stored_version(row, live) for row in rows]
-
     async def version(self, name: str, version: int | None) -> StoredVersion:
         """One version; None for the newest."""
         async with self._pool.connection() as conn:

@@ -92,7 +92,8 @@ def with_bad_profile(database_url: str) -> None:
 def stored(database_url: str, name: str) -> Sequence[StoredVersion]:
     async def read() -> Sequence[StoredVersion]:
         async with Trivet.open(settings_for(database_url)) as engine:
-            return await engine.profiles.versions(name)
+            versions = (await engine.profiles.describe(name)).versions
+            return [await engine.profiles.version(name, each.version) for each in versions]
 
     return asyncio.run(read())
 

@@ -60,8 +60,8 @@ async def test_versions_count_up_and_what_is_left_out_is_as_in_the_live_one(prof
     assert (first.label, second.label) == ("support@1", "support@2")
     assert first == replace(DEFAULT, name="support", version=1, shrink=0.5)
     assert second == replace(DEFAULT, name="support", version=2, shrink=0.25, hops=1), "support has no live version"
-    assert [each.profile for each in await profile_registry.versions("support")] == [second, first]
-    assert [each.note for each in await profile_registry.versions("support")] == ["", "half"]
+    assert [(await profile_registry.version("support", number)).profile for number in (2, 1)] == [second, first]
+    assert [each.note for each in (await profile_registry.describe("support")).versions] == ["", "half"]
     await profile_registry.attach_report("support", 1, report_on(first))
     await profile_registry.promote("support", 1)
     assert await profile_registry.put("support", ProfileInput(hops=3)) == replace(first, version=3, hops=3)
@@ -70,7 +70,7 @@ async def test_versions_count_up_and_what_is_left_out_is_as_in_the_live_one(prof
 async def test_the_newest_parameters_again_are_no_new_version(profile_registry: ProfileRegistry) -> None:
     first = await profile_registry.put("support", ProfileInput(shrink=0.5))
     assert await profile_registry.write("support", ProfileInput(shrink=0.5), note="again") == (first, False)
-    assert len(await profile_registry.versions("support")) == 1
+    assert len((await profile_registry.describe("support")).versions) == 1
 
 
 async def test_what_a_name_means(profile_registry: ProfileRegistry) -> None:
@@ -173,7 +173,7 @@ async def test_what_is_live_is_not_promoted_again(profile_registry: ProfileRegis
 async def test_names_and_versions_that_there_are_not(profile_registry: ProfileRegistry) -> None:
     registry = profile_registry
     for attempt in (
-        registry.versions("unheard-of"), registry.describe("unheard-of"), registry.describe("default", 9),
+        registry.version("unheard-of", None), registry.describe("unheard-of"), registry.describe("default", 9),
         registry.promote("unheard-of"), registry.promote("default", 9), registry.rollback("unheard-of"),
         registry.set_shadow("default", 9, 0.5), registry.clear_shadow("unheard-of"),
         registry.attach_report("default", 9, report_on(DEFAULT)),
@@ -190,11 +190,11 @@ async def test_an_upgrade_makes_the_new_shipped_version_live(profile_registry: P
     newer = replace(DEFAULT, version=4, shrink=0.9)
     await profile_registry.ship(newer, report_on(newer))
     assert await profile_registry.find(None) == newer
-    assert (await profile_registry.versions("default"))[0].report == report_on(newer)
+    assert (await profile_registry.version("default", None)).report == report_on(newer)
     await profile_registry.rollback("default")
     await profile_registry.ship(newer, None)
     assert await profile_registry.find(None) == DEFAULT
-    assert len(await profile_registry.versions("default")) == 2
+    assert len((await profile_registry.describe("default")).versions) == 2
 
 
 async def test_an_upgrade_leaves_a_tuned_live_version(profile_registry: ProfileRegistry) -> None:
@@ -203,7 +203,7 @@ async def test_an_upgrade_leaves_a_tuned_live_version(profile_registry: ProfileR
     newer = replace(DEFAULT, version=4, shrink=0.9)
     await profile_registry.ship(newer, None)
     assert await profile_registry.find(None) == tuned
-    shipped = (await profile_registry.versions("default"))[0]
+    shipped = await profile_registry.version("default", None)
     assert (shipped.profile.version, shipped.origin) == (5, "shipped"), "4 is the tuned one"
     assert (await profile_registry.promote("default")).shrink == 0.9, "without a report, for it came with the program"
 
@@ -334,7 +334,7 @@ async def test_numbers_that_nothing_can_be_ranked_by(profile_registry: ProfileRe
             await profile_registry.put("bad", replace(DEFAULT, **change))
         assert refused.value.loc == loc
     with pytest.raises(NotFound):
-        await profile_registry.versions("bad")
+        await profile_registry.version("bad", None)
 
 
 async def test_a_model_of_the_database(pool: Pool, profile_registry: ProfileRegistry) -> None:
