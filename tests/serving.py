@@ -13,8 +13,7 @@ import uvicorn
 from litestar import Litestar
 
 from retrieval.api.app import create_app
-from retrieval.api.connections import BoundedConnection
-from retrieval.api.server import listening
+from retrieval.api.server import config, listening
 from retrieval.settings import Settings
 from tests.processes import PATIENCE_S, status, until
 from trivet.in_process import in_a_task
@@ -57,16 +56,7 @@ async def until_ready(client: httpx.AsyncClient) -> None:
 def on_a_port(settings: Settings) -> Iterator[str]:
     """A server in a thread; its URL."""
     with listening(settings) as listener:
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(settings),
-                http=BoundedConnection,
-                lifespan="on",
-                ws="none",
-                log_config=None,
-                access_log=False,
-            )
-        )
+        server = uvicorn.Server(config(create_app(settings), settings))
         thread = threading.Thread(target=asyncio.run, args=(server.serve(sockets=[listener]),))
         thread.start()
         try:

@@ -167,7 +167,8 @@ class _Workers(Multiprocess):
         super().keep_subprocess_alive()
 
 
-def _config(app: Litestar | str, settings: Settings) -> uvicorn.Config:
+def config(app: Litestar | str, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves an application, or the one that a function of this name makes."""
     return uvicorn.Config(
         app,
         factory=isinstance(app, str),
@@ -193,7 +194,7 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
 
     async def serve() -> None:
         async with Trivet.open(settings) as engine:
-            server = _Server(_config(create_app(settings, engine), settings), engine.postgres)
+            server = _Server(config(create_app(settings, engine), settings), engine.postgres)
             logger.info("Listening on %s", settings.address)
             await server.serve(sockets=[listener])
 
@@ -215,9 +216,8 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
         uvicorn._subprocess.spawn = multiprocessing.get_context(START_METHOD)  # type: ignore[assignment]
         if START_METHOD == "fork":
             _share_with_forks(postgres)
-        config = _config(APP, settings)
         logger.info("Listening on %s with %d workers", settings.address, settings.workers)
-        supervisor = _Workers(config, listener, postgres)
+        supervisor = _Workers(config(APP, settings), listener, postgres)
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
             raise StoreUnavailable("A worker could not start; its log says why")
