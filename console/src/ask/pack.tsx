@@ -1,7 +1,7 @@
 import type { Answer } from "../api";
 import { count } from "../format";
 import { href } from "../route";
-import { Head } from "../ui/head";
+import { Table } from "../ui/table";
 import { Copy } from "./copy";
 
 const REASONS: Record<string, string> = {
@@ -37,20 +37,13 @@ export function Pack({ namespace, answer }: { namespace: string; answer: Answer 
       )}
       <details>
         <summary>Tokens by entry</summary>
-        <table>
-          <Head columns={["Entry", "#Tokens"]} />
-          <tbody>
-            {items.map(({ id, citation, tokens, needed_by }) => (
-              <tr key={id}>
-                <td>
-                  {citation} <a href={href(namespace, "memories", id)}>{id}</a>
-                  {needed_by && <span class="soft"> beside {needed_by}</span>}
-                </td>
-                <td class="number">{tokens}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          columns={["Entry", "#Tokens"]}
+          rows={items.map(({ id, citation, tokens, needed_by }) => {
+            const beside = needed_by && <span class="soft"> beside {needed_by}</span>;
+            return { key: id, cells: [[citation, " ", <a href={href(namespace, "memories", id)}>{id}</a>, beside], tokens] };
+          })}
+        />
       </details>
       {dropped.length > 0 && (
         <details>

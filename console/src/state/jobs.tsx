@@ -2,8 +2,8 @@ import { call } from "../api";
 import { count, dayAndTime, percent } from "../format";
 import { useLoaded, useReloading } from "../loading";
 import { Failure } from "../ui/failure";
-import { Head } from "../ui/head";
 import { Scrolling } from "../ui/scrolling";
+import { Table } from "../ui/table";
 
 interface Job {
   id: string;
@@ -31,25 +31,15 @@ export function Jobs() {
     <section class="panel">
       <h2>Jobs</h2>
       <Scrolling label="Jobs">
-        <table>
-          <Head columns={["Job", "Namespace", "State", "Progress", "Begun (UTC)"]} />
-          <tbody>
-            {jobs.slice(0, SHOWN).map((job) => (
-              <tr key={job.id}>
-                <th scope="row">{job.kind}</th>
-                <td>{job.namespace}</td>
-                <td class={job.state === "failed" ? "bad" : undefined}>
-                  {job.state}
-                  {job.error && `: ${job.error}`}
-                </td>
-                <td>
-                  <Progress {...job} />
-                </td>
-                <td>{dayAndTime(job.started_at)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          isHeaded
+          columns={["Job", "Namespace", "State", "Progress", "Begun (UTC)"]}
+          rows={jobs.slice(0, SHOWN).map((job) => {
+            const told = job.state + (job.error ? `: ${job.error}` : "");
+            const state = <span class={job.state === "failed" ? "bad" : undefined}>{told}</span>;
+            return { key: job.id, cells: [job.kind, job.namespace, state, <Progress {...job} />, dayAndTime(job.started_at)] };
+          })}
+        />
       </Scrolling>
     </section>
   );

@@ -1,15 +1,17 @@
 import "./state.css";
 
+import type { ComponentChildren } from "preact";
+
 import { type Namespace, call, callText } from "../api";
 import type { ViewProps } from "../app";
 import { count, milliseconds, percent } from "../format";
 import { useLoaded, useReloading } from "../loading";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
-import { Head } from "../ui/head";
 import { Jobs } from "./jobs";
-import { parseMetrics, timings, total } from "./metrics";
+import { type Timing, parseMetrics, timings, total } from "./metrics";
 import { Scrolling } from "../ui/scrolling";
+import { Table } from "../ui/table";
 
 interface ServerState {
   findings: { name: string; ok: boolean; detail: string }[];
@@ -94,29 +96,22 @@ function Namespaces({ namespaces, state }: { namespaces: Namespace[]; state: Ser
         answered.
       </p>
       <Scrolling label="Namespaces">
-        <table>
-          <Head
-            columns={["Name", "#Memories", "#Entities", "#Mentions", "#Relations", "#Index", "#To compact", "Language", "Embedder", "Profile"]}
-          />
-          <tbody>
-            {namespaces.map(({ name, memories, entities, mentions, relations, settings }) => (
-              <tr key={name}>
-                <th scope="row">
-                  <a href={href(name, "memories")}>{name}</a>
-                </th>
-                <td class="number">{count(memories)}</td>
-                <td class="number">{count(entities)}</td>
-                <td class="number">{count(mentions)}</td>
-                <td class="number">{count(relations)}</td>
-                <td class="number">{loaded.has(name) ? megabytes(loaded.get(name)!.bytes) : "not loaded"}</td>
-                <td class="number">{count(state.unpacked[name] ?? 0)}</td>
-                <td>{settings.language}</td>
-                <td>{settings.embedder}</td>
-                <td>{settings.profile ?? "default"}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          isHeaded
+          columns={["Name", "#Memories", "#Entities", "#Mentions", "#Relations", "#Index", "#To compact", "Language", "Embedder", "Profile"]}
+          rows={namespaces.map(({ name, memories, entities, mentions, relations, settings }) => ({
+            key: name,
+            cells: [
+              <a href={href(name, "memories")}>{name}</a>,
+              ...[memories, entities, mentions, relations].map(count),
+              loaded.has(name) ? megabytes(loaded.get(name)!.bytes) : "not loaded",
+              count(state.unpacked[name] ?? 0),
+              settings.language,
+              settings.embedder,
+              settings.profile ?? "default",
+            ],
+          }))}
+        />
       </Scrolling>
     </section>
   );
@@ -154,66 +149,48 @@ function Figure({ name, value }: { name: string; value: string }) {
 function Stages({ samples }: { samples: Samples }) {
   const stages = timings(samples, "trivet_stage_seconds", ({ stage }) => stage ?? "");
   const slowest = Math.max(...stages.map(({ meanMs }) => meanMs));
-  if (stages.length === 0) return null;
-  return (
-    <section class="panel">
-      <h2>Time by stage</h2>
-      <Scrolling label="Time by stage">
-        <table>
-          <TimingHead title="Stage" />
-          <tbody>
-            {stages.map(({ label, count: n, meanMs, p50Ms, p95Ms }) => (
-              <tr key={label}>
-                <th scope="row">{label}</th>
-                <td class="number">{count(n)}</td>
-                <td class="number">{milliseconds(meanMs)}</td>
-                <td class="number">{atMost(p50Ms)}</td>
-                <td class="number">{atMost(p95Ms)}</td>
-                <td class="stage-bar" aria-hidden="true">
-                  <span style={{ width: `${(100 * meanMs) / slowest}%` }} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scrolling>
-    </section>
+  const bar = ({ meanMs }: Timing): ComponentChildren => (
+    <div class="stage-bar" aria-hidden="true">
+      <span style={{ width: `${(100 * meanMs) / slowest}%` }} />
+    </div>
   );
+  if (stages.length === 0) return null;
+  return <Timings title="Time by stage" column="Stage" timings={stages} name={({ label }) => label} beside={bar} />;
 }
 
 function Requests({ samples }: { samples: Samples }) {
   const requests = timings(samples, "trivet_http_request_seconds", ({ method, route, status }) =>
     [method, route, status].join(" "),
   ).sort((a, b) => b.count - a.count);
-  return (
-    <section class="panel">
-      <h2>Requests</h2>
-      <Scrolling label="Requests">
-        <table>
-          <TimingHead title="Request and status" />
-          <tbody>
-            {requests.map(({ label, count: n, meanMs, p50Ms, p95Ms }) => (
-              <tr key={label}>
-                <th scope="row" class="mono">
-                  {label}
-                </th>
-                <td class="number">{count(n)}</td>
-                <td class="number">{milliseconds(meanMs)}</td>
-                <td class="number">{atMost(p50Ms)}</td>
-                <td class="number">{atMost(p95Ms)}</td>
-                <td />
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scrolling>
-    </section>
-  );
+  const name = ({ label }: Timing): ComponentChildren => <span class="mono">{label}</span>;
+  return <Timings title="Requests" column="Request and status" timings={requests} name={name} />;
 }
 
 /** A quantile as known from a histogram: the upper bound of its bucket. */
 const atMost = (ms: number): string => (Number.isFinite(ms) ? `≤ ${ms}` : "> 30,000");
 
-function TimingHead({ title }: { title: string }) {
-  return <Head columns={[title, "#Count", "#Mean", "#Median, ms", "#95 %, ms", ""]} />;
+interface TimingsProps {
+  title: string;
+  column: string;
+  timings: Timing[];
+  name: (timing: Timing) => ComponentChildren;
+  beside?: (timing: Timing) => ComponentChildren;
+}
+
+function Timings({ title, column, timings, name, beside }: TimingsProps) {
+  return (
+    <section class="panel">
+      <h2>{title}</h2>
+      <Scrolling label={title}>
+        <Table
+          isHeaded
+          columns={[column, "#Count", "#Mean", "#Median, ms", "#95 %, ms", ""]}
+          rows={timings.map((one) => ({
+            key: one.label,
+            cells: [name(one), count(one.count), milliseconds(one.meanMs), atMost(one.p50Ms), atMost(one.p95Ms), beside?.(one)],
+          }))}
+        />
+      </Scrolling>
+    </section>
+  );
 }

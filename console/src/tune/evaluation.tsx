@@ -1,13 +1,14 @@
 // How well each way to rank answers the judged questions.
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
 import { LEG_NAMES, call, within } from "../api";
 import { counted } from "../format";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
-import { Head } from "../ui/head";
 import { Scrolling } from "../ui/scrolling";
+import { Table } from "../ui/table";
 import { Interval, signed } from "./interval";
 
 interface Estimate {
@@ -112,44 +113,33 @@ function Systems({ report: { judged, systems, comparisons } }: { report: Report 
   const reach = Math.max(0, ...bounds);
   return (
     <Scrolling label="Systems">
-      <table>
-        <Head
-          columns={["System", ...MEASURES.map(([, title]) => `#${title}`), "#nDCG of all stages, against it", "", "Verdict (better / same / worse)"]}
-        />
-        <tbody>
-          {systems.map(({ system, measures }) => (
-            <tr key={system} class={system === judged ? "lit" : undefined}>
-              <th scope="row">{titled(system)}</th>
-              {MEASURES.map(([name]) => (
-                <td key={name} class="number" title={`95 %: ${measures[name]!.low.toFixed(3)} to ${measures[name]!.high.toFixed(3)}`}>
-                  {measures[name]!.mean.toFixed(3)}
-                </td>
-              ))}
-              <Against comparison={against.get(system)} reach={reach} />
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isHeaded
+        columns={["System", ...MEASURES.map(([, title]) => `#${title}`), "#nDCG of all stages, against it", "", "Verdict (better / same / worse)"]}
+        rows={systems.map(({ system, measures }) => ({
+          key: system,
+          attributes: { class: system === judged ? "lit" : undefined },
+          cells: [titled(system), ...MEASURES.map(([name]) => mean(measures[name]!)), ...verdict(against.get(system), reach)],
+        }))}
+      />
     </Scrolling>
   );
 }
 
-function Against({ comparison, reach }: { comparison: Comparison | undefined; reach: number }) {
-  if (!comparison) return <td colSpan={3} />;
+const mean = ({ mean, low, high }: Estimate): ComponentChildren => (
+  <span title={`95 %: ${low.toFixed(3)} to ${high.toFixed(3)}`}>{mean.toFixed(3)}</span>
+);
+
+/** The cells of all stages against a system. */
+function verdict(comparison: Comparison | undefined, reach: number): ComponentChildren[] {
+  if (!comparison) return ["", "", ""];
   const { difference, wins, ties, losses, verdict, p_value } = comparison;
-  return (
-    <>
-      <td class="number">
-        {signed(difference.mean)} [{signed(difference.low)}, {signed(difference.high)}]
-      </td>
-      <td>
-        <Interval difference={difference.mean} low={difference.low} high={difference.high} reach={reach} />
-      </td>
-      <td title={`p ${p_value.toFixed(3)}, corrected`}>
-        {verdict} ({wins} / {ties} / {losses})
-      </td>
-    </>
-  );
+  const { mean, low, high } = difference;
+  return [
+    `${signed(mean)} [${signed(low)}, ${signed(high)}]`,
+    <Interval difference={mean} low={low} high={high} reach={reach} />,
+    <span title={`p ${p_value.toFixed(3)}, corrected`}>{`${verdict} (${wins} / ${ties} / ${losses})`}</span>,
+  ];
 }
 
 /** Each question under two systems, those first on which the second is furthest behind or ahead. */
@@ -179,21 +169,17 @@ function Queries({ namespace, report: { judged, systems, queries } }: { namespac
         ))}
       </p>
       <Scrolling label="Questions">
-        <table>
-          <Head columns={["Question", `#${titled(pair[0])}`, `#${titled(pair[1])} `, "#Difference"]} />
-          <tbody>
-            {sorted.map((one) => (
-              <tr key={one.query}>
-                <td>
-                  <a href={href(namespace, "ask", "", { q: one.query })}>{one.query}</a>
-                </td>
-                <td class="number">{one.ndcg[pair[0]]!.toFixed(2)}</td>
-                <td class="number">{one.ndcg[pair[1]]!.toFixed(2)}</td>
-                <td class="number">{signed(difference(one))}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          columns={["Question", `#${titled(pair[0])}`, `#${titled(pair[1])} `, "#Difference"]}
+          rows={sorted.map((one) => ({
+            key: one.query,
+            cells: [
+              <a href={href(namespace, "ask", "", { q: one.query })}>{one.query}</a>,
+              ...pair.map((system) => one.ndcg[system]!.toFixed(2)),
+              signed(difference(one)),
+            ],
+          }))}
+        />
       </Scrolling>
     </details>
   );

@@ -8,7 +8,7 @@ import { percent } from "../format";
 import { useLoaded } from "../loading";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
-import { Head } from "../ui/head";
+import { Table } from "../ui/table";
 
 type Probabilities = Record<Intent, number>;
 
@@ -128,23 +128,18 @@ function Square({ reads, lit, onLit }: LitProps) {
 function ReadTable({ reads, lit, onLit }: LitProps) {
   return (
     <div class="read-table" role="region" aria-label="Questions and intents" tabIndex={0}>
-      <table>
-        <Head columns={["Question", "Intent", "#Probability"]} />
-        <tbody>
-          {reads.map(({ query, label, probabilities }) => (
-            <tr
-              key={query}
-              class={query === lit ? "lit" : undefined}
-              onMouseEnter={() => onLit(query)}
-              onMouseLeave={() => onLit(undefined)}
-            >
-              <td>{query}</td>
-              <td>{INTENT_NAMES[label]}</td>
-              <td class="number">{percent(probabilities[label])}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        columns={["Question", "Intent", "#Probability"]}
+        rows={reads.map(({ query, label, probabilities }) => ({
+          key: query,
+          cells: [query, INTENT_NAMES[label], percent(probabilities[label])],
+          attributes: {
+            class: query === lit ? "lit" : undefined,
+            onMouseEnter: () => onLit(query),
+            onMouseLeave: () => onLit(undefined),
+          },
+        }))}
+      />
     </div>
   );
 }

@@ -10,7 +10,7 @@ import { useLoaded } from "../loading";
 import { href } from "../route";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
-import { Head } from "../ui/head";
+import { Table } from "../ui/table";
 
 interface Feedback {
   id: string;
@@ -126,24 +126,21 @@ function FeedbackTable({ namespace, feedback }: { namespace: string; feedback: F
       <summary>
         {count(feedback.length)} stored{feedback.length === 1_000 ? ", the newest thousand" : ""}
       </summary>
-      <table>
-        <Head columns={["Question", "#Relevant", "#Not", "When"]} />
-        <tbody>
-          {feedback.slice(0, 50).map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
-            const grades = Object.values(ratings);
-            return (
-              <tr key={id}>
-                <td>
-                  <a href={href(namespace, "ask", "", { q: query })}>{query}</a>
-                </td>
-                <td class="number">{relevant.length + clicked.length + grades.filter((grade) => grade > 0).length}</td>
-                <td class="number">{irrelevant.length + grades.filter((grade) => grade === 0).length}</td>
-                <td class="soft">{dayAndTime(at)}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+      <Table
+        columns={["Question", "#Relevant", "#Not", "When"]}
+        rows={feedback.slice(0, 50).map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
+          const grades = Object.values(ratings);
+          return {
+            key: id,
+            cells: [
+              <a href={href(namespace, "ask", "", { q: query })}>{query}</a>,
+              relevant.length + clicked.length + grades.filter((grade) => grade > 0).length,
+              irrelevant.length + grades.filter((grade) => grade === 0).length,
+              <span class="soft">{dayAndTime(at)}</span>,
+            ],
+          };
+        })}
+      />
     </details>
   );
 }

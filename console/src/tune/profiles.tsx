@@ -7,8 +7,8 @@ import { INTENT_NAMES } from "../ask/verdict";
 import { count, day } from "../format";
 import { useLoaded } from "../loading";
 import { Failure } from "../ui/failure";
+import { Table } from "../ui/table";
 import { attempt, notify } from "../ui/toasts";
-import { Head } from "../ui/head";
 import { Interval, signed } from "./interval";
 import { Shadow } from "./shadow";
 
@@ -183,21 +183,14 @@ function Recipes({ stored: { profile } }: { stored: Stored }) {
       <summary>
         Weights of version {profile.version}, by intent; rescorer {profile.rescore ? "on" : "off"}, {profile.hops} hops
       </summary>
-      <table>
-        <Head columns={["Intent", ...LEGS.map((leg) => `#${LEG_NAMES[leg]}`), "#rrf_k", "#Fan-out"]} />
-        <tbody>
-          {rows.map(([title, { weights, rrf_k, fan_out }]) => (
-            <tr key={title}>
-              <th scope="row">{title}</th>
-              {[...LEGS.map((leg) => weights[leg]), rrf_k, fan_out].map((value, i) => (
-                <td key={i} class="number">
-                  {value}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isHeaded
+        columns={["Intent", ...LEGS.map((leg) => `#${LEG_NAMES[leg]}`), "#rrf_k", "#Fan-out"]}
+        rows={rows.map(([title, { weights, rrf_k, fan_out }]) => ({
+          key: title,
+          cells: [title, ...LEGS.map((leg) => weights[leg]), rrf_k, fan_out],
+        }))}
+      />
     </details>
   );
 }
@@ -221,30 +214,22 @@ function Report({ report }: { report: GateReport }) {
           {reason}
         </p>
       ))}
-      <table>
-        <Head
-          columns={["Queries", "#Number", "#Baseline", "#Version", "#Difference, 95 %", "#Better / same / worse", ""]}
-        />
-        <tbody>
-          {rows.map(([title, one]) => (
-            <tr key={title}>
-              <th scope="row">{title}</th>
-              <td class="number">{count(one.n)}</td>
-              <td class="number">{one.baseline.toFixed(3)}</td>
-              <td class="number">{one.candidate.toFixed(3)}</td>
-              <td class="number">
-                {signed(one.difference)} [{signed(one.low)}, {signed(one.high)}]
-              </td>
-              <td class="number">
-                {one.wins} / {one.ties} / {one.losses}
-              </td>
-              <td>
-                <Interval {...one} reach={reach} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isHeaded
+        columns={["Queries", "#Number", "#Baseline", "#Version", "#Difference, 95 %", "#Better / same / worse", ""]}
+        rows={rows.map(([title, one]) => ({
+          key: title,
+          cells: [
+            title,
+            count(one.n),
+            one.baseline.toFixed(3),
+            one.candidate.toFixed(3),
+            `${signed(one.difference)} [${signed(one.low)}, ${signed(one.high)}]`,
+            `${one.wins} / ${one.ties} / ${one.losses}`,
+            <Interval {...one} reach={reach} />,
+          ],
+        }))}
+      />
     </details>
   );
 }
