@@ -25,45 +25,38 @@ DEMO_DATA := $(CURDIR)/.demo
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
+.PHONY: help demo serve test lint format types imports docs-check docs sanitize sanitize-threads check bench mutants \
+	fuzz console models lock wheel clean
 
-.PHONY: help
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-.PHONY: demo
 demo: $(INSTALLED) ## context packs from a real chat history, then a server at 127.0.0.1:8321
 	@TRIVET_DATA_DIR="$${TRIVET_DATA_DIR:-$(DEMO_DATA)}" exec $(BIN)/trivet demo
 
-.PHONY: serve
 serve: $(INSTALLED) ## the server at 127.0.0.1:8321
 	@exec $(BIN)/trivet serve
 
-.PHONY: test
 test: export OMP_NUM_THREADS = 1
 test: $(INSTALLED) $(DEVELOPMENT) ## unit, property, contract and integration tests on the embedded PostgreSQL
 	@# Further threads of NumPy and LightGBM would only spin.
 	@# Without reordering: files of few, long tests would come last and keep one process busy while others wait.
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
-.PHONY: lint
 lint: $(INSTALLED) $(DEVELOPMENT) ## ruff: rules and format
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-.PHONY: format
 format: $(INSTALLED) $(DEVELOPMENT) ## put the code into ruff's format
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-.PHONY: types
 types: $(INSTALLED) $(DEVELOPMENT) ## mypy, strict
 	@$(BIN)/mypy
 
-.PHONY: imports
 imports: $(INSTALLED) $(DEVELOPMENT) ## import-linter: who may import whom
 	@$(BIN)/lint-imports
 
-.PHONY: docs-check
 docs-check: $(INSTALLED) $(DEVELOPMENT) ## links of the pages resolve, the README's commands exist
 	@$(BIN)/python docs/check_links.py
 
@@ -74,35 +67,28 @@ KERNEL_TESTS = tests/unit/native/test_worker_pool.py tests/unit/index/test_quant
 	tests/property/legs/test_bm25_context_properties.py tests/property/ranking/test_dedup_properties.py \
 	tests/property/legs/test_graph_walk_properties.py
 
-.PHONY: docs
 docs: $(INSTALLED) $(DEVELOPMENT) ## the documentation as a site: build/docs/site
 	@$(BIN)/python -m docs.build
 
-.PHONY: sanitize
 sanitize: $(INSTALLED) $(DEVELOPMENT) ## tests of native/ under AddressSanitizer and UndefinedBehaviorSanitizer; needs gcc
 	@native/sanitize.sh address $(BIN)/python $(KERNEL_TESTS) -k 'not ranx' # which compiles by LLVM in a process of its own
 
 SANITIZE_SECONDS ?= 600
 
-.PHONY: sanitize-threads
 sanitize-threads: $(INSTALLED) $(DEVELOPMENT) ## searches among writes for ten minutes under ThreadSanitizer; needs gcc
 	@native/sanitize.sh thread $(BIN)/python benchmarks/thread_stress.py --seconds $(SANITIZE_SECONDS)
 
-.PHONY: check
 check: lint types imports docs-check docs sanitize test ## all of the above, as CI does
 
-.PHONY: bench
 bench: $(INSTALLED) $(DEVELOPMENT) ## speed on 1,000 to 100,000 memories, peers that are installed beside it; BENCH_ARGS="--sizes 1m"
 	@$(BIN)/trivet bench --out benchmarks/results $(BENCH_ARGS)
 
-.PHONY: mutants
 mutants: $(INSTALLED) $(DEVELOPMENT) ## small changes of meaning, one by one: a test must notice each; MUTANTS="pack entity" for some
 	@$(BIN)/python benchmarks/mutants.py $(MUTANTS)
 
 FUZZ_PORT ?= 8398
 FUZZ_EXAMPLES ?= 1000
 
-.PHONY: fuzz
 fuzz: $(INSTALLED) $(DEVELOPMENT) ## 1,000 requests of each endpoint, made from the OpenAPI document, to a server of its own
 	@folder=$$(mktemp -d /tmp/trivet-fuzz-XXXXXX) && chmod 755 "$$folder" || exit 1; \
 	TRIVET_DATABASE_URL=embedded TRIVET_DATA_DIR="$$folder/data" \
@@ -111,16 +97,13 @@ fuzz: $(INSTALLED) $(DEVELOPMENT) ## 1,000 requests of each endpoint, made from 
 	PATH="$(abspath $(BIN)):$$PATH" benchmarks/schemathesis.sh http://127.0.0.1:$(FUZZ_PORT) $(FUZZ_EXAMPLES) \
 		|| { tail -40 "$$folder/log"; exit 1; }
 
-.PHONY: console
 console: ## build the page at `/` from console/ anew; needs Node, which nothing else does
 	@cd console && npm ci --ignore-scripts --silent && npm run --silent build
 
-.PHONY: models
 models: $(INSTALLED) $(DEVELOPMENT) ## build the embedder and the intent model anew; the weights and the rescorer: CONTRIBUTING.md
 	@$(BIN)/python -m retrieval.embedding.build_onnx
 	@$(BIN)/python -m classifier.training
 
-.PHONY: lock
 lock: $(DEVELOPMENT) ## resolve the lock files anew; UPGRADE=1 takes newer versions
 	@for lock in requirements.lock "requirements-dev.lock --extra train --extra dev" \
 		"requirements-image.lock --extra documents --extra mcp --extra otel --constraint requirements-dev.lock"; do \
@@ -128,11 +111,9 @@ lock: $(DEVELOPMENT) ## resolve the lock files anew; UPGRADE=1 takes newer versi
 			--generate-hashes --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 			pyproject.toml -o $$lock || exit 1; done
 
-.PHONY: wheel
 wheel: $(INSTALLED) $(DEVELOPMENT) ## dist/: the wheel and the source archive
 	@$(BIN)/hatchling build
 
-.PHONY: clean
 clean: ## remove the environment and what the tools left
 	rm -rf $(VENV) $(DEMO_DATA) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	rm -f native/_kernels-*
