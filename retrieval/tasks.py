@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from retrieval.errors import Conflict
@@ -42,6 +42,23 @@ async def in_order(
             yield first, await task
     finally:
         await cancel(*(task for _, task in under_way))
+
+
+async def share_out(work: Callable[[S], Awaitable[T]], items: Sequence[S], *, at_once: int) -> list[T]:
+    """What `work` makes of each item, in their order; so many are under way at a time, and a failure ends them all."""
+    made: dict[int, T] = {}
+    waiting = iter(enumerate(items))
+
+    async def take() -> None:
+        for place, item in waiting:
+            made[place] = await work(item)
+
+    workers = [asyncio.create_task(take()) for _ in range(min(at_once, len(items)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        await cancel(*workers)
+    return [made[place] for place in range(len(items))]
 
 
 async def retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception], ...]) -> T:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import unicodedata
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from native import is_old_x86
 from retrieval.embedding.onnx import DIMENSIONS, bounded, joined_vectors, stopped
 from retrieval.errors import EmbedderMissing, ModelFileError
+from retrieval.tasks import share_out
 from retrieval.types.namespace import EmbedderName
 
 MODEL_NAME: EmbedderName = "multilingual-e5-small"
@@ -88,18 +88,12 @@ class MultilingualEmbedder:
         loop = asyncio.get_running_loop()
         windows = await loop.run_in_executor(self._document_threads, self._windows, texts)
         counts, all_windows = list(map(len, windows)), list(chain.from_iterable(windows))
-        vectors = np.zeros((len(all_windows), DIMENSIONS), np.float32)
-        waiting = deque(enumerate(all_windows))
 
-        async def embed_waiting() -> None:
-            while waiting:
-                row, window = waiting.popleft()
-                vectors[row] = await loop.run_in_executor(self._document_threads, self._document_vector, window)
+        def embed(window: str) -> asyncio.Future[NDArray[np.float32]]:
+            return loop.run_in_executor(self._document_threads, self._document_vector, window)
 
-        try:
-            await asyncio.gather(*(embed_waiting() for _ in range(min(self._parallel, len(all_windows)))))
-        finally:
-            waiting.clear()
+        embedded = await share_out(embed, all_windows, at_once=self._parallel)
+        vectors = np.array(embedded, np.float32).reshape(-1, DIMENSIONS)
         if len(all_windows) == len(texts):
             return vectors
         return joined_vectors(vectors, counts, list(map(len, all_windows)))

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -28,6 +27,7 @@ from retrieval.embedding.encoder import (
 )
 from retrieval.errors import ModelFileError
 from retrieval.installation import REMEDY, check_model_file
+from retrieval.tasks import share_out
 from retrieval.text.word_pieces import count_pieces, load_tokenizer
 
 T = TypeVar("T")
@@ -115,23 +115,18 @@ class OnnxEmbedder:
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
         loop = asyncio.get_running_loop()
-        waiting: deque[list[int]] = deque()
 
-        async def encode_waiting() -> None:
-            while waiting:
-                rows = waiting.popleft()
-                batch = [pieces[row] for row in rows]
-                vectors[rows] = await loop.run_in_executor(self._document_threads, encode_batch, self._session, batch)
+        async def encode_rows(rows: list[int]) -> None:
+            batch = [pieces[row] for row in rows]
+            vectors[rows] = await loop.run_in_executor(self._document_threads, encode_batch, self._session, batch)
 
         self._calls += 1
         self._cancel_release()
         try:
             pieces, counts = await loop.run_in_executor(self._document_threads, self._pieces, list(texts))
             vectors = np.zeros((len(pieces), DIMENSIONS), dtype=np.float32)
-            waiting.extend(batches_by_length(pieces))
-            await asyncio.gather(*(encode_waiting() for _ in range(min(self._parallel, len(waiting)))))
+            await share_out(encode_rows, list(batches_by_length(pieces)), at_once=self._parallel)
         finally:
-            waiting.clear()
             self._calls -= 1
             if not self._calls:
                 self._release = loop.call_later(IDLE_S, self._release_memory)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Final, NamedTuple
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import EmbeddingFailed
 from retrieval.settings import Settings
+from retrieval.tasks import share_out
 from retrieval.text.word_pieces import count_pieces
 
 MOST_BYTES = 8_000
@@ -82,18 +82,12 @@ class RemoteEmbedder:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order; raises EmbeddingFailed."""
         sent = [_cut(text) for text in texts]
         vectors = np.zeros((len(sent), DIMENSIONS), np.float32)
-        waiting = deque(_batches(sent))
 
-        async def embed_waiting() -> None:
-            while waiting:
-                rows = waiting.popleft()
-                answer = await self._insist([sent[row] for row in rows])
-                vectors[rows] = self._vectors(answer, len(rows))
+        async def embed(rows: list[int]) -> None:
+            answer = await self._insist([sent[row] for row in rows])
+            vectors[rows] = self._vectors(answer, len(rows))
 
-        try:
-            await asyncio.gather(*(embed_waiting() for _ in range(min(REQUESTS_AT_ONCE, len(waiting)))))
-        finally:
-            waiting.clear()
+        await share_out(embed, list(_batches(sent)), at_once=REQUESTS_AT_ONCE)
         return vectors
 
     def fragment_share(self, _text: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from retrieval.errors import Conflict, NotFound
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.systems import System
 from retrieval.evaluation.trec import Scored
+from retrieval.tasks import share_out
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import SearchResult
 
@@ -153,21 +153,13 @@ async def for_each(
     Raises:
         TrivetError: one failed; the others are not waited for.
     """
-    found: dict[str, T] = {}
-    waiting = iter(queries)
 
-    async def work() -> None:
-        for query in waiting:
-            found[query.id] = await ask(query)
-            progress(1)
+    async def asked(query: Query) -> T:
+        found = await ask(query)
+        progress(1)
+        return found
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(concurrency):
-                group.create_task(work())
-    except ExceptionGroup as failed:
-        raise failed.exceptions[0] from failed
-    return [found[query.id] for query in queries]
+    return await share_out(asked, queries, at_once=concurrency)
 
 
 async def _answer(engine: Trivet, query: Query, system: System, namespace: str, top_k: int) -> JudgedAnswer:
