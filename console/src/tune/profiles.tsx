@@ -124,43 +124,29 @@ interface VersionsProps {
 function Versions({ info, onShow, onPromote, onRollback }: VersionsProps) {
   return (
     <>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Version</th>
-            <th scope="col">Origin</th>
-            <th scope="col">Gate</th>
-            <th scope="col">Since</th>
-            <th scope="col">
-              <span class="visually-hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {info.versions.map(({ version, origin, note, gate, created_at, live }) => (
-            <tr key={version}>
-              <th scope="row">
-                {info.name}@{version} {live && <span class="chip">live</span>}
-              </th>
-              <td>{[origin, note].filter(Boolean).join(": ")}</td>
-              <td>{gate === null ? "not measured" : gate ? "passed" : "failed"}</td>
-              <td class="soft">{day(created_at)}</td>
-              <td>
-                <span class="row">
-                  <button type="button" onClick={() => onShow(version)}>
-                    Show
-                  </button>
-                  {!live && (
-                    <button type="button" onClick={() => onPromote(version)}>
-                      Promote
-                    </button>
-                  )}
-                </span>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isHeaded
+        columns={["Version", "Origin", "Gate", "Since", "(Actions)"]}
+        rows={info.versions.map(({ version, origin, note, gate, created_at, live }) => ({
+          key: version,
+          cells: [
+            [`${info.name}@${version} `, live && <span class="chip">live</span>],
+            [origin, note].filter(Boolean).join(": "),
+            gate === null ? "not measured" : gate ? "passed" : "failed",
+            <span class="soft">{day(created_at)}</span>,
+            <span class="row">
+              <button type="button" onClick={() => onShow(version)}>
+                Show
+              </button>
+              {!live && (
+                <button type="button" onClick={() => onPromote(version)}>
+                  Promote
+                </button>
+              )}
+            </span>,
+          ],
+        }))}
+      />
       {info.history.length > 1 && (
         <p class="row">
           <button type="button" onClick={onRollback}>

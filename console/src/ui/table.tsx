@@ -8,7 +8,7 @@ interface Row {
 }
 
 interface Props {
-  /** A title that begins with `#` stands over numbers, at the right; an empty one is no heading. */
+  /** A title that begins with `#` stands over numbers, at the right; one in parentheses is unseen, an empty one none. */
   columns: readonly string[];
   rows: readonly Row[];
   /** Whether the first cell of each row is its heading. */
@@ -26,7 +26,7 @@ export function Table({ columns, rows, isHeaded = false }: Props) {
               <td key={title} />
             ) : (
               <th key={title} scope="col" class={classes[i]}>
-                {title.replace("#", "")}
+                {title.startsWith("(") ? <span class="visually-hidden">{title.slice(1, -1)}</span> : title.replace("#", "")}
               </th>
             ),
           )}
