@@ -33,15 +33,16 @@ class Draft:
         return self.input.id is not None
 
     def as_stored(self, version: MemoryVersion | None) -> Draft:
-        """With the fingerprint of what is stored, if the two differ at most in whether `created_at` was said.
+        """With the fingerprint of what is stored, if the two differ at most in whether `id` and `created_at` were said.
 
-        A memory that was sent without it has one since, and an export says it.
+        A memory that was sent without them has them since, and an export says them.
         """
-        times = {None, version and version.created_at}
-        if version is None or self.input.created_at not in times:
+        if version is None or self.input.created_at not in (times := (version.created_at, None)):
             return self
-        either = [fingerprint(msgspec.structs.replace(self.input, created_at=time)) for time in times]
-        return replace(self, fingerprint=version.fingerprint) if version.fingerprint in either else self
+        same = (
+            msgspec.structs.replace(self.input, id=id_, created_at=time) for id_ in (self.id, None) for time in times
+        )
+        return replace(self, fingerprint=version.fingerprint) if version.fingerprint in map(fingerprint, same) else self
 
 
 def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, AddResult]) -> list[Draft]:

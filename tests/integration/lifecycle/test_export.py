@@ -164,10 +164,10 @@ async def test_an_export_is_of_one_moment(trivet: Trivet) -> None:
 
 
 async def test_what_was_sent_without_a_time_is_unchanged_in_a_copy_too(trivet: Trivet) -> None:
-    """Neither an export, which says the time that it got, nor a patch makes it another one; documents neither."""
+    """An export says the time and the id that it got, which makes it no other one; nor does a patch. Documents too."""
     document = DocumentInput(id="d", text="Bees dance.")
     tea, timed = MemoryInput(id="a", text="tea"), MemoryInput(id="b", text="coffee", created_at=DAY)
-    await trivet.add("own", [tea, timed])
+    await trivet.add("own", [tea, timed, MemoryInput(text="milk")])
     await trivet.documents.put("own", document)
     _, *lines = (await _export(trivet, "own")).splitlines()
     exported = [msgspec.json.decode(line, type=MemoryInput) for line in lines]
