@@ -1,7 +1,7 @@
 import type { Answer } from "../api";
 import { count } from "../format";
 import { href } from "../route";
-import { Table } from "../ui/table";
+import { Table, numbers } from "../ui/table";
 import { Copy } from "./copy";
 
 const REASONS: Record<string, string> = {
@@ -38,7 +38,7 @@ export function Pack({ namespace, answer }: { namespace: string; answer: Answer 
       <details>
         <summary>Tokens by entry</summary>
         <Table
-          columns={["Entry", "#Tokens"]}
+          columns={["Entry", ...numbers("Tokens")]}
           rows={items.map(({ id, citation, tokens, needed_by }) => {
             const beside = needed_by && <span class="soft"> beside {needed_by}</span>;
             return { key: id, cells: [[citation, " ", <a href={href(namespace, "memories", id)}>{id}</a>, beside], tokens] };

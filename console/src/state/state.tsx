@@ -11,7 +11,7 @@ import { Failure } from "../ui/failure";
 import { Jobs } from "./jobs";
 import { type Timing, parseMetrics, timings, total } from "./metrics";
 import { Scrolling } from "../ui/scrolling";
-import { Table } from "../ui/table";
+import { Table, numbers } from "../ui/table";
 
 interface ServerState {
   findings: { name: string; ok: boolean; detail: string }[];
@@ -98,7 +98,13 @@ function Namespaces({ namespaces, state }: { namespaces: Namespace[]; state: Ser
       <Scrolling label="Namespaces">
         <Table
           isHeaded
-          columns={["Name", "#Memories", "#Entities", "#Mentions", "#Relations", "#Index", "#To compact", "Language", "Embedder", "Profile"]}
+          columns={[
+            "Name",
+            ...numbers("Memories", "Entities", "Mentions", "Relations", "Index", "To compact"),
+            "Language",
+            "Embedder",
+            "Profile",
+          ]}
           rows={namespaces.map(({ name, memories, entities, mentions, relations, settings }) => ({
             key: name,
             cells: [
@@ -184,7 +190,7 @@ function Timings({ title, column, timings, name, beside }: TimingsProps) {
       <Scrolling label={title}>
         <Table
           isHeaded
-          columns={[column, "#Count", "#Mean", "#Median, ms", "#95 %, ms", ""]}
+          columns={[column, ...numbers("Count", "Mean", "Median, ms", "95 %, ms"), ""]}
           rows={timings.map((one) => ({
             key: one.label,
             cells: [name(one), count(one.count), milliseconds(one.meanMs), atMost(one.p50Ms), atMost(one.p95Ms), beside?.(one)],

@@ -8,7 +8,7 @@ import { counted } from "../format";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
 import { Scrolling } from "../ui/scrolling";
-import { Table } from "../ui/table";
+import { Table, numbers } from "../ui/table";
 import { Interval, signed } from "./interval";
 
 interface Estimate {
@@ -115,7 +115,12 @@ function Systems({ report: { judged, systems, comparisons } }: { report: Report 
     <Scrolling label="Systems">
       <Table
         isHeaded
-        columns={["System", ...MEASURES.map(([, title]) => `#${title}`), "#nDCG of all stages, against it", "", "Verdict (better / same / worse)"]}
+        columns={[
+          "System",
+          ...numbers(...MEASURES.map(([, title]) => title), "nDCG of all stages, against it"),
+          "",
+          "Verdict (better / same / worse)",
+        ]}
         rows={systems.map(({ system, measures }) => ({
           key: system,
           attributes: { class: system === judged ? "lit" : undefined },
@@ -170,7 +175,7 @@ function Queries({ namespace, report: { judged, systems, queries } }: { namespac
       </p>
       <Scrolling label="Questions">
         <Table
-          columns={["Question", `#${titled(pair[0])}`, `#${titled(pair[1])} `, "#Difference"]}
+          columns={["Question", ...numbers(...pair.map(titled), "Difference")]}
           rows={sorted.map((one) => ({
             key: one.query,
             cells: [

@@ -8,7 +8,7 @@ import { percent } from "../format";
 import { useLoaded } from "../loading";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
-import { Table } from "../ui/table";
+import { Table, numbers } from "../ui/table";
 
 type Probabilities = Record<Intent, number>;
 
@@ -129,7 +129,7 @@ function ReadTable({ reads, lit, onLit }: LitProps) {
   return (
     <div class="read-table" role="region" aria-label="Questions and intents" tabIndex={0}>
       <Table
-        columns={["Question", "Intent", "#Probability"]}
+        columns={["Question", "Intent", ...numbers("Probability")]}
         rows={reads.map(({ query, label, probabilities }) => ({
           key: query,
           cells: [query, INTENT_NAMES[label], percent(probabilities[label])],

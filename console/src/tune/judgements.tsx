@@ -10,7 +10,7 @@ import { useLoaded } from "../loading";
 import { href } from "../route";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
-import { Table } from "../ui/table";
+import { Table, numbers } from "../ui/table";
 
 interface Feedback {
   id: string;
@@ -127,7 +127,7 @@ function FeedbackTable({ namespace, feedback }: { namespace: string; feedback: F
         {count(feedback.length)} stored{feedback.length === 1_000 ? ", the newest thousand" : ""}
       </summary>
       <Table
-        columns={["Question", "#Relevant", "#Not", "When"]}
+        columns={["Question", ...numbers("Relevant", "Not"), "When"]}
         rows={feedback.slice(0, 50).map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
           const grades = Object.values(ratings);
           return {

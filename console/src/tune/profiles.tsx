@@ -7,7 +7,7 @@ import { INTENT_NAMES } from "../ask/verdict";
 import { count, day } from "../format";
 import { useLoaded } from "../loading";
 import { Failure } from "../ui/failure";
-import { Table } from "../ui/table";
+import { Table, numbers } from "../ui/table";
 import { attempt, notify } from "../ui/toasts";
 import { Interval, signed } from "./interval";
 import { Shadow } from "./shadow";
@@ -126,7 +126,7 @@ function Versions({ info, onShow, onPromote, onRollback }: VersionsProps) {
     <>
       <Table
         isHeaded
-        columns={["Version", "Origin", "Gate", "Since", "(Actions)"]}
+        columns={["Version", "Origin", "Gate", "Since", { title: "Actions", isUnseen: true }]}
         rows={info.versions.map(({ version, origin, note, gate, created_at, live }) => ({
           key: version,
           cells: [
@@ -171,7 +171,7 @@ function Recipes({ stored: { profile } }: { stored: Stored }) {
       </summary>
       <Table
         isHeaded
-        columns={["Intent", ...LEGS.map((leg) => `#${LEG_NAMES[leg]}`), "#rrf_k", "#Fan-out"]}
+        columns={["Intent", ...numbers(...LEGS.map((leg) => LEG_NAMES[leg]), "rrf_k", "Fan-out")]}
         rows={rows.map(([title, { weights, rrf_k, fan_out }]) => ({
           key: title,
           cells: [title, ...LEGS.map((leg) => weights[leg]), rrf_k, fan_out],
@@ -202,7 +202,7 @@ function Report({ report }: { report: GateReport }) {
       ))}
       <Table
         isHeaded
-        columns={["Queries", "#Number", "#Baseline", "#Version", "#Difference, 95 %", "#Better / same / worse", ""]}
+        columns={["Queries", ...numbers("Number", "Baseline", "Version", "Difference, 95 %", "Better / same / worse"), ""]}
         rows={rows.map(([title, one]) => ({
           key: title,
           cells: [

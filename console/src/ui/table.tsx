@@ -1,5 +1,8 @@
 import type { ComponentChildren, HTMLAttributes } from "preact";
 
+/** The title of a column, an empty one none; over numbers, at the right; or for screen readers alone. */
+type Column = string | { title: string; isNumber?: boolean; isUnseen?: boolean };
+
 interface Row {
   key: string | number;
   cells: readonly ComponentChildren[];
@@ -8,25 +11,30 @@ interface Row {
 }
 
 interface Props {
-  /** A title that begins with `#` stands over numbers, at the right; one in parentheses is unseen, an empty one none. */
-  columns: readonly string[];
+  columns: readonly Column[];
   rows: readonly Row[];
   /** Whether the first cell of each row is its heading. */
   isHeaded?: boolean;
 }
 
+/** Columns of numbers. */
+export function numbers(...titles: string[]): Column[] {
+  return titles.map((title) => ({ title, isNumber: true }));
+}
+
 export function Table({ columns, rows, isHeaded = false }: Props) {
-  const classes = columns.map((title) => (title.startsWith("#") ? "number" : undefined));
+  const heads = columns.map((column) => (typeof column === "string" ? { title: column } : column));
+  const classes = heads.map(({ isNumber }) => (isNumber ? "number" : undefined));
   return (
     <table>
       <thead>
         <tr>
-          {columns.map((title, i) =>
+          {heads.map(({ title, isUnseen }, i) =>
             title === "" ? (
-              <td key={title} />
+              <td key={i} />
             ) : (
-              <th key={title} scope="col" class={classes[i]}>
-                {title.startsWith("(") ? <span class="visually-hidden">{title.slice(1, -1)}</span> : title.replace("#", "")}
+              <th key={i} scope="col" class={classes[i]}>
+                {isUnseen ? <span class="visually-hidden">{title}</span> : title}
               </th>
             ),
           )}
