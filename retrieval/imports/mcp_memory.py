@@ -18,6 +18,7 @@ from retrieval.imports.records import (
     memory_record,
     refused,
     relation_record,
+    text_naming,
     text_of,
 )
 
@@ -66,6 +67,6 @@ def _observations(entry: Mapping[str, Any], place: str) -> Records:
         yield memory_record(
             place,
             id=content_id("mcp", name, text),
-            text=text if name.lower() in text.lower() else f"{name}: {text}",
+            text=text_naming(name, text),
             entities=[{"name": name, "type": text_of(entry.get("entityType")).lower() or "thing"}],
         )

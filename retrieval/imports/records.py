@@ -137,6 +137,11 @@ def memory_record(place: str, **fields: Any) -> SourceRecord:
     return SourceRecord(place=place, memory=memory, size=len(given["text"]) if "text" in given else 0)
 
 
+def text_naming(name: str, text: str) -> str:
+    """A text about something, with its name before it where the text does not say it."""
+    return text if name.lower() in text.lower() else f"{name}: {text}"
+
+
 def relation_record(place: str, format_: str, source: str, type_: str, target: str) -> SourceRecord | SkippedRecord:
     """A record of a memory that states a relation, as graphs of other memory servers hold them."""
     if not (source and type_ and target):

@@ -23,6 +23,7 @@ from retrieval.imports.records import (
     memory_record,
     refused,
     source_id,
+    text_naming,
     text_of,
 )
 
@@ -176,7 +177,7 @@ def _node(entry: Mapping[str, Any], place: str, context: ImportContext) -> Sourc
     return memory_record(
         place,
         id=text_of(entry.get("uuid")) or content_id("zep", name),
-        text=summary if name.lower() in summary.lower() else f"{name}: {summary}",
+        text=text_naming(name, summary),
         title=name,
         created_at=context.time(entry.get("created_at")),
         entities=[{"name": name, "type": _label(entry.get("labels"))}],
