@@ -37,7 +37,9 @@ class Draft:
 
         A memory that was sent without them has them since, and an export says them.
         """
-        if version is None or self.input.created_at not in (times := (version.created_at, None)):
+        if version is None or version.fingerprint == self.fingerprint:
+            return self
+        if self.input.created_at not in (times := (version.created_at, None)):
             return self
         same = (
             msgspec.structs.replace(self.input, id=id_, created_at=time) for id_ in (self.id, None) for time in times
