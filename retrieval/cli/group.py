@@ -80,10 +80,13 @@ class TrivetGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that is named; raises UsageError for one that there is not, with the name most like it."""
-        name = args[0]
-        if name not in COMMANDS and not ctx.resilient_parsing and (alike := get_close_matches(name, COMMANDS, n=1)):
-            raise click.UsageError(f"No such command {name!r}. Did you mean {alike[0]!r}?", ctx)
-        return super().resolve_command(ctx, args)
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            alike = get_close_matches(args[0], COMMANDS, n=1)
+            if not alike:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {alike[0]!r}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in `--help`, without importing the commands."""
