@@ -262,11 +262,8 @@ def _season(month: int, year: int, stop: int, now: datetime) -> Stretch:
 
 def _quarter(tokens: TimeTokens, position: int, number: int, now: datetime) -> Stretch | None:
     """Q3 2022; without a year the last Q3 that has begun, where something was "in Q3"."""
-    year, stop = _year_at(tokens, position, now) or (None, position)
-    if year is None:
-        named = position - 1
-        is_time = tokens.low(named - 1) in _LEADS_TO_QUARTERS and tokens.is_past(named) and tokens.ends(named)
-        if not is_time:
-            return None
-        year = now.year - (3 * number + 1 > now.month)
-    return unit_from(datetime(year, 3 * number + 1, 1), "quarter", stop)
+    month, named = 3 * number + 1, position - 1
+    said = _year_at(tokens, position, now)
+    if not said and tokens.low(named - 1) in _LEADS_TO_QUARTERS and tokens.is_past(named) and tokens.ends(named):
+        said = now.year - (month > now.month), position
+    return unit_from(datetime(said[0], month, 1), "quarter", said[1]) if said else None
