@@ -28,7 +28,7 @@ _SPEAKERS = {"human": "user", "assistant": "Claude"}
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether the conversations have `chat_messages`."""
-    return any("item.chat_messages" in keys for keys in keys_of_parts(source, FILES, context))
+    return any("chat_messages" in keys["item"] for keys in keys_of_parts(source, FILES, context))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.json_values import Keys, keys_in, keys_of_parts, objects_at, records_of
 from retrieval.imports.records import (
     ImportContext,
+    Record,
     Records,
     SkippedRecord,
-    SourceRecord,
     content_id,
     list_of,
     mapping_of,
     memory_record,
-    refused,
     text_of,
 )
 
@@ -33,29 +31,20 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
     return any(_list(keys) is not None for keys in keys_of_parts(source, FILES, context))
 
 
-def _list(keys: set[str]) -> str | None:
+def _list(keys: Keys) -> str | None:
     """Where the facts are; None if there are none."""
-    for place in _LISTS:
-        start = f"{place}." if place else ""
-        if f"{start}text" in keys and keys & {f"{start}{sign}" for sign in _SIGNS}:
-            return place
-    return None
+    return next((place for place in _LISTS if "text" in keys[place] and keys[place] & _SIGNS), None)
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The facts that hold; those that were invalidated are left out."""
     for part in source.parts(*FILES):
-        place = _list(keys_in(part, ImportContext()))
-        number = 0
-        try:
-            for _, value in values_at(part.decoded(context), {_LISTS[0] if place is None else place}):
-                number += 1
-                yield _fact(mapping_of(value), part.place(f"fact {number}"), context)
-        except InvalidInput as exc:
-            yield refused(part.place(f"after fact {number}"), exc)
+        found = _list(keys_in(part, ImportContext()))
+        facts = objects_at(part, {_LISTS[0] if found is None else found}, context)
+        yield from records_of(part, "fact", facts, lambda fact, place: [_fact(fact, place, context)])
 
 
-def _fact(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+def _fact(entry: Mapping[str, Any], place: str, context: ImportContext) -> Record:
     text = text_of(entry.get("text")).strip()
     if not text:
         return SkippedRecord(place=place, reason="fact without text")
@@ -63,10 +52,7 @@ def _fact(entry: Mapping[str, Any], place: str, context: ImportContext) -> Sourc
         return SkippedRecord(place=place, reason=f"fact that is {entry['state']}")
     type_ = text_of(entry.get("fact_type")) or text_of(entry.get("type"))
     times = (entry.get(name) for name in ("occurred_start", "mentioned_at", "date", "created_at"))
-    try:
-        created_at = context.time(next(filter(None, times), None))
-    except InvalidInput as exc:
-        return refused(place, exc)
+    created_at = context.time(next(filter(None, times), None))
     metadata = {**mapping_of(entry.get("metadata")), **{name: entry[name] for name in _KEPT if entry.get(name)}}
     return memory_record(
         place,

@@ -11,7 +11,7 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.chat_messages import is_conversation, is_message, read_conversation, read_message
 from retrieval.imports.columns import USUAL_NAMES, columns_of, has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.json_values import keys_in, keys_of_parts, objects_at
 from retrieval.imports.jsonl import are_lines, memory_in_api_form
 from retrieval.imports.records import (
     ImportContext,
@@ -19,22 +19,20 @@ from retrieval.imports.records import (
     RepeatableIds,
     SkippedRecord,
     SourceRecord,
-    mapping_of,
     refused,
 )
 
 FILES = ("*.json",)
 
-_CONVERSATION = {"messages.item.role", "messages.item.content"}
+_MESSAGE = {"role", "content"}
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it is a conversation, or a list of them or of objects with a text by a usual name or the one given."""
     names = {context.columns["text"]} if "text" in context.columns else USUAL_NAMES["text"]
-    texts, listed = {f"item.{name}" for name in names}, {f"item.{name}" for name in _CONVERSATION}
     found = keys_of_parts(source, FILES, context)
-    return any(keys & texts or keys >= listed for keys in found) or (
-        any(keys >= _CONVERSATION for keys in found) and not are_lines(source, context)
+    return any(keys["item"] & {*names} or keys["item.messages.item"] >= _MESSAGE for keys in found) or (
+        any(keys["messages.item"] >= _MESSAGE for keys in found) and not are_lines(source, context)
     )
 
 
@@ -44,10 +42,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     for part in source.parts(*FILES):
         session, number, usual = part.name or source.name or "chat", 0, False
         try:
-            item = "" if keys_in(part, context) >= _CONVERSATION else "item"
-            for _, value in values_at(part.decoded(context), {item}):
-                number += 1
-                row = mapping_of(value)
+            item = "" if keys_in(part, context)["messages.item"] >= _MESSAGE else "item"
+            for number, row in enumerate(objects_at(part, {item}, context), start=1):
                 usual = usual or (number == 1 and (bool(context.columns) or has_usual_names(row)))
                 place = part.place(f"item {number}")
                 if is_conversation(row):

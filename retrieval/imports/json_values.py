@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, TypeVar
 
 import ijson
 from ijson.common import ObjectBuilder
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import HEAD_BYTES, FilePart, ImportFile
-from retrieval.imports.records import ImportContext, Records, mapping_of, refused
+from retrieval.imports.records import ImportContext, Record, Records, mapping_of, refused
+
+T = TypeVar("T")
 
 JsonPlace: TypeAlias = str
 """Keys joined by dots; `item` stands for every item of a list, nothing for the outermost value."""
+
+Keys: TypeAlias = Mapping[JsonPlace, set[str]]
+"""The keys of objects by the objects' place; of a place without objects there are none."""
 
 _BROKEN_JSON = (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError, ArithmeticError)
 
@@ -30,17 +36,18 @@ _FIRST_PARTS = 4
 _CLOSING = ("end_map", "end_array")
 
 
-def values_at(stream: IO[bytes], places: Collection[JsonPlace]) -> Iterator[tuple[JsonPlace, Any]]:
+def values_at(part: FilePart, places: Collection[JsonPlace], context: ImportContext) -> Iterator[tuple[JsonPlace, Any]]:
     """The values at the places, in the order of the file; several outermost values (JSON lines) are one file.
 
     Only one value is in memory at a time. What lies within a value that is given out is not looked for.
 
     Raises:
-        InvalidInput: the JSON ends early or is broken; all whole values before that have been given out.
+        InvalidInput: the file cannot be read, or its JSON ends early or is broken; all whole values before that have
+            been given out.
     """
     builder: Any = None
     place, inner = "", 0
-    for prefix, event, value in _events(stream):
+    for prefix, event, value in _events(part.decoded(context)):
         if builder is None:
             if event in ("map_key", *_CLOSING) or prefix not in places:
                 continue
@@ -52,17 +59,22 @@ def values_at(stream: IO[bytes], places: Collection[JsonPlace]) -> Iterator[tupl
             builder = None
 
 
-def keys_of(head: bytes) -> set[JsonPlace]:
-    """The places of all keys in the first bytes of a JSON file, which may end anywhere.
+def objects_at(part: FilePart, places: Collection[JsonPlace], context: ImportContext) -> Iterator[Mapping[str, Any]]:
+    """The values of `values_at` as objects: what is none is an empty one."""
+    return (mapping_of(value) for _, value in values_at(part, places, context))
 
-    >>> sorted(keys_of(b'[{"a": {"b": 1}}, {"c'))
-    ['item.a', 'item.a.b']
+
+def keys_of(head: bytes) -> Keys:
+    """The keys in the first bytes of a JSON file, which may end anywhere.
+
+    >>> dict(keys_of(b'[{"a": {"b": 1}}, {"c'))
+    {'item': {'a'}, 'item.a': {'b'}}
     """
-    keys = set()
+    keys: defaultdict[JsonPlace, set[str]] = defaultdict(set)
     with suppress(InvalidInput):  # what was cut off
         for prefix, event, value in _events(io.BytesIO(head)):
             if event == "map_key":
-                keys.add(f"{prefix}.{value}" if prefix else value)
+                keys[prefix].add(value)
     return keys
 
 
@@ -95,17 +107,34 @@ def _reason(exc: Exception) -> str:
     return text.strip().partition("\n")[0][:200]
 
 
-def keys_of_parts(source: ImportFile, patterns: Sequence[str], context: ImportContext) -> list[set[JsonPlace]]:
-    """The places of all keys at the beginning of each of the first parts."""
+def keys_of_parts(source: ImportFile, patterns: Sequence[str], context: ImportContext) -> list[Keys]:
+    """The keys at the beginning of each of the first parts."""
     return [keys_in(part, context) for part in islice(source.parts(*patterns), _FIRST_PARTS)]
 
 
-def keys_in(part: FilePart, context: ImportContext) -> set[JsonPlace]:
-    """The places of all keys at the beginning of a part; none where it cannot be read."""
+def keys_in(part: FilePart, context: ImportContext) -> Keys:
+    """The keys at the beginning of a part; none where it cannot be read."""
     try:
         return keys_of(part.decoded(context).read(HEAD_BYTES))
     except InvalidInput:
-        return set()
+        return keys_of(b"")
+
+
+def records_of(part: FilePart, noun: str, values: Iterable[T], read: Callable[[T, str], Iterable[Record]]) -> Records:
+    """What is read of each value of a part, given with its place, such as "memory 3".
+
+    A value of which InvalidInput is raised is refused alone; damage of the file ends the part.
+    """
+    number = 0
+    try:
+        for number, value in enumerate(values, start=1):
+            place = part.place(f"{noun} {number}")
+            try:
+                yield from read(value, place)
+            except InvalidInput as exc:
+                yield refused(place, exc)
+    except InvalidInput as exc:
+        yield refused(part.place(f"after {noun} {number}"), exc)
 
 
 def conversations(
@@ -114,12 +143,7 @@ def conversations(
     context: ImportContext,
     read: Callable[[Mapping[str, Any], str, ImportContext], Records],
 ) -> Records:
-    """What is read of each conversation in the lists of some files, given with its place; damage ends a file alone."""
-    number = 0
+    """What is read of each conversation in the lists of some files."""
     for part in source.parts(*files):
-        try:
-            for _, conversation in values_at(part.decoded(context), {"item"}):
-                number += 1
-                yield from read(mapping_of(conversation), part.place(f"conversation {number}"), context)
-        except InvalidInput as exc:
-            yield refused(part.place(f"after conversation {number}"), exc)
+        values = objects_at(part, {"item"}, context)
+        yield from records_of(part, "conversation", values, lambda value, place: read(value, place, context))

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.json_values import Keys, keys_in, keys_of_parts, objects_at, records_of
 from retrieval.imports.records import (
     ImportContext,
     Records,
     SkippedRecord,
     content_id,
     list_of,
-    mapping_of,
     memory_record,
-    refused,
     relation_record,
     text_naming,
     text_of,
@@ -24,8 +21,8 @@ from retrieval.imports.records import (
 
 FILES = ("*.json", "*.jsonl")
 
-_PLACES = ("entities.item.", "relations.item.", "")
-_SIGNS = (("entityType", "observations"), ("from", "relationType", "to"))
+_PLACES = ("entities.item", "relations.item", "")
+_SIGNS = ({"entityType", "observations"}, {"from", "relationType", "to"})
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
@@ -33,31 +30,23 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
     return any(_places(keys) for keys in keys_of_parts(source, FILES, context))
 
 
-def _places(keys: set[str]) -> set[str]:
+def _places(keys: Keys) -> set[str]:
     """Where entities and relations are; nothing if there are none."""
-    found = (place for place in _PLACES for names in _SIGNS if keys >= {f"{place}{name}" for name in names})
-    return {place.removesuffix(".") for place in found}
+    return {place for place in _PLACES for names in _SIGNS if keys[place] >= names}
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
     """A memory for each observation of an entity and for each relation; the file knows no times."""
     for part in source.parts(*FILES):
         places = _places(keys_in(part, ImportContext()))
-        number = 0
-        try:
-            for _, value in values_at(part.decoded(context), places or {""}):
-                number += 1
-                entry, place = mapping_of(value), part.place(f"entry {number}")
-                if "relationType" in entry:
-                    ends = (text_of(entry.get(name)) for name in ("from", "relationType", "to"))
-                    yield relation_record(place, "mcp", *ends)
-                else:
-                    yield from _observations(entry, place)
-        except InvalidInput as exc:
-            yield refused(part.place(f"after entry {number}"), exc)
+        yield from records_of(part, "entry", objects_at(part, places or {""}, context), _memories)
 
 
-def _observations(entry: Mapping[str, Any], place: str) -> Records:
+def _memories(entry: Mapping[str, Any], place: str) -> Records:
+    if "relationType" in entry:
+        ends = (text_of(entry.get(name)) for name in ("from", "relationType", "to"))
+        yield relation_record(place, "mcp", *ends)
+        return
     name = text_of(entry.get("name")).strip()
     said = [text for each in list_of(entry.get("observations")) if (text := text_of(each).strip())]
     if not name or not said:

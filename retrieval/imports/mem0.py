@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
-from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.json_values import Keys, keys_in, keys_of_parts, records_of, values_at
 from retrieval.imports.records import (
     ImportContext,
+    Record,
     Records,
     SkippedRecord,
-    SourceRecord,
     content_id,
     list_of,
     mapping_of,
     memory_record,
-    refused,
     relation_record,
     text_of,
 )
@@ -36,13 +34,9 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
     return any(_list(keys) is not None for keys in keys_of_parts(source, FILES, context))
 
 
-def _list(keys: set[str]) -> str | None:
+def _list(keys: Keys) -> str | None:
     """Where the memories are; None if there are none."""
-    for place in _LISTS:
-        start = f"{place}." if place else ""
-        if f"{start}memory" in keys and keys & {f"{start}{name}" for name in ("hash", *_ABOUT)}:
-            return place
-    return None
+    return next((each for each in _LISTS if "memory" in keys[each] and keys[each] & {"hash", *_ABOUT}), None)
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -50,31 +44,27 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     for part in source.parts(*FILES):
         found = _list(keys_in(part, ImportContext()))
         places = {""} if found == "" else {found or _LISTS[0], _RELATIONS}
-        number = 0
-        try:
-            for where, value in values_at(part.decoded(context), places):
-                number += 1
-                record = _relation if where == _RELATIONS else _memory
-                yield record(mapping_of(value), part.place(f"memory {number}"), context)
-        except InvalidInput as exc:
-            yield refused(part.place(f"after memory {number}"), exc)
+        values = values_at(part, places, context)
+        yield from records_of(part, "memory", values, lambda value, place: [_record(*value, place, context)])
 
 
-def _memory(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+def _record(where: str, value: Any, place: str, context: ImportContext) -> Record:
+    entry = mapping_of(value)
+    return _relation(entry, place) if where == _RELATIONS else _memory(entry, place, context)
+
+
+def _memory(entry: Mapping[str, Any], place: str, context: ImportContext) -> Record:
     text = text_of(entry.get("memory")).strip()
     if not text:
         return SkippedRecord(place=place, reason="memory without text")
-    try:
-        created_at, expires_at = context.time(entry.get("created_at")), _end(entry.get("expiration_date"), context)
-    except InvalidInput as exc:
-        return refused(place, exc)
+    created_at = context.time(entry.get("created_at"))
     about = {name: entry[name] for name in _ABOUT if entry.get(name)}
     return memory_record(
         place,
         id=str(entry.get("id") or content_id("mem0", text, created_at, about)),
         text=text,
         created_at=created_at,
-        expires_at=expires_at,
+        expires_at=_end(entry.get("expiration_date"), context),
         tags=[str(name) for name in list_of(entry.get("categories")) if name] or None,
         metadata={**mapping_of(entry.get("metadata")), **about} or None,
     )
@@ -89,7 +79,7 @@ def _end(value: Any, context: ImportContext) -> datetime | None:
     return datetime.combine(day, time.max, UTC)
 
 
-def _relation(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+def _relation(entry: Mapping[str, Any], place: str) -> Record:
     """An edge of mem0's graph as a memory; one list calls its end `target`, another `destination`."""
     source, type_ = text_of(entry.get("source")), text_of(entry.get("relationship") or entry.get("relation"))
     target = text_of(entry.get("target") or entry.get("destination"))

@@ -49,7 +49,8 @@ class SkippedRecord:
     reason: str
 
 
-Records: TypeAlias = Iterator[SourceRecord | SkippedRecord]
+Record: TypeAlias = SourceRecord | SkippedRecord
+Records: TypeAlias = Iterator[Record]
 
 
 @dataclass(kw_only=True)

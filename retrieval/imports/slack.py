@@ -10,7 +10,7 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart, ImportFile
-from retrieval.imports.json_values import keys_of_parts, values_at
+from retrieval.imports.json_values import keys_of_parts, objects_at
 from retrieval.imports.records import (
     ImportContext,
     Positions,
@@ -45,7 +45,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it is a zip with files of days whose messages have a `ts`."""
     if not source.is_zip:
         return False
-    return any("item.ts" in keys for keys in keys_of_parts(source, [_DAYS], context))
+    return any("ts" in keys["item"] for keys in keys_of_parts(source, [_DAYS], context))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -54,8 +54,8 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     for file, names in (("users.json", workspace.users), *((name, workspace.channels) for name in _CHANNELS)):
         for part in source.parts(file):
             try:
-                for _, entry in values_at(part.decoded(context), {"item"}):
-                    names[text_of(mapping_of(entry).get("id"))] = _name(mapping_of(entry))
+                for entry in objects_at(part, {"item"}, context):
+                    names[text_of(entry.get("id"))] = _name(entry)
             except InvalidInput as exc:
                 yield refused(part.place(), exc)
     for part in source.parts(_DAYS):
@@ -78,7 +78,7 @@ def _day(part: FilePart, workspace: _Workspace, context: ImportContext) -> Recor
     channel, day = folder.rpartition("/")[2], file.removesuffix(".json")
     messages: list[Mapping[str, Any]] = []
     try:
-        messages.extend(mapping_of(message) for _, message in values_at(part.decoded(context), {"item"}))
+        messages.extend(objects_at(part, {"item"}, context))
     except InvalidInput as exc:
         yield refused(part.place(f"after message {len(messages)}"), exc)
     for message in sorted(messages, key=_seconds):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from retrieval.errors import InvalidInput
-from retrieval.imports.files import HEAD_BYTES, ImportFile
-from retrieval.imports.json_values import keys_of_parts, values_at
+from retrieval.imports.files import HEAD_BYTES, FilePart, ImportFile
+from retrieval.imports.json_values import keys_of_parts, records_of, values_at
 from retrieval.imports.records import (
     ImportContext,
     Positions,
+    Record,
     Records,
     SkippedRecord,
-    SourceRecord,
     mapping_of,
     memory_record,
-    refused,
     source_id,
     text_of,
 )
@@ -31,8 +29,7 @@ _CHATS = ("", "chats.list.item.", "left_chats.list.item.")
 _PLACES = {f"{chat}{name}" for chat in _CHATS for name in ("id", "name", "messages.item")}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Chat:
+class _Chat(NamedTuple):
     """The chat that is being read; its name, if it has one, and its id come before its messages."""
 
     name: str = ""
@@ -42,9 +39,9 @@ class _Chat:
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it has the keys of a chat's messages, or of an account's chats; or is of pages, which `read` refuses."""
     for keys in keys_of_parts(source, FILES, context):
-        if {"messages.item.date", "messages.item.type", "type"} <= keys or "personal_information" in keys:
+        if (keys["messages.item"] >= {"date", "type"} and "type" in keys[""]) or "personal_information" in keys[""]:
             return True
-        if keys & {"chats.list", "left_chats.list"} or {"about", "contacts"} <= keys:
+        if "list" in keys["chats"] | keys["left_chats"] or keys[""] >= {"about", "contacts"}:
             return True
     return _is_of_pages(source)
 
@@ -63,24 +60,26 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     """
     if _is_of_pages(source):
         raise InvalidInput("these are Telegram's pages in HTML: export the chat again, with the format JSON")
+    positions = Positions()
     for part in source.parts(*FILES):
-        chat, number, positions = _Chat(), 0, Positions()
-        try:
-            for where, value in values_at(part.decoded(context), _PLACES):
-                if where.endswith("messages.item"):
-                    number += 1
-                    yield _message(mapping_of(value), chat, part.place(f"message {number}"), positions, context)
-                elif where.endswith("name"):
-                    chat = _Chat(name=text_of(value))
-                else:
-                    chat = _Chat(name="" if chat.id else chat.name, id=str(value))
-        except InvalidInput as exc:
-            yield refused(part.place(f"after message {number}"), exc)
+        values = _messages(part, context)
+        yield from records_of(part, "message", values, lambda value, at: [_message(*value, at, positions, context)])
+
+
+def _messages(part: FilePart, context: ImportContext) -> Iterator[tuple[Mapping[str, Any], _Chat]]:
+    chat = _Chat()
+    for where, value in values_at(part, _PLACES, context):
+        if where.endswith("messages.item"):
+            yield mapping_of(value), chat
+        elif where.endswith("name"):
+            chat = _Chat(name=text_of(value))
+        else:
+            chat = _Chat(name="" if chat.id else chat.name, id=str(value))
 
 
 def _message(
     message: Mapping[str, Any], chat: _Chat, place: str, positions: Positions, context: ImportContext
-) -> SourceRecord | SkippedRecord:
+) -> Record:
     if chat.name:
         place = f"{place} ({chat.name}, id {message.get('id')})"
     if message.get("type") != "message":
@@ -88,10 +87,7 @@ def _message(
     text = _text(message.get("text")).strip()
     if not text:
         return SkippedRecord(place=place, reason="medium without text")
-    try:
-        created_at = context.time(message.get("date_unixtime") or message.get("date"))
-    except InvalidInput as exc:
-        return refused(place, exc)
+    created_at = context.time(message.get("date_unixtime") or message.get("date"))
     session = source_id("telegram", chat.id, context.day(created_at))
     metadata = {"chat": chat.name, "forwarded_from": message.get("forwarded_from")}
     return memory_record(

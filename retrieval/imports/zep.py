@@ -11,17 +11,16 @@ from typing import Any
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import FilePart, ImportFile
-from retrieval.imports.json_values import keys_in, keys_of_parts, values_at
+from retrieval.imports.json_values import keys_in, keys_of_parts, objects_at, records_of
 from retrieval.imports.records import (
     ImportContext,
+    Record,
     Records,
     SkippedRecord,
-    SourceRecord,
     content_id,
     list_of,
     mapping_of,
     memory_record,
-    refused,
     source_id,
     text_naming,
     text_of,
@@ -33,6 +32,8 @@ _PLACES = {f"{name}.item" for name in ("edges", "facts", "nodes", "entities", "e
 _HEAD = re.compile(r"^([^:\n]{1,60}): (?=\s*\S)", re.MULTILINE)
 """The beginning of a turn in an episode: `Ana: `."""
 
+_SIGNS = {"labels", "source_description", "valid_at", "reference_time", "episode_uuids", "entity_edges"}
+
 _ROLES = frozenset({"user", "human", "assistant", "ai", "system"})
 
 _FIRST = datetime.min.replace(tzinfo=UTC)
@@ -43,18 +44,12 @@ _Node = tuple[str, str]
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there are edges between nodes, nodes with a summary, or episodes."""
     for keys in keys_of_parts(source, FILES, context):
-        for place in ("item", "", *sorted(_PLACES)):
-            start = f"{place}." if place else ""
-            if f"{start}source_node_uuid" in keys and f"{start}fact" in keys:
+        for own in (keys[place] for place in ("item", "", *_PLACES)):
+            if own >= {"source_node_uuid", "fact"}:
                 return True
-            if f"{start}uuid" in keys and keys & {f"{start}summary", f"{start}content"} and keys & _signs(start):
+            if "uuid" in own and own & {"summary", "content"} and own & _SIGNS:
                 return True
     return False
-
-
-def _signs(start: str) -> set[str]:
-    signs = ("labels", "source_description", "valid_at", "reference_time", "episode_uuids", "entity_edges")
-    return {f"{start}{name}" for name in signs}
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
@@ -72,21 +67,15 @@ def read(source: ImportFile, context: ImportContext) -> Records:
         except InvalidInput:
             continue  # the second reading names it
     positions = episodes.positions()
+
+    def memories(entry: Mapping[str, Any], place: str) -> Records:
+        if _is_episode(entry):
+            yield from _episode(entry, place, episodes, positions, context)
+        else:
+            yield _fact(entry, place, nodes, context) if "fact" in entry else _node(entry, place, context)
+
     for part in source.parts(*FILES):
-        number = 0
-        try:
-            for entry in _entries(part, context):
-                number += 1
-                place = part.place(f"entry {number}")
-                try:
-                    if _is_episode(entry):
-                        yield from _episode(entry, place, episodes, positions, context)
-                    else:
-                        yield _fact(entry, place, nodes, context) if "fact" in entry else _node(entry, place, context)
-                except InvalidInput as exc:
-                    yield refused(place, exc)
-        except InvalidInput as exc:
-            yield refused(part.place(f"after entry {number}"), exc)
+        yield from records_of(part, "entry", _entries(part, context), memories)
 
 
 class _Episodes:
@@ -140,14 +129,11 @@ class _Episodes:
 def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, Any]]:
     """All nodes, edges and episodes: in lists by name, in one list, or one per line."""
     keys = keys_in(part, ImportContext())
-    named = any(key.startswith(tuple(f"{place}." for place in _PLACES)) for key in keys)
-    places = _PLACES if named else {"item"} if any(key.startswith("item.") for key in keys) else {""}
-    return (mapping_of(value) for _, value in values_at(part.decoded(context), places))
+    places = _PLACES if any(keys[place] for place in _PLACES) else {"item"} if keys["item"] else {""}
+    return objects_at(part, places, context)
 
 
-def _fact(
-    entry: Mapping[str, Any], place: str, nodes: Mapping[str, _Node], context: ImportContext
-) -> SourceRecord | SkippedRecord:
+def _fact(entry: Mapping[str, Any], place: str, nodes: Mapping[str, _Node], context: ImportContext) -> Record:
     """An edge: true from `valid_at` until `invalid_at`, or until it was found to be superseded."""
     text = text_of(entry.get("fact")).strip()
     if not text:
@@ -170,7 +156,7 @@ def _fact(
     )
 
 
-def _node(entry: Mapping[str, Any], place: str, context: ImportContext) -> SourceRecord | SkippedRecord:
+def _node(entry: Mapping[str, Any], place: str, context: ImportContext) -> Record:
     name, summary = text_of(entry.get("name")).strip(), text_of(entry.get("summary")).strip()
     if not name or not summary:
         return SkippedRecord(place=place, reason="node without summary")
