@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from classifier.features import EMBEDDING_DIM
+from classifier.inference import open_session
 
 Embed = Callable[[Sequence[str]], NDArray[np.float32]]
 """Embeds texts into unit rows of shape (len(texts), EMBEDDING_DIM)."""
@@ -26,9 +26,7 @@ def bundled_embedder(models: Path) -> Embed:
     tokenizer = Tokenizer.from_file(str(models / "embedder.tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length=_MAX_PIECES)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(str(models / "embedder.onnx"), options, providers=["CPUExecutionProvider"])
+    session = open_session(models / "embedder.onnx")
 
     def embed(texts: Sequence[str]) -> NDArray[np.float32]:
         rows = np.empty((len(texts), EMBEDDING_DIM), dtype=np.float32)

@@ -3,13 +3,15 @@
 Labels are class numbers of shape (n,), probabilities and logits have shape (n, classes), n > 0.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from classifier.intents import INTENTS
+
+CUTOFF = 10
+"""Places of a ranking that count."""
 
 _TEMPERATURES = np.geomspace(0.25, 4.0, 401)
 
@@ -37,13 +39,24 @@ def fit_temperature(logits: NDArray[np.float64], labels: NDArray[np.intp]) -> fl
     return float(_TEMPERATURES[int(np.argmin(losses))])
 
 
-def expected_calibration_error(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int = 15) -> float:
+def ndcg(hits: NDArray[np.bool_], relevant: int) -> NDArray[np.float64]:
+    """Discounted gain of rankings over that of the best one, shape (n,), of so many `relevant` memories.
+
+    `hits` say whether there is one at each place, shape (n, places), at most `CUTOFF`.
+    """
+    discount = 1 / np.log2(np.arange(CUTOFF) + 2)
+    gained: NDArray[np.float64] = hits @ discount[: hits.shape[1]] / discount[:relevant].sum()
+    return gained
+
+
+def expected_calibration_error(confidence: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 15) -> float:
     """Mean difference between confidence and accuracy over bins of confidence of equal width.
 
-    In [0, 1], 0 is best; bins are weighted by their share of the rows.
+    In [0, 1], 0 is best; bins are weighted by their share of the predictions, of which shape (n,) says how sure each is
+    and whether it is right.
     """
-    parts = _by_confidence(probabilities, labels, bins)
-    return sum(abs(float(right.sum()) - float(confidence.sum())) for confidence, right in parts) / len(labels)
+    surplus = np.bincount(_bins(confidence, bins), confidence - right)
+    return float(np.abs(surplus).sum()) / len(right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +71,15 @@ class ReliabilityBin:
 
 def reliability(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int = 10) -> list[ReliabilityBin]:
     """Accuracy by confidence, in bins of equal width; empty bins are left out."""
-    parts = _by_confidence(probabilities, labels, bins)
-    return [ReliabilityBin(len(right), float(confidence.mean()), float(right.mean())) for confidence, right in parts]
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
+    number = _bins(confidence, bins)
+    parts = [(confidence[number == n], right[number == n]) for n in np.unique(number)]
+    return [ReliabilityBin(len(hits), float(sure.mean()), float(hits.mean())) for sure, hits in parts]
 
 
-def _by_confidence(
-    probabilities: NDArray[np.float64], labels: NDArray[np.intp], bins: int
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
-    """The confidences of each bin that is not empty, and whether they were right."""
-    confidence = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == labels
-    number = np.minimum((confidence * bins).astype(int), bins - 1)
-    for chosen in (number == n for n in np.unique(number)):
-        yield confidence[chosen], right[chosen]
+def _bins(confidence: NDArray[np.float64], bins: int) -> NDArray[np.intp]:
+    """The number of each one's bin."""
+    return np.minimum((confidence * bins).astype(np.intp), bins - 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +110,7 @@ def measure(probabilities: NDArray[np.float64], labels: NDArray[np.intp]) -> Int
         accuracy=float((predicted == labels).mean()),
         macro_f1=float(f1.mean()),
         f1={intent.value: float(value) for intent, value in zip(INTENTS, f1, strict=True)},
-        ece=expected_calibration_error(probabilities, labels),
+        ece=expected_calibration_error(probabilities.max(axis=1), predicted == labels),
         log_loss=log_loss(probabilities, labels),
         confusion=confusion.tolist(),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 from classifier.leg_weights import LEGS
 from classifier.query_performance import FEATURES
 from classifier.training.examples import Example
+from classifier.training.metrics import CUTOFF, ndcg
 
 RRF_K = 5
 """Of examples: the constant of all recipes of the shipped profiles."""
 
 _STEPS = 10
-_CUTOFF = 10
 
 GRID: NDArray[np.float64] = (
     np.array([(v, b, _STEPS - v - b) for v in range(_STEPS + 1) for b in range(_STEPS + 1 - v)], np.float64) / _STEPS
@@ -115,9 +114,6 @@ def _ndcg(row: LabelledRankings, mixtures: NDArray[np.float64]) -> NDArray[np.fl
         places = [column[each] for each in ranking]
         shares[LEGS.index(leg), places] = 1 / (row.rrf_k + 1 + np.arange(len(places)))
     fused = np.round(mixtures @ shares, 12)  # so that ties do not depend on the order of summation
-    best = np.argsort(-fused, axis=1, kind="stable")[:, :_CUTOFF]
-    hit = np.array([each in row.relevant for each in ids])[best] & (np.take_along_axis(fused, best, axis=1) > 0)
-    discount = 1 / np.log2(np.arange(best.shape[1]) + 2)
-    ideal = sum(1 / log2(rank + 1) for rank in range(1, min(_CUTOFF, len(row.relevant)) + 1))
-    gained: NDArray[np.float64] = (hit * discount).sum(axis=1) / ideal
-    return gained
+    best = np.argsort(-fused, axis=1, kind="stable")[:, :CUTOFF]
+    hits = np.array([each in row.relevant for each in ids])[best] & (np.take_along_axis(fused, best, axis=1) > 0)
+    return ndcg(hits, len(row.relevant))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -22,6 +23,7 @@ from classifier.candidates import describe
 from classifier.leg_weights import LEGS
 from classifier.query_performance import LegScores
 from classifier.training.examples import Example, only
+from classifier.training.metrics import expected_calibration_error
 from classifier.training.trees import TreeOptions, grow
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ Floats = NDArray[np.float64]
 TREES = TreeOptions(trees=100, rate=0.1)
 ANSWERLESS = 0.3
 """Weight of a query whose answer is taken out, relative to 1 for the query as it is."""
-
-_BINS = 15
 
 
 class Described(NamedTuple):
@@ -92,7 +92,7 @@ def fit_relevance(examples: Sequence[Example], rising: Sequence[bool], groups: S
     for group in dict.fromkeys(groups):
         others, mine = np.flatnonzero(found != group).tolist(), np.flatnonzero(found == group).tolist()
         slope, offset = _calibrate([queries[at] for at in others], [unseen[at] for at in others])
-        figures[group] = _figures([queries[at] for at in mine], [_sigmoid(slope * unseen[at] + offset) for at in mine])
+        figures[group] = _figures([queries[at] for at in mine], [expit(slope * unseen[at] + offset) for at in mine])
     return FittedRelevance(_grow(queries, rising), *_calibrate(queries, unseen), figures)
 
 
@@ -161,7 +161,7 @@ def _figures(queries: Sequence[Described], relevance: Sequence[Floats]) -> Relev
     return RelevanceFigures(
         candidates=len(relevant),
         auroc=_auroc(relevant, probability),
-        ece=_calibration_error(relevant, probability),
+        ece=expected_calibration_error(probability, relevant),
         answered=_auroc(answered, best),
     )
 
@@ -169,14 +169,3 @@ def _figures(queries: Sequence[Described], relevance: Sequence[Floats]) -> Relev
 def _auroc(labels: NDArray[np.bool_], scores: Floats) -> float:
     """NaN if all labels are alike."""
     return float(roc_auc_score(labels, scores)) if 0 < labels.sum() < labels.size else float("nan")
-
-
-def _calibration_error(labels: NDArray[np.bool_], probability: Floats) -> float:
-    """Mean difference of probability and frequency over bins of probability, weighted by their candidates."""
-    number = np.minimum((probability * _BINS).astype(np.int64), _BINS - 1)
-    surplus = np.bincount(number, probability - labels, minlength=_BINS)
-    return float(np.abs(surplus).sum() / labels.size)
-
-
-def _sigmoid(logits: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-logits)))

@@ -20,6 +20,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 from onnx import helper
+from scipy.special import expit
 
 from classifier.candidates import (
     CANDIDATE_FEATURES,
@@ -83,7 +84,7 @@ class FittedRescorer:
         [in_domain], [share] = self.guard.in_domain(corpus), shares_of(self.guard, self.share, corpus)
         scores = scores_of(self.booster, example, described)
         logits = np.asarray(self.relevance.booster.predict(described.rows, raw_score=True))
-        relevance = 1 / (1 + np.exp(-(self.relevance.slope * logits + self.relevance.offset)))
+        relevance = expit(self.relevance.slope * logits + self.relevance.offset)
         relevance_of = dict(zip(example.known.ids, relevance.tolist(), strict=True))
         return Rescored(
             scores=scores,

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 
 from classifier.candidates import BLEND_K
-from classifier.training.metrics import softmax
+from classifier.training.metrics import CUTOFF, ndcg, softmax
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +28,6 @@ TEMPERATURE = 0.01
 """The difference in predicted nDCG by which a level has e times the weight."""
 REACH = 3.0
 """Standard deviations at which features are clipped."""
-
-_CUTOFF = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +63,5 @@ def blend_qualities(fused: Sequence[str], rescored: Sequence[str], relevant: fro
     in_rescorer = BLEND_K + np.array([place[memory_id] for memory_id in fused], np.float64)
     levels = LEVELS[:, np.newaxis]
     blended = (1 - levels) / in_fusion + levels / in_rescorer  # rounded as in serving, so that ties break alike
-    best = np.argsort(-blended, axis=1, kind="stable")[:, :_CUTOFF]
-    hit = np.array([memory_id in relevant for memory_id in fused])[best]
-    discount = 1 / np.log2(np.arange(best.shape[1]) + 2)
-    ideal = sum(1 / log2(rank + 1) for rank in range(1, min(_CUTOFF, len(relevant)) + 1))
-    quality: Floats = (hit * discount).sum(axis=1) / ideal
-    return quality
+    best = np.argsort(-blended, axis=1, kind="stable")[:, :CUTOFF]
+    return ndcg(np.array([memory_id in relevant for memory_id in fused])[best], len(relevant))

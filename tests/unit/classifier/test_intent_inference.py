@@ -116,14 +116,14 @@ def test_temperature_undoes_overconfidence() -> None:
     logits = rng.normal(size=(20_000, 4)) * 1.5
     labels = np.array([rng.choice(4, p=row) for row in softmax(logits)], dtype=np.intp)
     assert fit_temperature(logits * 2, labels) == pytest.approx(2.0, rel=0.05)
-    assert expected_calibration_error(softmax(logits), labels) < 0.02
-    assert expected_calibration_error(softmax(logits * 4), labels) > 0.1
+    right = logits.argmax(axis=1) == labels
+    assert expected_calibration_error(softmax(logits).max(axis=1), right) < 0.02
+    assert expected_calibration_error(softmax(logits * 4).max(axis=1), right) > 0.1
 
 
 def test_calibration_error_by_hand() -> None:
     """Two rows of confidence .75 in one bin, one right: |1 - 1.5| / 2."""
-    rows = np.array([[0.75, 0.25], [0.75, 0.25]])
-    assert expected_calibration_error(rows, np.array([0, 1])) == pytest.approx(0.25)
+    assert expected_calibration_error(np.array([0.75, 0.75]), np.array([True, False])) == pytest.approx(0.25)
 
 
 def test_a_prediction_that_is_kept_is_of_the_same_text_and_embedding() -> None:
