@@ -234,20 +234,17 @@ def _marked_encoding(content: bytes) -> str | None:
     return next((name for mark, name in _ENCODINGS if content.startswith(mark)), None)
 
 
-def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if not name.startswith("TRIVET_")}
-
-
 async def _read_apart(reader: str, content: bytes) -> Reading:
     """Run a reader in a process of its own, so that a hostile file can harm nothing else.
 
     Raises:
         InvalidInput: the file cannot be read.
     """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}  # no secrets
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", readers.__name__, reader,  # the current folder may have a logging.py
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        env={**_without_secrets(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )  # fmt: skip
     try:
         async with asyncio.timeout(2 * MAX_CPU_S):

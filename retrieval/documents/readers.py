@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import resource
 import sys
-from collections.abc import Mapping
 from importlib import import_module
 
 import msgspec
@@ -18,20 +17,6 @@ from retrieval.errors import InvalidInput
 
 MAX_MEMORY_BYTES = 2 * 1024**3
 MAX_CPU_S = 120
-
-READERS: Mapping[str, str] = {
-    "epub": "zipped",
-    "html": "html",
-    "notebook": "notebook",
-    "odp": "zipped",
-    "ods": "zipped",
-    "odt": "zipped",
-    "pdf": "pdf",
-    "slides": "zipped",
-    "word": "zipped",
-    "workbook": "zipped",
-}
-"""The module of each reader, which is imported where it reads alone."""
 
 
 def confine() -> None:
@@ -46,7 +31,8 @@ def main() -> None:
     """Read standard input as what the argument says; whatever goes wrong is what is wrong with the file."""
     name, content = sys.argv[1], sys.stdin.buffer.read()
     try:
-        reader = import_module(f".{READERS[name]}", __package__)
+        module = name if name in ("html", "notebook", "pdf") else "zipped"
+        reader = import_module(f".{module}", __package__)  # which brings what it reads with, nowhere else
         reading: Reading = getattr(reader, f"read_{name}")(content)
         check_length(reading.text)  # here, as the server would hold all of it
     except InvalidInput as exc:

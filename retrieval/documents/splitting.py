@@ -241,7 +241,3 @@ def _located(chunks: Iterable[str], found: Sequence[Heading], tables: Sequence[H
         under = path + [each for each in tables[max(0, begun - 1) : begun] if body < each.end and each.title]
         yield TextChunk(chunk, tuple(each.title for each in under[-MAX_HEADINGS:]))
         start += len(chunk)
-        while passed < len(found) and found[passed].start < start:
-            heading = found[passed]
-            path = [each for each in path if each.level < heading.level] + [heading]
-            passed += 1
