@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 import random
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -23,6 +24,8 @@ from retrieval.types.journal import Feedback, asked_at
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import ChatMessage, Filters
 from retrieval.validation import check_query, check_storable, converted, decode
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,15 +228,10 @@ def read_folders(paths: Sequence[Path]) -> list[EvaluationFolder]:
 
 
 def _read_corpus(file: Path) -> Iterator[CorpusRow]:
-    reader = CorpusReader()
     seen: set[tuple[str, str]] = set()
-    for number, raw in numbered_lines(file):
-        try:
-            row = reader.read(raw, number)
-        except InvalidInput as exc:
-            raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
+    for where, row in read_lines(file, CorpusReader().read):
         if (row.namespace, row.id) in seen:
-            raise InvalidInput(f"{file}:{number}: the id {row.id!r} is used twice in namespace {row.namespace!r}")
+            raise InvalidInput(f"{where}: the id {row.id!r} is used twice in namespace {row.namespace!r}")
         seen.add((row.namespace, row.id))
         yield row
 
@@ -241,29 +239,29 @@ def _read_corpus(file: Path) -> Iterator[CorpusRow]:
 def _read_queries(path: Path, ids: set[tuple[str, str]]) -> Iterator[Query]:
     file, judgements = path / "queries.jsonl", path / "qrels.trec"
     qrels = read_qrels(judgements) if judgements.exists() else None
-    decoder = msgspec.json.Decoder(Query)
     seen: set[str] = set()
-    for number, raw in numbered_lines(file):
-        try:
-            query = decode(raw, decoder)
-            check_query(query.text, "text")
-            check_storable(query)
-            query.search_fields  # noqa: B018 -- raises for a bad time
-        except InvalidInput as exc:
-            raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
+    for where, query in read_lines(file, _read_query):
         if query.id in seen:
-            raise InvalidInput(f"{file}:{number}: the id {query.id!r} is used twice")
+            raise InvalidInput(f"{where}: the id {query.id!r} is used twice")
         seen.add(query.id)
         if qrels is not None:
             own = {id_: grade for id_, grade in qrels.get(query.id, {}).items() if grade > 0}
             query = _GradedQuery(**msgspec.structs.asdict(query) | {"relevant": list(own), "qrels": own})
-        where = f"{file}:{number}" if qrels is None else f"{judgements}: query {query.id!r}"
+            where = f"{judgements}: query {query.id!r}"
         for relevant in query.relevant:
             if (query.namespace, relevant) not in ids:
                 raise InvalidInput(
                     f"{where}: relevant id {relevant!r} is not in the corpus of namespace {query.namespace!r}"
                 )
         yield query
+
+
+def _read_query(raw: bytes, _line: int) -> Query:
+    query = decode(raw, msgspec.json.Decoder(Query))
+    check_query(query.text, "text")
+    check_storable(query)
+    query.search_fields  # noqa: B018 -- raises for a bad time
+    return query
 
 
 def _name(path: Path) -> str:
@@ -277,8 +275,12 @@ def _name(path: Path) -> str:
         raise InvalidInput(f"{file}: {exc.located}") from exc
 
 
-def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Line numbers from 1 with the lines; blank ones and a byte-order mark are left out."""
+def read_lines(file: Path, read: Callable[[bytes, int], T]) -> Iterator[tuple[str, T]]:
+    """Where each line is, and what is read of it and its number; blank ones and a byte-order mark are left out.
+
+    Raises:
+        InvalidInput: the file cannot be opened, or a line cannot be read; names it.
+    """
     try:
         handle = file.open("rb")
     except OSError as exc:
@@ -286,7 +288,11 @@ def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
     with handle:
         for number, line in enumerate(handle, start=1):
             if line.strip():
-                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                try:
+                    found = read(line.removeprefix(codecs.BOM_UTF8) if number == 1 else line, number)
+                except InvalidInput as exc:
+                    raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
+                yield f"{file}:{number}", found
 
 
 class CorpusReader:
@@ -294,7 +300,7 @@ class CorpusReader:
 
     def __init__(self) -> None:
         self._decoder = msgspec.json.Decoder(_Row)
-        self._positions: Counter[tuple[str, str]] = Counter()
+        self._positions: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(count)
 
     def read(self, raw: bytes, line: int) -> CorpusRow:
         """The row on line `line`.
@@ -307,10 +313,7 @@ class CorpusReader:
         """
         row = decode(raw, self._decoder)
         session = _session(row.metadata)
-        position = None
-        if session is not None:
-            position = self._positions[row.namespace, session]
-            self._positions[row.namespace, session] += 1
+        position = None if session is None else next(self._positions[row.namespace, session])
         fields = {
             "id": row.id,
             "text": row.text,

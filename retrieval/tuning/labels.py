@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from classifier.intents import Intent
 from retrieval.errors import InvalidInput
-from retrieval.evaluation.folder import EvaluationFolder, Query, numbered_lines
+from retrieval.evaluation.folder import EvaluationFolder, Query, read_lines
 from retrieval.journal.feedback import judged_by_id
 from retrieval.tuning.runs import checksum
 from retrieval.types.journal import Feedback
@@ -147,15 +147,8 @@ def gained_of(judged: Feedback, *, position_bias: float) -> Gained:
 def _labelled_intents(file: Path) -> dict[str, Intent]:
     """`metadata.intent` by query, where it is given."""
     decoder = msgspec.json.Decoder(_Intents)
-    found = {}
-    for number, line in numbered_lines(file):
-        try:
-            row = decode(line, decoder)
-        except InvalidInput as exc:
-            raise InvalidInput(f"{file}:{number}: {exc.located}") from exc
-        if row.metadata.intent is not None:
-            found[row.id] = row.metadata.intent
-    return found
+    rows = (row for _, row in read_lines(file, lambda line, _: decode(line, decoder)))
+    return {row.id: row.metadata.intent for row in rows if row.metadata.intent is not None}
 
 
 def _as_intent(type_: str | None) -> Intent | None:
