@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
@@ -143,18 +144,10 @@ def _time(value: Any, context: ImportContext) -> datetime | None:
         return None
 
 
-def _interpolated(times: Sequence[datetime | None], start: datetime | None) -> Iterator[datetime | None]:
+def _interpolated(times: Sequence[datetime | None], start: datetime | None) -> list[datetime | None]:
     """The times, of which missing ones lie evenly between their neighbours, or at the nearest, or at the start."""
-    after: list[int | None] = [None] * len(times)
-    following: int | None = None
-    for index in reversed(range(len(times))):
-        following = after[index] = index if times[index] is not None else following
-    before: int | None = None
-    for index, next_ in enumerate(after):
-        if next_ == index:
-            before = index
-        first, last = (times[known] if known is not None else None for known in (before, next_))
-        if before is None or next_ is None or first is None or last is None:
-            yield first or last or start
-        else:
-            yield first + (last - first) * ((index - before) / max(1, next_ - before))
+    known = {index: time.timestamp() for index, time in enumerate(times) if time is not None}
+    if not known:
+        return [start] * len(times)
+    seconds = np.interp(range(len(times)), [*known], [*known.values()]).tolist()
+    return [time or datetime.fromtimestamp(between, UTC) for time, between in zip(times, seconds, strict=True)]

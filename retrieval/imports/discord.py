@@ -80,7 +80,7 @@ def _message(
         kind="message",
         speaker=text_of(author.get("nickname")) or text_of(author.get("name")) or None,
         session_id=session,
-        position=positions.next(session),
+        position=next(positions[session]),
         created_at=created_at,
         tags=["discord"],
         metadata={name: value for name, value in metadata.items() if value} or None,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from email.utils import parsedate_to_datetime
+from itertools import count
 from typing import Any, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
 
@@ -189,16 +190,11 @@ class RepeatableIds:
         return first if self._seen[first] == 1 else content_id(self._source, *parts, self._seen[first])
 
 
-class Positions:
+class Positions(defaultdict[str, Iterator[int]]):
     """Numbers the turns of each session from 0, in the order in which they are read."""
 
     def __init__(self) -> None:
-        self._turns: Counter[str] = Counter()
-
-    def next(self, session: str) -> int:
-        """The position of the session's next turn."""
-        self._turns[session] += 1
-        return self._turns[session] - 1
+        super().__init__(count)
 
 
 def clean_text(value: str) -> str:

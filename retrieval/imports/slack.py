@@ -120,7 +120,7 @@ def _message(
         kind="message",
         speaker=workspace.users.get(user) or _name(mapping_of(message.get("user_profile"))) or user or None,
         session_id=session,
-        position=workspace.positions.next(session),
+        position=next(workspace.positions[session]),
         created_at=created_at,
         tags=["slack"],
         metadata={"channel": channel},

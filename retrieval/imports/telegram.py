@@ -97,7 +97,7 @@ def _message(
         kind="message",
         speaker=text_of(message.get("from")) or text_of(message.get("from_id")) or None,
         session_id=session,
-        position=positions.next(session),
+        position=next(positions[session]),
         created_at=created_at,
         tags=["telegram"],
         metadata={name: value for name, value in metadata.items() if value} or None,

@@ -163,7 +163,7 @@ def _record(
         kind="message",
         speaker=speaker or None,
         session_id=session,
-        position=positions.next(session),
+        position=next(positions[session]),
         created_at=time,
         tags=["whatsapp"],
     )
