@@ -9,7 +9,7 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import KINDS, convert, parse_metadata
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import print_json
 from retrieval.errors import InvalidInput
 from retrieval.settings import Settings
@@ -37,8 +37,7 @@ from retrieval.types.memory import MemoryInput, as_superseded
 @click.option("--entity", "entities", multiple=True, metavar="NAME[:TYPE]", help="An entity that it mentions.")
 @click.option("--supersedes", multiple=True, help="Id of a memory that it replaces in answers; several times.")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(text: str | None, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:
     """Add or replace one memory: TEXT, or standard input where it is missing or "-"."""
     fields["text"] = _standard_input() if text in (None, "-") else text

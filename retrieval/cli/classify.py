@@ -6,7 +6,7 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert
-from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.options import common_options, example
 from retrieval.cli.output import numbers, print_json
 from retrieval.settings import Settings
 from retrieval.types.search import ClassifyRequest
@@ -15,8 +15,7 @@ from retrieval.types.search import ClassifyRequest
 @click.command(epilog=example('trivet classify "How are Caroline and Melanie related?"'))
 @click.argument("query")
 @click.option("--profile", help="The fusion profile that the weights come from: name, or name@version.")
-@settings_options
-@json_option
+@common_options
 def command(query: str, profile: str | None, settings: Settings, as_json: bool) -> None:
     """Show the intent of QUERY and the weights that it alone asks for."""
     request = convert({"query": query, "profile": profile}, ClassifyRequest)

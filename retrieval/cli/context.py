@@ -11,7 +11,7 @@ import click
 from retrieval.answer.response import NOTHING_RELEVANT, UNKNOWN_NAMESPACE
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.engine import Trivet
 from retrieval.errors import NotFound
@@ -28,8 +28,7 @@ from retrieval.types.search import ContextRequest, ContextResponse
 @search_options
 @click.option("--explain", is_flag=True, help="With --json: also the ranked results.")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(query: str, fields: dict[str, Any], namespace: str, settings: Settings, as_json: bool, **own: Any) -> None:
     """Assemble the context pack that answers QUERY.
 

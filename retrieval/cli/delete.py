@@ -9,7 +9,7 @@ import click
 from retrieval.cli.engine import with_engine
 from retrieval.cli.group import Failure, message_of
 from retrieval.cli.inputs import convert, filter_options
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import print_json
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput, NotFound
@@ -23,8 +23,7 @@ from retrieval.types.search import Filters
 @click.option("--all", "everything", is_flag=True, help="All of the namespace, its settings and logs included.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before many are deleted.")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(
     ids: tuple[str, ...],
     filters: dict[str, Any],

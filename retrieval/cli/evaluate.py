@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from retrieval.cli.options import checked, example, gathered, html_option, json_option, settings_options
+from retrieval.cli.options import checked, common_options, example, gathered, html_option
 from retrieval.cli.output import console, print_json, progress
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
@@ -132,8 +132,7 @@ _lineup_options = gathered(
     help="Of the namespaces; multilingual-e5-small needs the extra `multilingual`.  [default: the settings']",
 )
 @click.option("--fresh/--keep", default=False, show_default=True, help="Store all anew, or use what is stored.")
-@settings_options
-@json_option
+@common_options
 def command(
     folders: tuple[Path, ...],
     out: Path | None,

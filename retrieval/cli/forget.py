@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
@@ -20,8 +20,7 @@ from retrieval.types.memory import ForgetReceipt, ForgetRequest
 @click.option("--dry-run", is_flag=True, help="Delete nothing; show what would be deleted.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before anything is deleted.")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(
     speaker: str | None,
     entity: str | None,

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.settings import Settings
 
@@ -14,8 +14,7 @@ from retrieval.settings import Settings
 @click.command(epilog=example("trivet get -n alice m1"))
 @click.argument("memory_id", metavar="ID")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(memory_id: str, namespace: str, settings: Settings, as_json: bool) -> None:
     """Show one memory, whether or not searches see it."""
     memory = with_engine(settings, lambda engine: engine.get(namespace, memory_id))

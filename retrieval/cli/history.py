@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import console, print_json, printable, say, say_memory
 from retrieval.settings import Settings
 from retrieval.types.memory import superseded_ids
@@ -14,8 +14,7 @@ from retrieval.types.memory import superseded_ids
 @click.command(epilog=example("trivet history -n alice m1"))
 @click.argument("memory_id", metavar="ID")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(memory_id: str, namespace: str, settings: Settings, as_json: bool) -> None:
     """Show a memory with those that it superseded and those that superseded it, in turn, the oldest first."""
     history = with_engine(settings, lambda engine: engine.lifecycle.history(namespace, memory_id))

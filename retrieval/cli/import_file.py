@@ -19,7 +19,7 @@ import click
 from retrieval.cli.engine import with_engine
 from retrieval.cli.group import Failure
 from retrieval.cli.import_documents import import_document, import_folder
-from retrieval.cli.options import checked, example, gathered, input_file_or_folder, json_option, settings_options
+from retrieval.cli.options import checked, common_options, example, gathered, input_file_or_folder
 from retrieval.cli.output import print_json, printable, progress
 from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
@@ -143,8 +143,7 @@ _context_options = gathered(
 )
 @click.option("--delete", "deletes", is_flag=True, help="Of a folder, delete its documents whose files are gone.")
 @_context_options
-@settings_options
-@json_option
+@common_options
 def command(
     file: IO[bytes] | Path,
     namespace: str | None,

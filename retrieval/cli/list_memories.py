@@ -8,7 +8,7 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, filter_options
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import console, print_json, say, say_memory
 from retrieval.settings import Settings
 from retrieval.types.search import Filters
@@ -19,8 +19,7 @@ from retrieval.types.search import Filters
 @click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Most memories.")
 @click.option("--cursor", help="Where the page before ended.")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(
     filters: dict[str, Any], limit: int, cursor: str | None, namespace: str, settings: Settings, as_json: bool
 ) -> None:

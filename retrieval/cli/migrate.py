@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.options import common_options, example
 from retrieval.cli.output import print_json
 from retrieval.settings import Settings
 from retrieval.store.embedded import instance
@@ -15,8 +15,7 @@ from retrieval.store.migrate import bundled, migrate, pending
 
 @click.command(epilog=example("trivet migrate --database-url postgresql://trivet@db.example/trivet"))
 @click.option("--check", is_flag=True, help="Change nothing; exit status 1 if anything is outstanding.")
-@settings_options
-@json_option
+@common_options
 def command(check: bool, settings: Settings, as_json: bool) -> None:
     """Bring the database's schema to this version's. Starting the server does the same."""
     versions = asyncio.run(_migrate(settings, check=check))

@@ -6,14 +6,13 @@ import click
 from rich.table import Column, Table
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.options import common_options, example
 from retrieval.cli.output import console, print_json, printable
 from retrieval.settings import Settings
 
 
 @click.command(epilog=example("trivet namespaces --json"))
-@settings_options
-@json_option
+@common_options
 def command(settings: Settings, as_json: bool) -> None:
     """Show all namespaces with their counts, embedders and profiles."""
     found = with_engine(settings, lambda engine: engine.list_namespaces())

@@ -126,15 +126,17 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     return {"settings": settings}
 
 
-settings_options = gathered(
-    [
-        click.option("--database-url", help="A libpq URL, or 'embedded'.  [env: TRIVET_DATABASE_URL]"),
-        click.option(
-            "--data-dir",
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Folder of the embedded database.  [env: TRIVET_DATA_DIR]",
-        ),
-    ],
-    _settings,
-)
+_SETTINGS = [
+    click.option("--database-url", help="A libpq URL, or 'embedded'.  [env: TRIVET_DATABASE_URL]"),
+    click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder of the embedded database.  [env: TRIVET_DATA_DIR]",
+    ),
+]
+
+settings_options = gathered(_SETTINGS, _settings)
 """`--database-url` and `--data-dir`; the command gets `settings`."""
+
+common_options = gathered([*_SETTINGS, json_option], _settings)
+"""The same and `--json`, for which the command gets `as_json`."""

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, input_file, json_option, settings_options
+from retrieval.cli.options import common_options, example, input_file
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.engine import Trivet
 from retrieval.profiles.profile import Recipe, parse_label
@@ -52,8 +52,7 @@ def command() -> None:
 
 
 @command.command("list", epilog=example("trivet profile list"))
-@settings_options
-@json_option
+@common_options
 def list_profiles(settings: Settings, as_json: bool) -> None:
     """List the profiles."""
     found: Sequence[ProfileSummary] = with_engine(settings, lambda engine: engine.profiles.list())
@@ -68,8 +67,7 @@ def list_profiles(settings: Settings, as_json: bool) -> None:
 
 @command.command(epilog=example("trivet profile show default", "trivet profile show default@3 --json"))
 @click.argument("label", metavar="NAME[@VERSION]")
-@settings_options
-@json_option
+@common_options
 def show(label: str, settings: Settings, as_json: bool) -> None:
     """Show a profile's parameters, its versions and how they came to be live."""
     name, version = parse_label(label)
@@ -94,8 +92,7 @@ def show(label: str, settings: Settings, as_json: bool) -> None:
     help="An intent.onnx of `trivet train`, to be kept in the database.",
 )
 @click.option("--note", default="", help="Why there is this version.")
-@settings_options
-@json_option
+@common_options
 def put(
     name: str, file: BinaryIO | None, intent_model: Path | None, note: str, settings: Settings, as_json: bool
 ) -> None:
@@ -126,8 +123,7 @@ def put(
 
 @command.command(epilog=example("trivet profile promote support", "trivet profile promote support@4"))
 @click.argument("label", metavar="NAME[@VERSION]")
-@settings_options
-@json_option
+@common_options
 def promote(label: str, settings: Settings, as_json: bool) -> None:
     """Make a version live, the newest if none is named; the gate must have let it pass."""
     name, version = parse_label(label)
@@ -141,8 +137,7 @@ def promote(label: str, settings: Settings, as_json: bool) -> None:
 
 @command.command(epilog=example("trivet profile rollback support"))
 @click.argument("name")
-@settings_options
-@json_option
+@common_options
 def rollback(name: str, settings: Settings, as_json: bool) -> None:
     """Make the version live that was so before; twice goes back two promotions."""
 
@@ -157,8 +152,7 @@ def rollback(name: str, settings: Settings, as_json: bool) -> None:
 @click.argument("label", metavar="NAME[@VERSION]")
 @click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True, help="Of queries.")
 @click.option("--off", is_flag=True, help="Switch shadow mode off.")
-@settings_options
-@json_option
+@common_options
 def shadow(label: str, share: float, off: bool, settings: Settings, as_json: bool) -> None:
     """Let a version answer beside the live one, unseen by callers; without a version, show which does."""
     name, version = parse_label(label)

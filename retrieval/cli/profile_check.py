@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, settings_options
+from retrieval.cli.options import common_options, example
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.evaluation.folder import read_folders
 from retrieval.profiles.profile import parse_label
@@ -26,8 +26,7 @@ from retrieval.tuning.fitting import find_baselines
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
 @click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store anew.")
-@settings_options
-@json_option
+@common_options
 def command(
     label: str,
     folders: tuple[Path, ...],

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, namespace_option, settings_options, with_folder
+from retrieval.cli.options import common_options, example, namespace_option, with_folder
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
@@ -35,8 +35,7 @@ UNKNOWN_TYPE = "unknown"
 )
 @click.option("--redact", "containing", metavar="TEXT", help="Take text and filters out of entries that contain TEXT.")
 @click.option("--delete", "deleting", is_flag=True, help="Delete them, after they were exported.")
-@settings_options
-@json_option
+@common_options
 def command(
     namespace: str, file: Path | None, containing: str | None, deleting: bool, settings: Settings, as_json: bool
 ) -> None:

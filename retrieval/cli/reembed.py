@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import print_json, progress
 from retrieval.engine import Trivet
 from retrieval.reporting.table import counted
@@ -20,8 +20,7 @@ from retrieval.types.namespace import EmbedderName, NamespaceInfo
     help="What makes the vectors from now on; the namespace's own if not given.",
 )
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(embedder: EmbedderName | None, namespace: str, settings: Settings, as_json: bool) -> None:
     """Give all memories of a namespace new vectors.
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
-from retrieval.cli.options import example, json_option, namespace_option, settings_options
+from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import console, numbers, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
@@ -22,8 +22,7 @@ from retrieval.types.search import SearchRequest, SearchResponse, SearchResult
 @search_options
 @click.option("--explain", is_flag=True, help="Also the graph's paths and merged duplicates.")
 @namespace_option
-@settings_options
-@json_option
+@common_options
 def command(
     query: str, fields: dict[str, Any], explain: bool, namespace: str, settings: Settings, as_json: bool
 ) -> None:

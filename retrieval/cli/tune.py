@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from retrieval.cli.options import checked, example, html_option, json_option, settings_options, with_folder
+from retrieval.cli.options import checked, common_options, example, html_option, with_folder
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.evaluation.files import write_json
 from retrieval.evaluation.folder import read_folders
@@ -60,8 +60,7 @@ from retrieval.tuning.summary import Tuning
 )
 @click.option("--promote", is_flag=True, help="Make the profile live if the gate lets it.")
 @click.option("--dry-run", is_flag=True, help="Store no profile.")
-@settings_options
-@json_option
+@common_options
 def command(
     folders: tuple[Path, ...],
     from_feedback: bool,
