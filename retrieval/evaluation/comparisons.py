@@ -94,23 +94,20 @@ def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -
     That the best leg is chosen on the queries of the test works against the system.
     """
     tests: list[tuple[str, str, str]] = []
-    yardsticks: list[str] = []
     legs = [leg for leg in Leg if leg in table.values]
     for measure in MEASURES:
         if legs:
             best = max(legs, key=lambda leg: macro_mean(table.column(leg, measure)[:, 0], table.sets))
             tests.append((system, best.value, measure))
-            yardsticks.append(BEST_LEG)
         if equal_weights in table.values:
             tests.append((system, equal_weights, measure))
-            yardsticks.append(EQUAL)
     return [
         YardstickVerdict(
-            yardstick=yardstick,
+            yardstick=EQUAL if test.baseline == equal_weights else BEST_LEG,
             versus=test,
             worse=test.verdict == "worse",
         )
-        for yardstick, test in zip(yardsticks, versus(table, tests, seed=seed), strict=True)
+        for test in versus(table, tests, seed=seed)
     ]
 
 
@@ -150,33 +147,30 @@ def outcomes(table: ScoreTable, tests: Iterable[Versus]) -> list[OutcomeCounts]:
 
 
 def _of_test(table: ScoreTable, test: Versus, groups: Sequence[str], whole: str) -> list[OutcomeCounts]:
-    ours, theirs = (table.column(name, test.measure)[:, 0] for name in (test.system, test.baseline))
-    signs = np.sign(ours - theirs)
+    ours, theirs = (table.column(name, test.measure) for name in (test.system, test.baseline))
+    signs = np.sign(ours - theirs) == [1.0, 0.0, -1.0]
     labels = np.asarray(groups)
-    parts = [signs[labels == group] for group in dict.fromkeys(groups)]
-    macro = np.mean([_shares(part) for part in parts], axis=0) if whole == MACRO_SETS else _shares(signs)
+    parts = {group: signs[labels == group] for group in dict.fromkeys(groups)}
+    macro = np.mean([part.mean(axis=0) for part in parts.values()], axis=0)
     return [
-        *(_outcome(test, group, part, _shares(part)) for group, part in zip(dict.fromkeys(groups), parts, strict=True)),
-        _outcome(test, whole, signs, macro),
+        *(_outcome(test, group, part, part.mean(axis=0)) for group, part in parts.items()),
+        _outcome(test, whole, signs, macro if whole == MACRO_SETS else signs.mean(axis=0)),
     ]
 
 
-def _shares(signs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(3,) shares that are above, equal to and below 0."""
-    return np.array([np.mean(signs == sign) for sign in (1.0, 0.0, -1.0)])
-
-
-def _outcome(test: Versus, group: str, signs: NDArray[np.float64], shares: NDArray[np.float64]) -> OutcomeCounts:
-    won, tied, lost = map(float, shares)
+def _outcome(test: Versus, group: str, signs: NDArray[np.bool_], shares: NDArray[np.float64]) -> OutcomeCounts:
+    """Of queries, a row each that says whether it is won, tied and lost."""
+    wins, ties, losses = signs.sum(axis=0).tolist()
+    won, tied, lost = shares.tolist()
     return OutcomeCounts(
         group=group,
         system=test.system,
         baseline=test.baseline,
         measure=test.measure,
         queries=len(signs),
-        wins=int(np.count_nonzero(signs == 1.0)),
-        ties=int(np.count_nonzero(signs == 0.0)),
-        losses=int(np.count_nonzero(signs == -1.0)),
+        wins=wins,
+        ties=ties,
+        losses=losses,
         won=won,
         tied=tied,
         lost=lost,
