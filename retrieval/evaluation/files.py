@@ -12,7 +12,7 @@ import msgspec
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import EvaluationFolder
 from retrieval.evaluation.metrics import measures
-from retrieval.evaluation.packs import PackTable
+from retrieval.evaluation.scores import ScoreTable
 from retrieval.evaluation.study import Result
 from retrieval.evaluation.trec import check_token, write_qrels, write_run
 
@@ -78,13 +78,13 @@ def _write_scores(path: Path, result: Result) -> None:
                 )
 
 
-def _write_packs(path: Path, packs: PackTable) -> None:
+def _write_packs(path: Path, packs: ScoreTable) -> None:
     """One line per system, query and budget."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["system", "qid", "budget", "evidence_recall", "tokens_used"])
-        for system, recall in packs.recall.items():
-            for row, query in enumerate(packs.queries):
-                for column, budget in enumerate(packs.budgets):
-                    tokens = packs.tokens[system][row, column]
-                    writer.writerow([system, query.id, budget, f"{recall[row, column]:.6f}", f"{tokens:.0f}"])
+        budgets = [name.partition("@")[2] for name in packs.measures[: len(packs.measures) // 2]]
+        for system, values in packs.values.items():
+            for query, row in zip(packs.queries, values.tolist(), strict=True):
+                for budget, recall, tokens in zip(budgets, row[: len(budgets)], row[len(budgets) :], strict=True):
+                    writer.writerow([system, query.id, budget, f"{recall:.6f}", f"{tokens:.0f}"])

@@ -1,8 +1,11 @@
-"""What context packs hold of the evidence, by token budget."""
+"""What context packs hold of the evidence, by token budget.
+
+A table of scores whose measures are `pack_measures` holds the packs of several systems for the same queries.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +15,9 @@ from retrieval.answer.pack import DUPLICATE_OF, OVER_BUDGET
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.runner import Names, Progress, for_each
+from retrieval.evaluation.scores import ScoreTable, macro_cells
 from retrieval.evaluation.systems import System
-from retrieval.significance import Scores, bootstrap
+from retrieval.significance import Scores
 from retrieval.types.evaluation import Estimate
 from retrieval.types.search import DroppedItem, PackItem
 
@@ -21,17 +25,6 @@ if TYPE_CHECKING:
     from retrieval.engine import Trivet
 
 MIN_BUDGET, MAX_BUDGET = 64, 200_000
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PackTable:
-    """Every system's packs for the same queries: (queries, budgets) share of the evidence, and tokens, by system."""
-
-    sets: tuple[str, ...]
-    queries: tuple[Query, ...]
-    budgets: tuple[int, ...]
-    recall: Mapping[str, Scores]
-    tokens: Mapping[str, Scores]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +54,15 @@ def parse_budgets(text: str) -> tuple[int, ...]:
     return budgets
 
 
+def pack_measures(budgets: Sequence[int]) -> tuple[str, ...]:
+    """What is measured of packs: the share of the evidence under each budget, then the tokens used.
+
+    >>> pack_measures([512])
+    ('recall@512', 'tokens@512')
+    """
+    return tuple(f"{what}@{budget}" for what in ("recall", "tokens") for budget in budgets)
+
+
 def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], relevant: Collection[str]) -> float:
     """The share of the relevant memories that the pack holds, itself or by a duplicate that stands for it.
 
@@ -87,12 +89,8 @@ async def pack_each(
     *,
     concurrency: int,
     progress: Progress,
-) -> tuple[Scores, Scores]:
-    """The system's packs for the queries under each budget.
-
-    Returns:
-        (queries, budgets) evidence recall, and the same of tokens used.
-    """
+) -> Scores:
+    """The system's packs for the queries: (queries, measures), columns in the order of `pack_measures(budgets)`."""
 
     async def ask(query: Query) -> list[tuple[float, int]]:
         rows: list[tuple[float, int]] = []
@@ -104,33 +102,19 @@ async def pack_each(
         return rows + rows[-1:] * (len(budgets) - len(rows))
 
     found = np.array(await for_each(queries, ask, concurrency=concurrency, progress=progress), dtype=np.float64)
-    return found[:, :, 0], found[:, :, 1]
+    return np.hstack([found[:, :, 0], found[:, :, 1]])
 
 
-def stacked_packs(tables: Sequence[PackTable]) -> PackTable:
-    """Several sets as one table; all have the same systems and budgets."""
-    return PackTable(
-        sets=tuple(name for table in tables for name in table.sets),
-        queries=tuple(query for table in tables for query in table.queries),
-        budgets=tables[0].budgets,
-        recall={system: np.vstack([table.recall[system] for table in tables]) for system in tables[0].recall},
-        tokens={system: np.vstack([table.tokens[system] for table in tables]) for system in tables[0].tokens},
-    )
-
-
-def budget_cells(table: PackTable, *, seed: int) -> list[BudgetCell]:
+def budget_cells(packs: ScoreTable, budgets: Sequence[int], *, seed: int) -> list[BudgetCell]:
     """Means over the queries, every set of the table alike."""
-    cells = []
-    for system, recalls in table.recall.items():
-        intervals = bootstrap(np.hstack([recalls, table.tokens[system]]), table.sets, seed=seed)
-        for at, budget in enumerate(table.budgets):
-            cells.append(
-                BudgetCell(
-                    system=system,
-                    budget=budget,
-                    queries=len(table.queries),
-                    recall=intervals[at],
-                    tokens=intervals[len(table.budgets) + at].mean,
-                )
-            )
-    return cells
+    return [
+        BudgetCell(
+            system=cell.system,
+            budget=budget,
+            queries=cell.queries,
+            recall=cell.measures[f"recall@{budget}"],
+            tokens=cell.measures[f"tokens@{budget}"].mean,
+        )
+        for cell in macro_cells(packs, seed=seed)
+        for budget in budgets
+    ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from retrieval.evaluation.comparisons import against_each, against_pairs, outcomes, verdicts
 from retrieval.evaluation.folder import EvaluationFolder, Query
-from retrieval.evaluation.packs import PackTable, budget_cells, pack_each, stacked_packs
+from retrieval.evaluation.packs import budget_cells, pack_each, pack_measures
 from retrieval.evaluation.runner import Ingestion, JudgedAnswer, Progress, check_complete, ingest, run_system
 from retrieval.evaluation.scores import Cell, ScoreTable, macro_cells, score_table, set_cells, stacked
 from retrieval.evaluation.summary import Figures, Provenance, Summary, running
@@ -63,7 +63,7 @@ class Result:
     summary: Summary
     answers: Mapping[str, Sequence[JudgedAnswer]]
     scores: ScoreTable
-    packs: PackTable | None
+    packs: ScoreTable | None
 
 
 async def evaluate(
@@ -109,11 +109,11 @@ def macro(results: Sequence[Result], plan: EvaluationPlan) -> Figures:
     """The figures over several folders: the mean of each folder's, whatever its size."""
     scores = stacked([result.scores for result in results])
     tables = [result.packs for result in results if result.packs is not None]
-    packs = stacked_packs(tables) if tables else None
+    packs = stacked(tables) if tables else None
     return figures(scores, packs, macro_cells(scores, seed=plan.seed), plan)
 
 
-def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], plan: EvaluationPlan) -> Figures:
+def figures(scores: ScoreTable, packs: ScoreTable | None, cells: Sequence[Cell], plan: EvaluationPlan) -> Figures:
     """The cells with the tests of the plan's systems. Each family of tests has a correction of its own."""
     judged, stages = plan.judged, plan.names(Family.STAGE)
     others = [*plan.names(Family.MODE, Family.PROFILE), *(stages if judged not in stages else ()), *plan.runs]
@@ -129,7 +129,7 @@ def figures(scores: ScoreTable, packs: PackTable | None, cells: Sequence[Cell], 
         outcomes=outcomes(scores, [*versus, *between_stages]),
         ablations=against_each(scores, ADAPTIVE, plan.names(Family.PART), seed=plan.seed),
         verdicts=verdicts(scores, ADAPTIVE, weighted_name(EQUAL_WEIGHTS), seed=plan.seed) if adaptive else (),
-        budgets=budget_cells(packs, seed=plan.seed) if packs is not None else (),
+        budgets=budget_cells(packs, plan.budgets, seed=plan.seed) if packs is not None else (),
     )
 
 
@@ -151,12 +151,12 @@ async def _store(engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan,
 
 async def _pack(
     engine: Trivet, folder: EvaluationFolder, queries: Sequence[Query], plan: EvaluationPlan, watch: Watch
-) -> PackTable:
+) -> ScoreTable:
     """Every system's packs under the plan's budgets."""
-    recall, tokens = {}, {}
+    values = {}
     for system in plan.systems:
         with watch(f"{folder.name}: packs of {system.name}", len(queries)) as progress:
-            recall[system.name], tokens[system.name] = await pack_each(
+            values[system.name] = await pack_each(
                 engine,
                 queries,
                 system,
@@ -165,9 +165,8 @@ async def _pack(
                 concurrency=plan.concurrency,
                 progress=progress,
             )
-    return PackTable(
-        sets=(folder.name,) * len(queries), queries=tuple(queries), budgets=plan.budgets, recall=recall, tokens=tokens
-    )
+    sets, measures = (folder.name,) * len(queries), pack_measures(plan.budgets)
+    return ScoreTable(sets=sets, queries=tuple(queries), measures=measures, values=values)
 
 
 def _given(query: Query, ranking: Sequence[Scored]) -> JudgedAnswer:

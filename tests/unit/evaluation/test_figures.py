@@ -17,7 +17,7 @@ from rich.console import Console
 from retrieval.evaluation.comparisons import against_each, verdicts
 from retrieval.evaluation.files import write_files
 from retrieval.evaluation.folder import Query
-from retrieval.evaluation.packs import PackTable
+from retrieval.evaluation.packs import pack_measures
 from retrieval.evaluation.runner import Ingestion, JudgedAnswer
 from retrieval.evaluation.scores import MACRO, ScoreTable, macro_cells, score_table, set_cells, stacked
 from retrieval.evaluation.study import EvaluationPlan, Result, figures, macro
@@ -69,12 +69,11 @@ def result(
 ) -> Result:
     """What was found on a folder with these answers."""
     scores = score_table(dataset, given, 10)
-    packs = PackTable(
+    packs = ScoreTable(
         sets=scores.sets,
         queries=scores.queries,
-        budgets=PLAN.budgets,
-        recall={system: np.full((3, 2), 0.5) for system in given},
-        tokens={system: np.array([[500.0, 900.0]] * 3) for system in given},
+        measures=pack_measures(PLAN.budgets),
+        values={system: np.array([[0.5, 0.5, 500.0, 900.0]] * 3) for system in given},
     )
     summary = Summary(
         dataset=dataset,

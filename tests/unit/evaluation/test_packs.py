@@ -7,8 +7,11 @@ import pytest
 
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import Query
-from retrieval.evaluation.packs import PackTable, budget_cells, evidence_recall, parse_budgets, stacked_packs
+from retrieval.evaluation.packs import budget_cells, evidence_recall, pack_measures, parse_budgets
+from retrieval.evaluation.scores import ScoreTable, stacked
 from retrieval.types.search import DroppedItem, PackItem
+
+BUDGETS = (512, 1024)
 
 
 def items(*ids: str) -> list[PackItem]:
@@ -37,21 +40,20 @@ def test_evidence_counts_once() -> None:
     assert evidence_recall([], [], ["a"]) == 0.0
 
 
-def table(name: str, recall: list[list[float]], tokens: list[list[float]]) -> PackTable:
+def table(name: str, recall: list[list[float]], tokens: list[list[float]]) -> ScoreTable:
     """Packs of one system under two budgets."""
     queries = tuple(Query(f"q{number}", "n", "?", "fact", ["a"]) for number in range(len(recall)))
-    return PackTable(
+    return ScoreTable(
         sets=(name,) * len(recall),
         queries=queries,
-        budgets=(512, 1024),
-        recall={"adaptive": np.array(recall)},
-        tokens={"adaptive": np.array(tokens)},
+        measures=pack_measures(BUDGETS),
+        values={"adaptive": np.hstack([recall, tokens])},
     )
 
 
 def test_means_by_budget_of_one_set() -> None:
     """Over its queries."""
-    found = budget_cells(table("s", [[0.0, 1.0], [0.5, 1.0]], [[500, 900], [400, 1000]]), seed=0)
+    found = budget_cells(table("s", [[0.0, 1.0], [0.5, 1.0]], [[500, 900], [400, 1000]]), BUDGETS, seed=0)
     assert [(cell.budget, cell.queries, cell.recall.mean, cell.tokens) for cell in found] == [
         (512, 2, 0.25, 450.0),
         (1024, 2, 1.0, 950.0),
@@ -62,7 +64,7 @@ def test_sets_count_alike_in_the_macro_mean() -> None:
     """A set of three queries at 0 and one of one at 1: a half, and the tokens likewise."""
     zero = table("s", [[0.0, 0.0]] * 3, [[100, 100]] * 3)
     one = table("t", [[1.0, 1.0]], [[500, 900]])
-    low, high = budget_cells(stacked_packs([zero, one]), seed=0)
+    low, high = budget_cells(stacked([zero, one]), BUDGETS, seed=0)
     assert (low.recall.mean, low.tokens, low.queries) == (0.5, 300.0, 4)
     assert (high.recall.mean, high.tokens) == (0.5, 500.0)
 
