@@ -40,6 +40,7 @@ from trivet.errors import InvalidInput
 from trivet.fields import ContextFields, FilterFields, SearchFields
 
 T = TypeVar("T")
+Page = TypeVar("Page", MemoryPage, DocumentPage, EntityList)
 
 
 class AsyncClient:
@@ -166,16 +167,12 @@ class AsyncClient:
 
         Each comes once, though a change, which is an insertion, takes it to the end: the loop may change what it gets.
         """
-        path, cursor = self._path(namespace, "memories"), None
         seen: set[str] = set()
-        while True:
-            page = await self._send(calls.page(path, MemoryPage, {"filters": filters}, cursor))
+        async for page in self._pages(self._path(namespace, "memories"), MemoryPage, {"filters": filters}):
             for memory in page.memories:
                 if memory.id not in seen:
                     seen.add(memory.id)
                     yield memory
-            if (cursor := page.next_cursor) is None:
-                return
 
     async def update(self, id: str, *, namespace: str | None = None, **fields: Any) -> Memory:
         """Change fields of a memory; None clears one that may be empty, others stay as they are."""
@@ -244,13 +241,9 @@ class AsyncClient:
 
     async def documents(self, *, namespace: str | None = None) -> AsyncIterator[DocumentInfo]:
         """All documents, by id; reads page after page."""
-        path, cursor = self._path(namespace, "documents"), None
-        while True:
-            page = await self._send(calls.page(path, DocumentPage, {}, cursor))
+        async for page in self._pages(self._path(namespace, "documents"), DocumentPage, {}):
             for document in page.documents:
                 yield document
-            if (cursor := page.next_cursor) is None:
-                return
 
     async def delete_document(self, id: str, *, namespace: str | None = None) -> None:
         """Delete one document with its chunks."""
@@ -306,13 +299,9 @@ class AsyncClient:
 
         `fields` choose: `q`, a part of the name; `type`, a list; `words`; `filters`, `as_of`, `include_superseded`.
         """
-        path, cursor = self._path(namespace, "entities"), None
-        while True:
-            page = await self._send(calls.page(path, EntityList, fields, cursor))
+        async for page in self._pages(self._path(namespace, "entities"), EntityList, fields):
             for entity in page.entities:
                 yield entity
-            if (cursor := page.next_cursor) is None:
-                return
 
     async def entity(self, id: str, *, namespace: str | None = None, **fields: Any) -> EntityPage:
         """What is known of an entity; `fields` are `limit` and `cursor` of its memories, `filters` and others."""
@@ -380,6 +369,14 @@ class AsyncClient:
         if name is None:
             raise InvalidInput("no namespace: give one to the client or to the call", loc=("namespace",))
         return calls.path_of(name, *parts)
+
+    async def _pages(self, path: str, answer: type[Page], fields: Mapping[str, Any]) -> AsyncIterator[Page]:
+        cursor = None
+        while True:
+            page = await self._send(calls.page(path, answer, fields, cursor))
+            yield page
+            if (cursor := page.next_cursor) is None:
+                return
 
     async def _send(self, call: Call[T]) -> T:
         """Send a call, again where that may help, and return its answer."""

@@ -40,6 +40,7 @@ from trivet.errors import InvalidInput
 from trivet.fields import ContextFields, FilterFields, SearchFields
 
 T = TypeVar("T")
+Page = TypeVar("Page", MemoryPage, DocumentPage, EntityList)
 
 
 class Client:
@@ -164,16 +165,12 @@ class Client:
 
         Each comes once, though a change, which is an insertion, takes it to the end: the loop may change what it gets.
         """
-        path, cursor = self._path(namespace, "memories"), None
         seen: set[str] = set()
-        while True:
-            page = self._send(calls.page(path, MemoryPage, {"filters": filters}, cursor))
+        for page in self._pages(self._path(namespace, "memories"), MemoryPage, {"filters": filters}):
             for memory in page.memories:
                 if memory.id not in seen:
                     seen.add(memory.id)
                     yield memory
-            if (cursor := page.next_cursor) is None:
-                return
 
     def update(self, id: str, *, namespace: str | None = None, **fields: Any) -> Memory:
         """Change fields of a memory; None clears one that may be empty, others stay as they are."""
@@ -242,12 +239,8 @@ class Client:
 
     def documents(self, *, namespace: str | None = None) -> Iterator[DocumentInfo]:
         """All documents, by id; reads page after page."""
-        path, cursor = self._path(namespace, "documents"), None
-        while True:
-            page = self._send(calls.page(path, DocumentPage, {}, cursor))
+        for page in self._pages(self._path(namespace, "documents"), DocumentPage, {}):
             yield from page.documents
-            if (cursor := page.next_cursor) is None:
-                return
 
     def delete_document(self, id: str, *, namespace: str | None = None) -> None:
         """Delete one document with its chunks."""
@@ -301,12 +294,8 @@ class Client:
 
         `fields` choose: `q`, a part of the name; `type`, a list; `words`; `filters`, `as_of`, `include_superseded`.
         """
-        path, cursor = self._path(namespace, "entities"), None
-        while True:
-            page = self._send(calls.page(path, EntityList, fields, cursor))
+        for page in self._pages(self._path(namespace, "entities"), EntityList, fields):
             yield from page.entities
-            if (cursor := page.next_cursor) is None:
-                return
 
     def entity(self, id: str, *, namespace: str | None = None, **fields: Any) -> EntityPage:
         """What is known of an entity; `fields` are `limit` and `cursor` of its memories, `filters` and others."""
@@ -374,6 +363,14 @@ class Client:
         if name is None:
             raise InvalidInput("no namespace: give one to the client or to the call", loc=("namespace",))
         return calls.path_of(name, *parts)
+
+    def _pages(self, path: str, answer: type[Page], fields: Mapping[str, Any]) -> Iterator[Page]:
+        cursor = None
+        while True:
+            page = self._send(calls.page(path, answer, fields, cursor))
+            yield page
+            if (cursor := page.next_cursor) is None:
+                return
 
     def _send(self, call: Call[T]) -> T:
         """Send a call, again where that may help, and return its answer."""
