@@ -22,7 +22,7 @@ import msgspec
 import trivet
 from retrieval.api.app import create_app
 from retrieval.api.metrics import Metrics
-from retrieval.api.openapi_page import description_of
+from retrieval.api.openapi_page import description_of, meaning, sentence
 from retrieval.cli import main as command_line
 from retrieval.settings import Settings, variable_of
 
@@ -87,34 +87,16 @@ def _object(name: str, schema: Schema) -> Iterator[str]:
         return
     required = schema.get("required", ())
     rows = [
-        (f"`{field}`", _kind(about), "" if field in required else _default(about), _meaning(about))
+        (
+            f"`{field}`",
+            _kind(about),
+            "" if field in required else _default(about),
+            meaning(description_of(about), about),
+        )
         for field, about in schema["properties"].items()
     ]
     if rows:
         yield _table(("field", "type", "default", "meaning"), rows)
-
-
-def _meaning(schema: Schema) -> str:
-    """What is said of a field, and its bounds."""
-    text, parts = description_of(schema), (schema, *schema.get("anyOf", ()))
-    bounds = [
-        words.format(f"{part[key]:,}")
-        for part in parts
-        for key, words in _BOUNDS.items()
-        if key in part and not (key == "minLength" and part[key] == 1)
-    ]
-    return f"{text[0].upper()}{text[1:]}".rstrip(".") + "." + (f" {', '.join(bounds).capitalize()}." if bounds else "")
-
-
-_BOUNDS = {
-    "minimum": "at least {}",
-    "exclusiveMinimum": "more than {}",
-    "maximum": "at most {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} entries",
-    "maxItems": "at most {} entries",
-}
 
 
 def _default(schema: Schema) -> str:
@@ -226,7 +208,7 @@ def settings() -> Iterator[str]:
     said = dict(re.findall(r"^    (\w+): (.+)$", text, re.MULTILINE))
     hints = get_type_hints(Settings, include_extras=True)
     rows = [
-        (f"`{variable_of(one.name)}`", _sentence(said[one.name]), _values(hints[one.name]), _default_of(one))
+        (f"`{variable_of(one.name)}`", sentence(said[one.name]), _values(hints[one.name]), _default_of(one))
         for one in fields(Settings)
     ]
     yield _table(("variable", "meaning", "values", "default"), rows)
@@ -267,10 +249,6 @@ def metrics() -> Iterator[str]:
 
 def _line(text: str | None) -> str:
     return " ".join((text or "").replace("\b", "").split())
-
-
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}".rstrip(".") + "."
 
 
 def _escaped(text: str) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from importlib import resources
 from string import Template
@@ -34,6 +34,16 @@ EXAMPLE_NAMES = {
     "name": "default",
 }
 """What stands in the paths of the examples."""
+
+_BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "minItems": "at least {} entries",
+    "maxItems": "at most {} entries",
+}
 
 EXAMPLE_QUERIES = {
     "delete_namespace": "?confirm=caroline",
@@ -119,7 +129,7 @@ def _row(name: str, place: str, schema: Mapping[str, Any], text: str, *, is_requ
     default = "required" if is_required else _value(schema["default"]) if "default" in schema else ""
     return (
         f"<tr><th scope=row><code>{escape(name)}</code>{place}<td>{_kind(schema)}"
-        f"<td>{default}<td>{_prose(', '.join(filter(None, (text, *_limits(schema)))))}"
+        f"<td>{default}<td>{_prose(meaning(text, schema))}"
     )
 
 
@@ -148,12 +158,20 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return str(schema.get("format", kind))
 
 
-def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
-    """Its bounds in words, also those of the alternative to null."""
-    for one in (schema, *schema.get("anyOf", ())):
-        for key, words in (("minimum", "at least {}"), ("exclusiveMinimum", "above {}"), ("maximum", "at most {}")):
-            if key in one:
-                yield words.format(f"{one[key]:,g}")
+def meaning(text: str, schema: Mapping[str, Any]) -> str:
+    """What is said of a field, and its bounds, also those of the alternative to null, as sentences."""
+    bounds = [
+        words.format(f"{one[key]:,}")
+        for one in (schema, *schema.get("anyOf", ()))
+        for key, words in _BOUNDS.items()
+        if key in one and (key, one[key]) != ("minLength", 1)
+    ]
+    return " ".join(map(sentence, filter(None, (text, ", ".join(bounds)))))
+
+
+def sentence(text: str) -> str:
+    """With a capital at its beginning and a full stop at its end."""
+    return f"{text[0].upper()}{text[1:]}".rstrip(".") + "."
 
 
 def _value(value: Any) -> str:
