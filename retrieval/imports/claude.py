@@ -12,7 +12,6 @@ from retrieval.imports.records import (
     ImportContext,
     Records,
     SkippedRecord,
-    SourceRecord,
     list_of,
     mapping_of,
     memory_record,
@@ -41,39 +40,30 @@ def _conversation(conversation: Mapping[str, Any], place: str, context: ImportCo
     title = text_of(conversation.get("name"))
     position = 0
     for index, item in enumerate(list_of(conversation.get("chat_messages")), start=1):
-        message = mapping_of(item)
-        spot = f"{place}, message {index}"
+        message, spot = mapping_of(item), f"{place}, message {index}"
         for attached in (*list_of(message.get("attachments")), *list_of(message.get("files"))):
             yield SkippedRecord(place=f"{spot}, {mapping_of(attached).get('file_name')}", reason="attached file")
         text = _text(message)
         if not text:
             yield SkippedRecord(place=spot, reason="message without text")
             continue
-        yield _record(message, text, spot, (key, title, position), context)
+        sender = text_of(message.get("sender"))
+        try:
+            yield memory_record(
+                spot,
+                id=source_id("claude", key, message.get("uuid") or position),
+                text=text,
+                kind="message",
+                speaker=_SPEAKERS.get(sender, sender) or None,
+                session_id=source_id("claude", key),
+                position=position,
+                created_at=context.time(message.get("created_at")),
+                tags=["claude"],
+                metadata={"conversation": title} if title else None,
+            )
+        except InvalidInput as exc:
+            yield refused(spot, exc)
         position += 1
-
-
-def _record(
-    message: Mapping[str, Any], text: str, place: str, spot: tuple[str, str, int], context: ImportContext
-) -> SourceRecord:
-    key, title, position = spot
-    sender = text_of(message.get("sender"))
-    try:
-        created_at = context.time(message.get("created_at"))
-    except InvalidInput as exc:
-        return refused(place, exc)
-    return memory_record(
-        place,
-        id=source_id("claude", key, message.get("uuid") or position),
-        text=text,
-        kind="message",
-        speaker=_SPEAKERS.get(sender, sender) or None,
-        session_id=source_id("claude", key),
-        position=position,
-        created_at=created_at,
-        tags=["claude"],
-        metadata={"conversation": title} if title else None,
-    )
 
 
 def _text(message: Mapping[str, Any]) -> str:
