@@ -57,8 +57,9 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
     yield f"### {operation['summary']}\n\n`{method.upper()} {path}`\n\n{operation['description']}".rstrip()
     if parameters := operation.get("parameters"):
         rows = [
-            (f"`{one['name']}`", one["in"], _kind(one.get("schema", {})) or "object", one["description"])
+            (f"`{one['name']}`", one["in"], _kind(schema) or "object", meaning(one["description"], schema))
             for one in parameters
+            for schema in [one.get("schema", {})]
         ]
         yield _table(("parameter", "in", "type", "meaning"), rows)
     for media_type, body in operation.get("requestBody", {}).get("content", {}).items():

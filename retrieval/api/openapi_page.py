@@ -161,7 +161,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
 def meaning(text: str, schema: Mapping[str, Any]) -> str:
     """What is said of a field, and its bounds, also those of the alternative to null, as sentences."""
     bounds = [
-        words.format(f"{one[key]:,}")
+        words.format(f"{one[key]:,.12g}")  # Litestar has made floats of some
         for one in (schema, *schema.get("anyOf", ()))
         for key, words in _BOUNDS.items()
         if key in one and (key, one[key]) != ("minLength", 1)

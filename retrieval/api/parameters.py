@@ -127,14 +127,10 @@ def _in_path(description: str, max_length: int) -> PathParameter:
     return PathParameter(description=description, schema_extra={"min_length": 1, "max_length": max_length})
 
 
-NamespaceName = Annotated[
-    str, _in_path("the namespace: 1 to 128 letters and digits of any script or any of `_ . : @ + -`", 128)
-]
+NamespaceName = Annotated[str, _in_path("the namespace: letters and digits of any script or any of `_ . : @ + -`", 128)]
 MemoryName = Annotated[str, _in_path("the memory's id, percent-encoded, slashes included", 256)]
 DocumentName = Annotated[str, _in_path("the document's id, percent-encoded, slashes included", MAX_ID_CHARS)]
-ProfileName = Annotated[
-    str, _in_path("the profile: 1 to 100 letters and digits of any script or any of `_ . : + -`", 100)
-]
+ProfileName = Annotated[str, _in_path("the profile: letters and digits of any script or any of `_ . : + -`", 100)]
 EntityName = Annotated[str, _in_path("the entity's id, as lists and pages have it", 16)]
 MergeName = Annotated[str, _in_path("the merge's id", 36)]
 Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before")]
