@@ -52,7 +52,7 @@ class _Said:
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether the conversations have a `mapping` of nodes."""
-    return any("mapping" in keys["item"] for keys in keys_of_parts(source, FILES, context))
+    return any("mapping" in keys["item"] for keys in keys_of_parts(source, FILES))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:

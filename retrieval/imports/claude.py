@@ -27,7 +27,7 @@ _SPEAKERS = {"human": "user", "assistant": "Claude"}
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether the conversations have `chat_messages`."""
-    return any("chat_messages" in keys["item"] for keys in keys_of_parts(source, FILES, context))
+    return any("chat_messages" in keys["item"] for keys in keys_of_parts(source, FILES))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:

@@ -35,7 +35,7 @@ class _Channel(NamedTuple):
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it has a guild and a channel."""
-    return any("id" in keys["guild"] & keys["channel"] for keys in keys_of_parts(source, FILES, context))
+    return any("id" in keys["guild"] & keys["channel"] for keys in keys_of_parts(source, FILES))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:

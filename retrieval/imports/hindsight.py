@@ -28,7 +28,7 @@ _KEPT = ("context", "document_id", "chunk_id", "occurred_start", "occurred_end",
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there is a list of objects with a text and the type or the times of a fact."""
-    return any(_list(keys) is not None for keys in keys_of_parts(source, FILES, context))
+    return any(_list(keys) is not None for keys in keys_of_parts(source, FILES))
 
 
 def _list(keys: Keys) -> str | None:
@@ -39,7 +39,7 @@ def _list(keys: Keys) -> str | None:
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The facts that hold; those that were invalidated are left out."""
     for part in source.parts(*FILES):
-        found = _list(keys_in(part, ImportContext()))
+        found = _list(keys_in(part))
         facts = objects_at(part, {_LISTS[0] if found is None else found}, context)
         yield from records_of(part, "fact", facts, lambda fact, place: [_fact(fact, place, context)])
 

@@ -30,7 +30,7 @@ _MESSAGE = {"role", "content"}
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it is a conversation, or a list of them or of objects with a text by a usual name or the one given."""
     names = {context.columns["text"]} if "text" in context.columns else USUAL_NAMES["text"]
-    found = keys_of_parts(source, FILES, context)
+    found = keys_of_parts(source, FILES)
     return any(keys["item"] & {*names} or keys["item.messages.item"] >= _MESSAGE for keys in found) or (
         any(keys["messages.item"] >= _MESSAGE for keys in found) and not are_lines(source, context)
     )
@@ -42,7 +42,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     for part in source.parts(*FILES):
         session, number, usual = part.name or source.name or "chat", 0, False
         try:
-            item = "" if keys_in(part, context)["messages.item"] >= _MESSAGE else "item"
+            item = "" if keys_in(part)["messages.item"] >= _MESSAGE else "item"
             for number, row in enumerate(objects_at(part, {item}, context), start=1):
                 usual = usual or (number == 1 and (bool(context.columns) or has_usual_names(row)))
                 place = part.place(f"item {number}")

@@ -6,6 +6,7 @@ import io
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import IO, Any, TypeAlias, TypeVar
 
@@ -107,15 +108,19 @@ def _reason(exc: Exception) -> str:
     return text.strip().partition("\n")[0][:200]
 
 
-def keys_of_parts(source: ImportFile, patterns: Sequence[str], context: ImportContext) -> list[Keys]:
+def keys_of_parts(source: ImportFile, patterns: Sequence[str]) -> list[Keys]:
     """The keys at the beginning of each of the first parts."""
-    return [keys_in(part, context) for part in islice(source.parts(*patterns), _FIRST_PARTS)]
+    return [keys_in(part) for part in islice(source.parts(*patterns), _FIRST_PARTS)]
 
 
-def keys_in(part: FilePart, context: ImportContext) -> Keys:
-    """The keys at the beginning of a part; none where it cannot be read."""
+@lru_cache(maxsize=_FIRST_PARTS)  # to recognise a file nine formats ask for them
+def keys_in(part: FilePart) -> Keys:
+    """The keys at the beginning of a part; none where it cannot be read.
+
+    What had to be assumed of its encoding is noted when the part is read.
+    """
     try:
-        return keys_of(part.decoded(context).read(HEAD_BYTES))
+        return keys_of(part.decoded(ImportContext()).read(HEAD_BYTES))
     except InvalidInput:
         return keys_of(b"")
 

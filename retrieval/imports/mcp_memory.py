@@ -27,7 +27,7 @@ _SIGNS = ({"entityType", "observations"}, {"from", "relationType", "to"})
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there are entities with observations, or relations of them."""
-    return any(_places(keys) for keys in keys_of_parts(source, FILES, context))
+    return any(_places(keys) for keys in keys_of_parts(source, FILES))
 
 
 def _places(keys: Keys) -> set[str]:
@@ -38,7 +38,7 @@ def _places(keys: Keys) -> set[str]:
 def read(source: ImportFile, context: ImportContext) -> Records:
     """A memory for each observation of an entity and for each relation; the file knows no times."""
     for part in source.parts(*FILES):
-        places = _places(keys_in(part, ImportContext()))
+        places = _places(keys_in(part))
         yield from records_of(part, "entry", objects_at(part, places or {""}, context), _memories)
 
 

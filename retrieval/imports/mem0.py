@@ -31,7 +31,7 @@ _ABOUT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "attrib
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there is a list of objects with a `memory`, and a hash, a user or an agent."""
-    return any(_list(keys) is not None for keys in keys_of_parts(source, FILES, context))
+    return any(_list(keys) is not None for keys in keys_of_parts(source, FILES))
 
 
 def _list(keys: Keys) -> str | None:
@@ -42,7 +42,7 @@ def _list(keys: Keys) -> str | None:
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The memories, and the relations of mem0's graph."""
     for part in source.parts(*FILES):
-        found = _list(keys_in(part, ImportContext()))
+        found = _list(keys_in(part))
         places = {""} if found == "" else {found or _LISTS[0], _RELATIONS}
         values = values_at(part, places, context)
         yield from records_of(part, "memory", values, lambda value, place: [_record(*value, place, context)])

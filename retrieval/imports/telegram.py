@@ -38,7 +38,7 @@ class _Chat(NamedTuple):
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it has the keys of a chat's messages, or of an account's chats; or is of pages, which `read` refuses."""
-    for keys in keys_of_parts(source, FILES, context):
+    for keys in keys_of_parts(source, FILES):
         if (keys["messages.item"] >= {"date", "type"} and "type" in keys[""]) or "personal_information" in keys[""]:
             return True
         if "list" in keys["chats"] | keys["left_chats"] or keys[""] >= {"about", "contacts"}:

@@ -43,7 +43,7 @@ _Node = tuple[str, str]
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there are edges between nodes, nodes with a summary, or episodes."""
-    for keys in keys_of_parts(source, FILES, context):
+    for keys in keys_of_parts(source, FILES):
         for own in (keys[place] for place in ("item", "", *_PLACES)):
             if own >= {"source_node_uuid", "fact"}:
                 return True
@@ -128,7 +128,7 @@ class _Episodes:
 
 def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, Any]]:
     """All nodes, edges and episodes: in lists by name, in one list, or one per line."""
-    keys = keys_in(part, ImportContext())
+    keys = keys_in(part)
     places = _PLACES if any(keys[place] for place in _PLACES) else {"item"} if keys["item"] else {""}
     return objects_at(part, places, context)
 

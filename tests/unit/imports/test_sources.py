@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from datetime import UTC, datetime
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -32,6 +33,12 @@ def test_other_encodings_hold_the_same(name: str, encoding: str) -> None:
     expected, read = Imported(text), Imported(text.encode(encoding))
     assert (read.format, read.memories) == (expected.format, expected.memories)
     assert any("évora" in memory.text.lower() for memory in read.memories)
+
+
+@pytest.mark.parametrize("row", [{"text": "Évora"}, {"messages": [{"role": "user", "content": "Évora"}]}])
+def test_a_list_in_another_encoding_is_noted_once(row: dict[str, Any]) -> None:
+    read = Imported(as_json([row]).decode().encode("utf-16"))
+    assert (read.format, read.texts, read.notes["files read as utf-16"]) == ("json", ["Évora"], 1)
 
 
 def test_members_of_zips_may_have_another_encoding() -> None:
